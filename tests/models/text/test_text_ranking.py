@@ -14,10 +14,10 @@ from recbias.models.text.text_ranking import (
     Blocks,
     ItemClasses,
     accuracy,
+    prepare_reviews,
     require_reviews,
     select_validation_reviews,
 )
-from support.asked import make_queries
 from support.worlds import make_interactions
 
 # item 1 has no training row: the classes are the items 0, 2 and 3
@@ -38,22 +38,14 @@ def make_texts(*texts: str) -> Ids:
 
 
 def test_lists_contain_item_codes() -> None:
-    queries = replace(make_queries(["a", "b"], [-1, -1]), texts=make_texts("short", "s"))
-    lists = CLASSES.recommend(classify_by_length, queries, 2)
+    lists = CLASSES.recommend(classify_by_length, make_texts("short", "s"), 2)
     assert lists.items.tolist() == [[3, 2], [0, 2]]
     assert lists.scores.tolist() == [[2, 1], [2, 1]]
 
 
 def test_a_list_longer_than_the_number_of_classes_is_padded() -> None:
-    queries = replace(make_queries(["a"], [-1]), texts=make_texts("s"))
-    assert CLASSES.recommend(classify_by_length, queries, 5).items.tolist() == [[0, 2, 3, -1, -1]]
-
-
-def test_users_without_text_have_empty_lists() -> None:
-    with collect_warnings() as warnings:
-        lists = CLASSES.recommend(classify_by_length, make_queries(["u0", "u1"]), 2)
-    assert not lists.filled.any()
-    assert warnings == ["all 2 queries have no text: their lists are empty"]
+    lists = CLASSES.recommend(classify_by_length, make_texts("s"), 5)
+    assert lists.items.tolist() == [[0, 2, 3, -1, -1]]
 
 
 def test_rank_all_ranks_every_class() -> None:
@@ -79,8 +71,12 @@ def test_training_reviews_are_required() -> None:
         require_reviews(DATA)
     with pytest.raises(NothingLeft, match="no review"):
         require_reviews(replace(DATA, reviews=make_reviews()))
+    assert len(require_reviews(replace(DATA, reviews=make_reviews(0, 2, 2)))) == 3
+
+
+def test_items_without_training_reviews_are_counted() -> None:
     with collect_warnings() as warnings:
-        assert len(require_reviews(replace(DATA, reviews=make_reviews(0, 2, 2)))) == 3
+        assert len(prepare_reviews(replace(DATA, reviews=make_reviews(0, 2, 2)))) == 3
     assert warnings == ["1 items with training interactions have no training review"]
 
 

@@ -31,7 +31,7 @@ from recbias.models.text.text_model import (
 from recbias.models.text.text_ranking import (
     ItemClasses,
     accuracy,
-    require_reviews,
+    prepare_reviews,
     select_validation_reviews,
 )
 from recbias.models.text.token_files import Tokens
@@ -45,12 +45,14 @@ class LMRec(EncoderModel):
     """Fine-tune a language model on reviews to predict their items; recommend by a prompt.
 
         p(item | text) = softmax(W dropout(h) + b),    h = the encoder's state of the text
+        score(u, i) = (1 / |R_u|) Σ_{r in R_u} ln p(i | r)
 
     By default ``h`` is the last layer's state of the first token. All weights are trained by
     cross-entropy over the items with training interactions, by AdamW with linear warm-up and
     decay. With a validation set, the epoch with the highest accuracy on its reviews is used.
-    ``[MASK]`` in a review or prompt is replaced by the encoder's mask token. Queries without a
-    text (users) have empty lists.
+    ``[MASK]`` in a review or prompt is replaced by the encoder's mask token. R_u are the
+    training reviews of user u, whose training items are excluded; users without a training review
+    have empty lists.
 
     Args:
         encoder: A model of the Hugging Face hub, a folder (relative to the spec), or an installed
@@ -125,7 +127,7 @@ class LMRec(EncoderModel):
         """Fine-tune on the training reviews."""
         self.check_data(data)
         classes = ItemClasses.from_data(data)
-        reviews = self._add_counterfactuals(require_reviews(data), rng)
+        reviews = self._add_counterfactuals(prepare_reviews(data), rng)
         network = self.create_network(len(classes), seed=int(rng.integers(2**62)))
         with network.tokenize(reviews.texts) as tokens:
             validation_reviews = select_validation_reviews(data, classes)

@@ -26,7 +26,12 @@ from recbias.models.text.text_model import (
     TextModel,
     split_state,
 )
-from recbias.models.text.text_ranking import Blocks, ItemClasses, require_reviews
+from recbias.models.text.text_ranking import (
+    MAX_BLOCK_SCORES,
+    Blocks,
+    ItemClasses,
+    prepare_reviews,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +39,14 @@ class EncoderLR(EncoderModel):
     """Predict the item of a text by logistic regression on the states of a frozen encoder.
 
         p(item | text) = softmax(z W + b),    z = (h - mean) / std,    h = the state of the text
+        score(u, i) = (1 / |R_u|) Σ_{r in R_u} ln p(i | r)
 
     ``mean`` and ``std`` are computed per component of ``h`` over the training reviews. W and b
     minimize ``|W|² / 2 + C Σ -log p`` over the training reviews; the encoder is not fine-tuned. A
     baseline of LMRec: what the language model represents before it is trained on reviews.
-    ``[MASK]`` is replaced by the encoder's mask token. Queries without a text (users) have empty
-    lists; items without training reviews are never recommended.
+    ``[MASK]`` is replaced by the encoder's mask token. Items without training reviews are never
+    recommended. R_u are the training reviews of user u, whose training items are excluded; users
+    without a training review have empty lists.
 
     Args:
         encoder: A model of the Hugging Face hub, a folder (relative to the spec), or an installed
@@ -82,7 +89,7 @@ class EncoderLR(EncoderModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
         self.check_data(data)
-        classes, reviews = ItemClasses.from_data(data), require_reviews(data)
+        classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
         network = self.create_network(len(classes))
         probe = fit_probe(
             network.encode(reviews.texts),
@@ -110,22 +117,21 @@ class FittedEncoderLR(FittedEncoderModel):
             yield rows, probe.log_probabilities(states)
 
 
-MAX_BLOCK_SCORES = 2**22  # Number of log-probabilities per block: 16 MB
-
-
 @dataclass(frozen=True, kw_only=True)
 class TFIDFLR(TextModel):
     """Predict the item of a text by logistic regression on its TF-IDF vector.
 
         p(item | text) = softmax(x W + b)
         x_t = (1 + ln n_t) (1 + ln((1 + N) / (1 + N_t))),    |x| = 1
+        score(u, i) = (1 / |R_u|) Σ_{r in R_u} ln p(i | r)
 
     ``n_t`` is the number of occurrences of term t in the text and ``N_t`` the number of training
     reviews, of N, that contain it; without ``sublinear`` the first factor is ``n_t``. W and b
     minimize ``|W|² / 2 + C Σ -log p`` over the training reviews. Words have at least two letters
     and are converted to lower case. A baseline of LMRec: what can be learned from the same reviews
-    without a language model. ``[MASK]`` is ignored. Queries without a text (users) have empty
-    lists; items without training reviews are never recommended.
+    without a language model. ``[MASK]`` is ignored. Items without training reviews are never
+    recommended. R_u are the training reviews of user u, whose training items are excluded; users
+    without a training review have empty lists.
 
     Memory: L-BFGS uses about 25 float64 arrays of the size of W, terms x items.
 
@@ -163,7 +169,7 @@ class TFIDFLR(TextModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
         self.check_data(data)
-        classes, reviews = ItemClasses.from_data(data), require_reviews(data)
+        classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
         vectorizer = self.create_vectorizer()
         try:
             features = vectorizer.fit_transform(_remove_masks(reviews.texts))

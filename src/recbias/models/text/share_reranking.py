@@ -28,7 +28,9 @@ class Rerank:
     """Fill each list so that the values of an item attribute reach target shares (DetGreedy).
 
     Each rank takes the most probable item among the values that are below their target share so
-    far. Items without a value are a separate group. The score at a rank is 1 / rank.
+    far. Items without a value are a separate group. The score at a rank is 1 / rank. In the list
+    of a user the most probable item is that of the highest mean log-probability for the user's
+    reviews, and the user's training items take no rank.
 
     Args:
         attribute: A column of the items with one value per item, such as ``price_level``.

@@ -19,6 +19,7 @@ from recbias.models.ranking.tensors import OnDevice, resolve_device
 from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
 from recbias.models.text.text_ranking import Blocks, ItemClasses
+from recbias.models.text.user_reviews import recommend_by_reviews
 
 Settings = TypeVar("Settings")
 
@@ -95,9 +96,11 @@ class FittedTextModel:
         raise NotImplementedError
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return the most probable items for the text of each query."""
+        """Return the most probable items for the text of each query, or for a user's reviews."""
         select = create_selector(self.settings.rerank, self.classes, data)
-        return self.classes.recommend(self.classify, queries, k, select=select)
+        if queries.texts is not None:
+            return self.classes.recommend(self.classify, queries.texts, k, select=select)
+        return recommend_by_reviews(self.classes, self.classify, queries, k, data, select=select)
 
     def named(self, texts: Ids, data: TrainingData) -> Codes:
         """Return all items for each text, the most probable first."""

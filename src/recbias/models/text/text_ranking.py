@@ -14,13 +14,14 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
-from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.numerics.sparse.topk import top_k
 
 Blocks: TypeAlias = Iterator[tuple[AnyArray, AnyArray]]
 """Positions of texts, and their log-probabilities of the classes, ``float32 (b, c)``; every text
 is in exactly one block."""
+
+MAX_BLOCK_SCORES = 2**22  # Number of log-probabilities per block: 16 MB
 
 Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
 
@@ -61,22 +62,22 @@ class ItemClasses:
         """Return the class of each item, ``int64``; every item must have a class."""
         return np.searchsorted(self.items, items)
 
-    def recommend(
-        self, classify: Classifier, queries: Queries, k: int, *, select: Selector = top_k
-    ) -> RankedLists:
-        """Return the ``k`` most probable items for the text of each query, ties by item code.
+    def decode(self, classes: AnyArray) -> Codes:
+        """Return the item of each class; -1 for the padding -1."""
+        return np.where(classes < 0, np.int32(-1), self.items[classes])
 
-        Queries without a text have empty lists, and a warning reports their number. ``select``
-        selects the items of each list; the most probable by default.
+    def recommend(
+        self, classify: Classifier, texts: Ids, k: int, *, select: Selector = top_k
+    ) -> RankedLists:
+        """Return the ``k`` most probable items for each text, ties by item code.
+
+        ``select`` selects the items of each list; the most probable by default.
         """
-        items = np.full((len(queries), k), -1, dtype=np.int32)
-        scores = np.full((len(queries), k), np.nan, dtype=np.float32)
-        if queries.texts is None:
-            warn(f"all {len(queries):,} queries have no text: their lists are empty")
-            return RankedLists(items, scores)
-        for rows, log_probabilities in classify(queries.texts):
+        items = np.full((len(texts), k), -1, dtype=np.int32)
+        scores = np.full((len(texts), k), np.nan, dtype=np.float32)
+        for rows, log_probabilities in classify(texts):
             classes, scores[rows] = select(log_probabilities, k)
-            items[rows] = np.where(classes < 0, -1, self.items[classes])
+            items[rows] = self.decode(classes)
         return RankedLists(items, scores)
 
     def rank_all(self, classify: Classifier, texts: Ids) -> Codes:
@@ -94,7 +95,7 @@ def accuracy(blocks: Blocks, classes: AnyArray) -> float:
 
 
 def require_reviews(data: TrainingData) -> Reviews:
-    """Return the training reviews; a warning reports the number of candidates without any.
+    """Return the training reviews.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -106,11 +107,16 @@ def require_reviews(data: TrainingData) -> Reviews:
     if not len(data.reviews):
         problem = "no review belongs to a training interaction"
         raise NothingLeft(problem, remedy="choose other filters")
-    n_candidates = int((data.train.item_counts() > 0).sum())
-    n_without = n_candidates - np.unique(data.reviews.items).size
+    return data.reviews
+
+
+def prepare_reviews(data: TrainingData) -> Reviews:
+    """Return the training reviews; a warning reports the number of candidates without any."""
+    reviews = require_reviews(data)
+    n_without = int(data.candidates.sum()) - np.unique(reviews.items).size
     if n_without:
         warn(f"{n_without:,} items with training interactions have no training review")
-    return data.reviews
+    return reviews
 
 
 def select_validation_reviews(data: TrainingData, classes: ItemClasses) -> Reviews | None:
