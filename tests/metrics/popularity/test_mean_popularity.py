@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,12 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
-from support.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.evidence_worlds import (
+    make_evidence,
+    make_lists,
+    make_user_queries,
+    make_vocabulary,
+)
 from support.popularity_worlds import (
     make_item_counts,
     make_popularity_evidence,
@@ -96,25 +102,38 @@ def test_items_outside_the_catalogue_are_excluded_with_a_warning(metric: Any) ->
     assert "the metric: 1 positions of the lists hold an item of unknown popularity" in warnings[0]
 
 
-@pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
-def test_popularity_0_raises_an_error_that_names_the_item(lists: list[list[int]]) -> None:
-    with pytest.raises(OutOfRange) as error:
-        LogPopularityDifference().measure(make_popularity_evidence(lists))
-    assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
-    assert "smoothing: 1" in error.value.remedy
+def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
+    # u0: list {4, 0} without 4: ln 4; history {0, 1, 2}: ln 2
+    # u1: no item remains
+    with collect_warnings() as warnings:
+        values = measure_queries(
+            LogPopularityDifference(), make_popularity_evidence([[4, 0], [4], [0]])
+        )
+    assert values == [pytest.approx(math.log(2)), pytest.approx(math.nan, nan_ok=True), 0.0]
+    message = "2 positions of the lists hold an item of popularity 0 and are excluded"
+    assert warnings == [f"the metric: {message}"]
 
 
 def test_popularity_0_outside_lists_and_histories_is_ignored() -> None:
-    assert measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]])) == [
-        pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
-    ]
+    with collect_warnings() as warnings:
+        values = measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]]))
+    assert values == [pytest.approx(math.log(2))]  # ln 4 - ln 2, the mean of u0's history
+    assert not warnings
 
 
-def test_error_counts_items_of_popularity_0_and_names_the_first() -> None:
-    train = make_interactions([(0, 0)], n_items=9)
-    of = make_evidence(make_lists([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
-    with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
-        LogPopularityDifference().measure(of)
+def test_popularity_0_in_a_history_raises_an_error_that_names_the_first_items() -> None:
+    train = make_interactions([(0, item) for item in range(9)], n_items=9)
+    items = make_item_counts([1, 0, 0, 0, 0, 0, 0, 1, 1])
+    of = make_evidence(make_lists([[0]]), n_items=9, train=train, items=items)
+    metric = LogPopularityDifference(popularity="n_ratings")
+    with pytest.raises(OutOfRange) as error:
+        metric.measure(of)
+    message = "6 item(s) of the histories have popularity 0, which has no logarithm"
+    assert str(error.value) == f"smoothing: {message}: i1, i2, i3, i4, i5, ..."
+    assert "smoothing: 1" in error.value.remedy
+    smoothed = LogPopularityDifference(popularity="n_ratings", smoothing=1)
+    # list ln 2; history (3 ln 2 + 6 ln 1) / 9
+    assert measure_queries(smoothed, of) == pytest.approx([2 / 3 * math.log(2)])
 
 
 def test_smoothing_is_added_to_every_popularity() -> None:
@@ -146,6 +165,37 @@ def test_check_reports_errors_before_training() -> None:
     with pytest.raises(OutOfRange, match=r"1 item.*: i1$"):
         metric.check(make_popularity_evidence([[0]], items=zeros))
     metric.check(make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 0])))
+
+
+@pytest.mark.parametrize("popularity", [None, "train"])
+def test_popularity_train_counts_the_training_interactions(popularity: str | None) -> None:
+    evidence = make_popularity_evidence([[0, 1]], item_counts=np.full(5, 9.0))
+    assert measure_queries(ARP(popularity=popularity), evidence) == [3.0]
+
+
+def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
+    # of 5 items: 4 2 1 1 0 in training, 0 0 1 3 1 held out
+    counts = np.array([4.0, 2.0, 2.0, 4.0, 1.0])
+    evidence = make_popularity_evidence([[0, 4], [3]], item_counts=counts)
+    # u0: list (ln 4 + ln 1) / 2 = ln 2; history {0, 1, 2}: (2 + 1 + 1) ln 2 / 3
+    # u1: list 2 ln 2; history {0, 1}: 1.5 ln 2
+    values = measure_queries(LogPopularityDifference(popularity="all"), evidence)
+    assert values == pytest.approx([-math.log(2) / 3, math.log(2) / 2])
+    assert measure_queries(ARP(popularity="all"), evidence) == [2.5, 4.0]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", ["train", "all"])
+def test_columns_called_like_a_count_are_named_with_their_table(metric: Any, name: str) -> None:
+    frame = pd.DataFrame({name: [7.0, 5.0, 3.0, 2.0, 1.0]})
+    items = Attributes(make_vocabulary("i", 5), frame)
+    evidence = make_popularity_evidence([[0, 3]], items=items, item_counts=np.ones(5))
+    assert metric(popularity=f"items.{name}").needs_now() >= {"items", "lists"}
+    assert metric(popularity=name).needs_now() == {"train", "lists"}
+    renamed = make_popularity_evidence([[0, 3]], items=make_item_counts([7, 5, 3, 2, 1]))
+    assert measure_queries(metric(popularity=f"items.{name}"), evidence) == measure_queries(
+        metric(popularity="n_ratings"), renamed
+    )
 
 
 def test_popularity_can_be_a_column_of_the_items() -> None:
