@@ -85,7 +85,7 @@ def test_popularity_all_counts_the_films_that_are_held_out(
     metric = {"name": "log_popularity_difference", "popularity": popularity}
     with serve_chat(recommend(lambda seen: [1] if seen == [2, 3] else [2])) as server:
         run = world.run([make_wok(server)], metrics=[metric], split={"name": "leave_one_out"}, k=1)
-    # train: film 1 has 2, film 2 has 2, film 3 has 2; all: film 1 has 4, film 2 has 3, film 3 has 2
+    # train: films 1, 2 and 3 have 2 ratings; all: they have 4, 3 and 2
     expected = {
         "train": [0.0, 0.0, 0.0, 0.0],
         "all": [
