@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import recbias
 from support.chat_server import Answer, ChatServer
@@ -140,7 +141,20 @@ def recommend_most_popular(
     return recommend(lambda seen: [film for film in films if film not in seen][:k])
 
 
+def get_lists(run: recbias.Run) -> pd.DataFrame:
+    """Return the lists of a run."""
+    assert run.lists is not None
+    return run.lists
+
+
+def get_units(run: recbias.Run) -> pd.DataFrame:
+    """Return the values of a run for each query."""
+    assert run.per_unit is not None
+    return run.per_unit
+
+
 def pivot(run: recbias.Run) -> dict[tuple[str, str, str], float]:
     """Return the values of a run by model, metric and target."""
     rows = run.metrics.fillna({"target": ""})
-    return {(row.model, row.metric, row.target): row.value for row in rows.itertuples(index=False)}
+    keys = zip(rows["model"], rows["metric"], rows["target"], strict=True)
+    return dict(zip(keys, rows["value"].tolist(), strict=True))

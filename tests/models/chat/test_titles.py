@@ -8,6 +8,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.stage_context import collect_warnings
 from recbias.models.chat.titles import Histories, read_titles
 from support.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds import make_interactions
@@ -65,3 +66,11 @@ def test_histories_are_in_time_order_and_empty_for_other_queries() -> None:
     queries = make_user_queries(4, users=[1, 0, 2, -1])
     selected = [items.tolist() for items in histories.select(queries)]
     assert selected == [[1, 3, 0], [2], [], []]  # equal times in the order of the file
+
+
+def test_histories_without_times_are_in_the_order_of_the_data_with_a_warning() -> None:
+    train = make_interactions([(0, 2), (0, 0), (0, 1)])
+    with collect_warnings() as warnings:
+        (items,) = Histories.from_data(TrainingData(train)).select(make_user_queries(1))
+    assert items.tolist() == [2, 0, 1]
+    assert warnings == ["the interactions have no times: histories are in the order of the data"]

@@ -16,6 +16,8 @@ from support.commands import invoke_recbias
 from support.film_worlds import (
     TITLES,
     FilmWorld,
+    get_lists,
+    get_units,
     make_wok,
     pivot,
     recommend,
@@ -50,7 +52,7 @@ def test_history_of_one_title_is_asked(tmp_path: Path) -> None:
     world = write_films(tmp_path, {"u1": [1], "u2": [2, 3]})
     with serve_chat(recommend(lambda seen: [4] if seen == [1] else [1])) as server:
         run = world.run([make_wok(server)], metrics=["unmatched"])
-    assert run.lists["item_id"].tolist() == ["4", "1"]
+    assert get_lists(run)["item_id"].tolist() == ["4", "1"]
     assert [response["query_id"] for response in read_responses(run)] == ["u1", "u2"]
 
 
@@ -72,7 +74,7 @@ def test_no_title_leaves_its_line_of_the_prompt(tmp_path: Path, seen: str) -> No
         run = world.run([make_wok(server)], metrics=["unmatched"])
     one, two = sorted(prompt.count("\n") for prompt in server.list_prompts())
     assert two == one + 1  # one more line for one more film
-    assert run.lists["item_id"].tolist() == ["6", "6"]
+    assert get_lists(run)["item_id"].tolist() == ["6", "6"]
 
 
 @pytest.mark.parametrize("film", range(1, len(AWKWARD) + 1))
@@ -82,7 +84,7 @@ def test_awkward_titles_are_found_in_replies_and_reports(tmp_path: Path, film: i
     report = {"formats": ["csv", "json", "md", "html", "latex"]}
     with serve_chat(lambda _: reply) as server:
         run = world.run([make_wok(server)], metrics=["unmatched"], report=report, k=2)
-    assert run.lists["item_id"].tolist()[0] == str(film)
+    assert get_lists(run)["item_id"].tolist()[0] == str(film)
     assert "<script>alert" not in (run.folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -92,7 +94,7 @@ def test_of_two_films_of_one_title_and_year_the_more_popular_is_meant(tmp_path: 
     world = write_films(tmp_path, histories, titles)
     with serve_chat(lambda _: write_list(["Hamlet (1996)"])) as server:
         run = world.run([make_wok(server)], metrics=["unmatched"])
-    lists = run.lists.set_index("query_id")["item_id"]
+    lists = get_lists(run).set_index("query_id")["item_id"]
     assert lists["u1"] == "2"
     assert lists["u2"].startswith("(watched")
     stage = next(entry for entry in run.manifest["stages"] if entry["kind"] == "answer")
@@ -105,7 +107,7 @@ def test_a_film_without_training_rows_does_not_stop_the_run(tmp_path: Path) -> N
     metrics = ["log_popularity_difference", "popularity_lift", "unmatched", "ARP"]
     with serve_chat(recommend(lambda seen: [5, 3] if 1 in seen else [5])) as server:
         run = world.run(["MostPop", make_wok(server)], metrics=metrics, k=2)
-    rows = run.per_unit[run.per_unit["model"] == "WOK"]
+    rows = get_units(run)[get_units(run)["model"] == "WOK"]
     u1, u2 = rows[rows["metric"] == "log_popularity_difference"]["value"]
     assert u1 == pytest.approx(-np.log(2) / 2)  # ln 1 of film 3, minus (ln 1 + ln 2) / 2
     assert np.isnan(u2)

@@ -115,7 +115,8 @@ class LogPopularityDifference(HistoryComparison):
 
     def _mark_zeros(self, evidence: Evidence) -> BoolArray:
         """Return which items have no logarithm, ``bool[n_items]``."""
-        return read_popularity(evidence, self.popularity) + (self.smoothing or 0.0) == 0
+        smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
+        return np.asarray(smoothed == 0)
 
     def _reject_zero_popularity(self, evidence: Evidence) -> None:
         """Raise OutOfRange, which names the items, if an item of a history has no logarithm."""
