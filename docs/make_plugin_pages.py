@@ -5,6 +5,7 @@ Run by ``make docs``. Do not edit the pages by hand.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def _render_facts(page: Page) -> Iterator[str]:
 def _write_spec(kind: str, page: Page) -> str:
     """Return a plug-in as part of a spec: its defaults, and dots for required settings."""
     rows = [row for row in page.parameters if row.default != "null"]
-    pairs = [f"{row.name}: {'...' if row.needed else row.default or repr('')}" for row in rows]
+    pairs = [f"{row.name}: {'...' if row.needed else _write_value(row.default)}" for row in rows]
     if kind == "detectors":
         return (
             f"labels:\n  - {{{', '.join(['name: my_label', f'detector: {page.name}', *pairs])}}}"
@@ -118,6 +119,11 @@ def _write_spec(kind: str, page: Page) -> str:
     if kind == "filters":
         return f"dataset:\n  name: demo\n  filters:\n    - {entry}"
     return f"{KEYS[kind]}: {entry}" if kind in KEYS else f"{kind}:\n  - {entry}"
+
+
+def _write_value(default: str) -> str:
+    """Return a default as it stands in a spec: text of several lines in quotes."""
+    return json.dumps(default) if "\n" in default else default or repr("")
 
 
 def _format_prose(text: str) -> str:

@@ -30,15 +30,37 @@ def create_blank_yelp_files(folder: Path) -> Path:
     return folder
 
 
+def create_blank_ml_10m_files(folder: Path) -> Path:
+    """Return a data folder with the files of MovieLens-10M, which tests do not have."""
+    (folder / "ml-10m").mkdir()
+    for name in ("ratings.dat", "movies.dat", "tags.dat"):
+        (folder / "ml-10m" / name).touch()
+    return folder
+
+
+def name_dataset(path: Path) -> str:
+    """Return what the folder of a spec's dataset is called."""
+    if path.parent.name == "lmrec":
+        return "yelp"
+    return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
+
+
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
-def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    data, of_yelp = tmp_path, path.parent.name == "lmrec"
+def test_every_config_plans(
+    path: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    data = tmp_path
     if path.name not in NEED_NO_DATA:
-        with pytest.raises(UserError, match="yelp" if of_yelp else "ml-1m"):
+        dataset = name_dataset(path)
+        with pytest.raises(UserError, match=dataset):
             api.plan(path, out=tmp_path, data=tmp_path)
-        data = (
-            create_blank_yelp_files(tmp_path) if of_yelp else request.getfixturevalue("real_data")
-        )
+        blank = {"yelp": create_blank_yelp_files, "ml-10m": create_blank_ml_10m_files}
+        create = blank.get(dataset, lambda _: request.getfixturevalue("real_data"))
+        data = create(tmp_path)
     plan, _ = api.plan(path, out=tmp_path, data=data)
     assert len(plan.model_plans) >= 2
 

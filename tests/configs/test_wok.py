@@ -10,7 +10,8 @@ import pytest
 from recbias.numerics.rank_agreement import kendall_tau
 from support.commands import run_recbias
 
-SPEC = Path(__file__).parents[2] / "configs" / "papers" / "wok" / "baselines-ml-1m.yaml"
+SPECS = Path(__file__).parents[2] / "configs" / "papers" / "wok"
+SPEC = SPECS / "baselines-ml-1m.yaml"
 
 LEVEL = ["log_popularity_difference", "popularity_lift"]
 SPREAD = ["gini_difference", "herfindahl_difference"]
@@ -69,3 +70,29 @@ def test_most_popular_recommends_only_the_head(figures: pd.DataFrame) -> None:
     assert figures["PopRSP"]["Random"] < 0.01
     assert figures["ACLT"].to_numpy() == pytest.approx(10 * figures["APLT"].to_numpy())
     assert (figures["HR@5"] <= figures["HR@10"]).all()
+
+
+@pytest.mark.real_data
+def test_baselines_of_the_papers_tables_are_measured_without_a_key(
+    real_data: Path, tmp_path: Path
+) -> None:
+    result = run_recbias(
+        "run",
+        SPECS / "ml-1m.yaml",
+        "--data",
+        real_data,
+        folder=tmp_path,
+        env={"OPENAI_API_KEY": ""},
+    )
+    assert result.code == 2
+    assert "the environment variable OPENAI_API_KEY with the key is not set" in result.err
+    table = pd.read_csv(tmp_path / "results" / "wok-ml-1m" / "latest" / "metrics.csv")
+    assert (table["n"] == 5000).all()
+    values = table[table["k"] == 10].set_index(["metric", "model"])["value"]
+    bias = values["log_popularity_difference(popularity=all)"]
+    assert bias.to_dict() == pytest.approx(
+        {"Random": -2.047, "MostPop": 1.340, "ItemKNN": 0.603, "UserKNN": 0.760}, abs=0.01
+    )
+    hits = values["HR"]
+    assert hits["Random"] < 0.01 < hits["MostPop"] < hits["ItemKNN"] < hits["UserKNN"]
+    assert (values["unmatched"] == 0).all()

@@ -15,8 +15,9 @@ MODELS = REGISTRIES["models"]
 FROM_FILES = {
     *("lists", "lmrec_lists", "vectors", "sentence_scores", "responses"),
     *("LMRec", "TFIDF-LR", "Encoder-LR"),
+    *("WOK", "LMLikelihood"),
 }
-"""Models that need files or reviews, which their own tests provide."""
+"""Models that need files, reviews or a language model, which their own tests provide."""
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
 RATING_BASED = {

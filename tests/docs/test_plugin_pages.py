@@ -77,6 +77,8 @@ REQUIRED = {
     ("labels",): "[price, stereotype]",
     ("groups",): "{attribute: gender, a: F, b: M}",
     ("targets",): "{attribute: genres, e: Romance, p: Action}",
+    ("llm",): "{model: small}",
+    ("model",): "small",
 }
 OTHER_KEYS = {
     "dataset": "dataset: demo",

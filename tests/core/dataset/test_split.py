@@ -107,3 +107,10 @@ def test_candidates_are_the_items_with_a_training_row() -> None:
         make_interactions([(0, 3)], n_users=2, n_items=4),
     )
     assert data.training_data().candidates.tolist() == [True, False, True, False]
+
+
+def test_item_counts_are_those_of_all_sets() -> None:
+    train, test = make_two_by_three([(0, 0), (1, 0)]), make_two_by_three([(0, 1)])
+    assert Split(train, None).item_counts().tolist() == [2, 0, 0]
+    validation = make_two_by_three([(1, 1), (1, 2)])
+    assert Split(train, test, validation).item_counts().tolist() == [2, 2, 1]

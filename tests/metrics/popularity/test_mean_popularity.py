@@ -96,25 +96,38 @@ def test_items_outside_the_catalogue_are_excluded_with_a_warning(metric: Any) ->
     assert "the metric: 1 positions of the lists hold an item of unknown popularity" in warnings[0]
 
 
-@pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
-def test_popularity_0_raises_an_error_that_names_the_item(lists: list[list[int]]) -> None:
-    with pytest.raises(OutOfRange) as error:
-        LogPopularityDifference().measure(make_popularity_evidence(lists))
-    assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
-    assert "smoothing: 1" in error.value.remedy
+def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
+    # u0: list {4, 0} without 4: ln 4; history {0, 1, 2}: ln 2
+    # u1: no item remains
+    with collect_warnings() as warnings:
+        values = measure_queries(
+            LogPopularityDifference(), make_popularity_evidence([[4, 0], [4], [0]])
+        )
+    assert values == [pytest.approx(math.log(2)), pytest.approx(math.nan, nan_ok=True), 0.0]
+    message = "2 positions of the lists hold an item of popularity 0 and are excluded"
+    assert warnings == [f"the metric: {message}"]
 
 
 def test_popularity_0_outside_lists_and_histories_is_ignored() -> None:
-    assert measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]])) == [
-        pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
-    ]
+    with collect_warnings() as warnings:
+        values = measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]]))
+    assert values == [pytest.approx(math.log(2))]  # ln 4 - ln 2, the mean of u0's history
+    assert not warnings
 
 
-def test_error_counts_items_of_popularity_0_and_names_the_first() -> None:
-    train = make_interactions([(0, 0)], n_items=9)
-    of = make_evidence(make_lists([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
-    with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
-        LogPopularityDifference().measure(of)
+def test_popularity_0_in_a_history_raises_an_error_that_names_the_first_items() -> None:
+    train = make_interactions([(0, item) for item in range(9)], n_items=9)
+    items = make_item_counts([1, 0, 0, 0, 0, 0, 0, 1, 1])
+    of = make_evidence(make_lists([[0]]), n_items=9, train=train, items=items)
+    metric = LogPopularityDifference(popularity="n_ratings")
+    with pytest.raises(OutOfRange) as error:
+        metric.measure(of)
+    message = "6 item(s) of the histories have popularity 0, which has no logarithm"
+    assert str(error.value) == f"smoothing: {message}: i1, i2, i3, i4, i5, ..."
+    assert "smoothing: 1" in error.value.remedy
+    smoothed = LogPopularityDifference(popularity="n_ratings", smoothing=1)
+    # list ln 2; history (3 ln 2 + 6 ln 1) / 9
+    assert measure_queries(smoothed, of) == pytest.approx([2 / 3 * math.log(2)])
 
 
 def test_smoothing_is_added_to_every_popularity() -> None:

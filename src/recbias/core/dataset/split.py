@@ -64,6 +64,13 @@ class Split:
                 message = f"{shared:,} (user, item) pairs are in both {name} and {later_name}"
                 raise Leakage(message, remedy="deduplicate the interactions, or correct the split")
 
+    def item_counts(self) -> npt.NDArray[np.int64]:
+        """Return the number of rows of each item in all sets, ``int64[n_items]``."""
+        sets = (self.train, self.validation, self.test)
+        counts = [rows.item_counts() for rows in sets if rows is not None]
+        total: npt.NDArray[np.int64] = np.sum(counts, axis=0)
+        return total
+
     def training_data(
         self,
         *,

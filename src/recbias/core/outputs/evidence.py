@@ -56,6 +56,8 @@ class Evidence:
         relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test set.
         train: The training interactions; all interactions if the data is not split.
         predictions: The items that the model predicts for the test reviews.
+        item_counts: The number of interactions of each item in all parts of the split,
+            ``float64[n_items]``.
         candidates: Which items may be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
             same for every model, seed and fold with the same queries.
@@ -67,6 +69,7 @@ class Evidence:
     lists: RankedLists | None = None
     relevant: Matrix | None = None
     train: Interactions | None = None
+    item_counts: FloatArray | None = None
     items: Attributes | None = None
     users: Attributes | None = None
     embeddings: Embeddings | None = None

@@ -1,6 +1,7 @@
 """The popularity of items, aggregated over lists and histories.
 
-The popularity of an item is its number of training interactions, or a column of the items table.
+The popularity of an item is its number of training interactions, its number of interactions in
+all parts of the split, or a column of the items table.
 Lists and histories are rows of a CSR matrix ``(rows, n_items)`` of ones; an *aggregate* computes
 one value for each row from the values of its items. Items of unknown popularity (outside the
 catalogue, or with a missing or negative cell in the column) are excluded and counted in a
@@ -27,21 +28,40 @@ Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
 """From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is
 undefined."""
 
+COUNTS = (None, "train", "all")
+"""The values of the setting ``popularity`` that count interactions."""
+
+COLUMN = "items."
+"""Before the name of a column that is called like one of them: ``items.all``."""
+
 BLOCK_PAIRS = 2**22
 """The number of (row, item) pairs that are sorted at once."""
 
 
-def read_popularity(evidence: Evidence, column: str | None) -> FloatArray:
+def is_counted(popularity: str | None) -> bool:
+    """Return whether the setting ``popularity`` counts interactions; else it names a column."""
+    return popularity in COUNTS
+
+
+def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
     """Return the popularity of each item, ``float64[n_items]``; NaN if it is unknown.
 
-    Without a column it is the number of training interactions.
+    Args:
+        evidence: The data.
+        popularity: ``train`` or None for the number of training interactions, ``all`` for that of
+            all interactions, else a column of the items.
 
     Raises:
         MissingEvidence: A column is given, and there is no items table.
         UnknownColumn: The items have no such column, or it is not numeric.
     """
-    if column is None:
+    if popularity == "all":
+        evidence.need("item_counts")
+        return evidence.item_counts  # type: ignore[return-value]  # need() raises on None
+    if popularity is None or is_counted(popularity):
         return evidence.popularity
+    column = popularity.removeprefix(COLUMN)
+    column = column if is_counted(column) else popularity
     evidence.need("items")
     try:
         numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises
@@ -105,6 +125,11 @@ def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the mean value of each row; NaN if none of its items has a value."""
     known = ~np.isnan(values)
     return _divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
+
+
+def average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the mean finite value of each row; NaN if none of its items has one."""
+    return average_rows(rows, np.where(np.isfinite(values), values, np.nan))
 
 
 def sum_rows(rows: Matrix, values: FloatArray) -> FloatArray:

@@ -33,8 +33,10 @@ class LongTailMetric(PopularityMetric):
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items that holds the popularity; by default it is the number of
-            training interactions.
+        popularity: What the popularity is: ``train`` counts the training interactions (the
+            default), ``all`` those of all parts of the split; any other text is a column of the
+            items. Columns called ``train`` and ``all`` are written ``items.train`` and
+            ``items.all``.
     """
 
     head: Share = 0.8

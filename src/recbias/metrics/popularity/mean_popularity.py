@@ -13,9 +13,11 @@ from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
     aggregate_lists,
+    average_finite_rows,
     average_rows,
     build_history_matrix,
     build_list_matrix,
@@ -63,16 +65,16 @@ class LogPopularityDifference(HistoryComparison):
 
     p_r is the user's list cut at k, p_u the user's training items, φ the popularity of an item;
     the logarithm is natural. 0 is neutral; a positive value is a list that is more popular than
-    the history: ln 2 if its items are twice as popular. An item of popularity 0 in a list or
-    history has no logarithm and raises an error, unless ``smoothing`` is added to every φ. Items
-    of unknown popularity are excluded and counted. Undefined if none remains in the list or in the
-    history.
+    the history: ln 2 if its items are twice as popular. Popularity 0 has no logarithm: such items
+    of a list are excluded and counted, in a history they raise an error, unless ``smoothing`` is
+    added to every φ. Items of unknown popularity are excluded and counted. Undefined if none
+    remains in the list or in the history.
 
     Args:
         smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
 
     Raises:
-        OutOfRange: An item of a list or history has popularity 0, and there is no smoothing.
+        OutOfRange: An item of a history has popularity 0, and there is no smoothing.
 
     >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
     >>> float(LogPopularityDifference().compare_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
@@ -87,6 +89,7 @@ class LogPopularityDifference(HistoryComparison):
     """
 
     direction: ClassVar[Direction] = "zero"
+    aggregate = average_finite_rows
 
     popularity: str | None = None
     smoothing: Annotated[float, Gt(0)] | None = None
@@ -94,29 +97,38 @@ class LogPopularityDifference(HistoryComparison):
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn for the column, OutOfRange for a history with popularity 0."""
-        self._reject_zero_popularity(evidence, mark_items(build_history_matrix(evidence)))
+        self._reject_zero_popularity(evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        used = mark_items(build_list_matrix(evidence, self.k))
-        used |= mark_items(build_history_matrix(evidence))
-        self._reject_zero_popularity(evidence, used)
+        self._reject_zero_popularity(evidence)
+        listed = build_list_matrix(evidence, self.k).indices
+        n_zeros = np.count_nonzero(self._mark_zeros(evidence)[listed])
+        if n_zeros:
+            message = "positions of the lists hold an item of popularity 0 and are excluded"
+            warn(f"{evidence.metric}: {n_zeros:,} {message}")
         return super().measure(evidence)
 
     def _transform(self, popularity: FloatArray) -> FloatArray:
-        with np.errstate(divide="ignore"):  # items in no list or history may have popularity 0
+        with np.errstate(divide="ignore"):  # ln 0 is excluded from the means
             return np.log(popularity + (self.smoothing or 0.0))
 
-    def _reject_zero_popularity(self, evidence: Evidence, used: BoolArray) -> None:
-        """Raise OutOfRange, which names the items, if a used item has no logarithm."""
-        popularity = read_popularity(evidence, self.popularity)
-        zeros = np.flatnonzero(used & (popularity == 0))
-        if self.smoothing or not zeros.size:
+    def _mark_zeros(self, evidence: Evidence) -> BoolArray:
+        """Return which items have no logarithm, ``bool[n_items]``."""
+        smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
+        return np.asarray(smoothed == 0)
+
+    def _reject_zero_popularity(self, evidence: Evidence) -> None:
+        """Raise OutOfRange, which names the items, if an item of a history has no logarithm."""
+        consumed = mark_items(build_history_matrix(evidence))
+        zeros = np.flatnonzero(consumed & self._mark_zeros(evidence))
+        if not zeros.size:
             return
         names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
         more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
         message = (
-            f"{zeros.size:,} item(s) have popularity 0, which has no logarithm: {names}{more}"
+            f"{zeros.size:,} item(s) of the histories have popularity 0, which has no logarithm: "
+            f"{names}{more}"
         )
         remedy = "set smoothing: 1 to add 1 to every popularity, or exclude these items"
         raise OutOfRange(message, where="smoothing", remedy=remedy)

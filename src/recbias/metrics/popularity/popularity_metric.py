@@ -15,16 +15,18 @@ from recbias.metrics.popularity.item_popularity import (
     aggregate_lists,
     aggregate_sets,
     average_rows,
+    is_counted,
     read_popularity,
 )
 
 
 class PopularityMetric(InheritsSections):
-    """A metric of popularity, which is counted in training or read from a column of the items.
+    """A metric of popularity, which is counted or read from a column of the items.
 
     Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
+        popularity: What φ is: ``train`` counts the training interactions (the default), ``all``
+            those of all parts of the split; any other text is a column of the items. Columns
+            called ``train`` and ``all`` are written ``items.train`` and ``items.all``.
         k: How many ranks of each list are evaluated; by default all.
 
     Raises:
@@ -41,7 +43,7 @@ class PopularityMetric(InheritsSections):
 
         @property
         def popularity(self) -> str | None:
-            """The column of the popularity; None for training interactions."""
+            """The interactions that are counted, or a column; None counts those of training."""
 
         @property
         def k(self) -> int | None:
@@ -49,7 +51,7 @@ class PopularityMetric(InheritsSections):
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a popularity column replaces the training interactions."""
-        return self.also_needs | {"lists", "items" if self.popularity else "train"}
+        return self.also_needs | {"lists", "train" if is_counted(self.popularity) else "items"}
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn if the items have no such numeric column."""

@@ -11,6 +11,7 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.language.replies.title_forms import restore_article, split_year
 
@@ -73,8 +74,10 @@ class Histories:
 
     @classmethod
     def from_data(cls, data: TrainingData) -> Histories:
-        """Return the histories of all users."""
+        """Return the histories of all users; without times, with a warning."""
         train = data.train
+        if train.times is None:
+            warn("the interactions have no times: histories are in the order of the data")
         times = np.zeros(len(train)) if train.times is None else train.times
         order = np.lexsort((times, train.users))
         starts = np.concatenate([[0], np.cumsum(train.user_counts())])

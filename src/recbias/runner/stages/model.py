@@ -175,6 +175,7 @@ def build_evidence(
         item_ids=split.train.item_ids,
         relevant=None if split.test is None else _select_rows(split.test.binary, queries),
         train=split.train,
+        item_counts=split.item_counts().astype(np.float64),
         items=labelled.items,
         users=labelled.users,
         candidates=split.train.item_counts() > 0 if len(split.train) else None,

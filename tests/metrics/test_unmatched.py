@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.text_outputs import Responses
+from recbias.metrics.unmatched import Unmatched
+from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
+
+LISTS = make_lists([[0, 1, 2], [3, 10, 11], [10], []], outside=["(unknown) A", "(watched) B"])
+"""Three, one, no and no item of a catalogue of ten: codes 10 and 11 are outside."""
+
+
+def make_responses(ids: list[str], **counts: list[int]) -> Responses:
+    labels = pd.DataFrame({f"invalid.{name}": column for name, column in counts.items()})
+    texts = np.full(len(ids), "text", dtype=object)
+    return Responses(np.array(ids, dtype=object), texts, texts, labels.assign(prompt="?"))
+
+
+def list_values(measurements: list[Measurement]) -> dict[str, list[float]]:
+    return {
+        measurement.target: measurement.units.values.tolist()  # type: ignore[union-attr]
+        for measurement in measurements
+    }
+
+
+def assert_equal(values: list[float], expected: list[float]) -> None:
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_ranks_without_an_item_of_the_catalogue_are_counted() -> None:
+    (measurement,) = Unmatched().measure(make_evidence(LISTS))
+    assert measurement.units is not None
+    # the second list has one item in three ranks, the third none; the fourth query has no list
+    assert_equal(measurement.units.values.tolist(), [0, 2, 3, math.nan])
+    assert (measurement.value, measurement.n, measurement.undefined) == (5 / 3, 3, 1)
+
+
+def test_a_shorter_cutoff_counts_its_ranks_only() -> None:
+    responses = make_responses(["u1", "u2"], unknown=[2, 1], missing=[0, 2])
+    values = list_values([*Unmatched(k=2).measure(make_evidence(LISTS, responses=responses))])
+    assert list(values) == [""]  # reasons count all ranks
+    assert_equal(values[""], [0, 1, 2, math.nan])
+
+
+def test_reasons_are_read_from_the_replies_by_query() -> None:
+    # in another order than the queries, and u0 has no reply
+    responses = make_responses(
+        ["u3", "u1", "u2"], unknown=[0, 1, 1], watched=[0, 1, 0], missing=[3, 0, 2]
+    )
+    values = list_values([*Unmatched().measure(make_evidence(LISTS, responses=responses))])
+    assert list(values) == ["", "reason=unknown", "reason=watched", "reason=missing"]
+    assert_equal(values["reason=unknown"], [math.nan, 1, 1, 0])
+    assert_equal(values["reason=watched"], [math.nan, 1, 0, 0])
+    assert_equal(values["reason=missing"], [math.nan, 0, 2, 3])
+    assert_equal(values[""], [0, 2, 3, 3])  # the empty reply to u3 counts as three ranks
+
+
+def test_a_recommender_without_candidates_left_has_unmatched_ranks() -> None:
+    evidence = make_evidence(make_lists([[0, 1], [2]]))
+    assert make_vocabulary("i", 10).ids.size == len(evidence.item_ids)
+    assert_equal(list_values([*Unmatched().measure(evidence)])[""], [0, 1])
