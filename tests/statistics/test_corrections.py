@@ -28,7 +28,9 @@ P = np.array([0.02, 0.001, 0.04, 0.3])
         ("bh", [0.04, 0.004, 0.16 / 3, 0.3]),
     ],
 )
-def test_worked_example(method: Correction, expected: list[float]) -> None:
+def test_adjusted_p_values_equal_those_worked_by_hand(
+    method: Correction, expected: list[float]
+) -> None:
     assert adjust(P, method).tolist() == pytest.approx(expected)
 
 

@@ -122,9 +122,10 @@ class _Loader:
         if kind == "models":
             self.refuse_reserved_labels(specs, _RESERVED_MODELS)
         if kind == "metrics":
+            cutoffs = [spec.parameters.get("k") for spec in specs]
             names = [
-                spec.label if spec.cutoff is None else f"{spec.label}@{spec.cutoff}"
-                for spec in specs
+                spec.label if k is None else f"{spec.label}@{k}"
+                for spec, k in zip(specs, cutoffs, strict=True)
             ]
             self.refuse_duplicates([*zip(specs, names, strict=True)])
         elif kind != "tests":

@@ -123,7 +123,7 @@ class PluginSpec:
     def cutoff(self) -> int | None:
         """The cutoff k of a metric, or None if it has none."""
         k = self.parameters.get("k")
-        return int(k) if k is not None else None
+        return k if isinstance(k, int) else None
 
     @property
     def split_settings(self) -> dict[str, str]:

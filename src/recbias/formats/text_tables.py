@@ -152,15 +152,17 @@ def _read_parquet(path: Path) -> TextTable:
 def _read_json_lines(path: Path) -> TextTable:
     with open_text(path) as file:
         lines = [(number, line) for number, line in enumerate(file, start=1) if line.strip()]
-    records = [parse_json(line.rstrip("\r\n"), path, line=number) for number, line in lines]
 
     def locate(row: int) -> str:
         return f"{path}:{lines[row][0]}"
 
-    for row, record in enumerate(records):
+    records = []
+    for row, (number, line) in enumerate(lines):
+        record = parse_json(line.rstrip("\r\n"), path, line=number)
         if not isinstance(record, dict):
             remedy = "write one object per line"
             raise MalformedLine("not a JSON object", where=locate(row), remedy=remedy)
+        records.append(record)
     columns = {
         name: _format_cells([record.get(name) for record in records], name, locate)
         for name in dict.fromkeys(name for record in records for name in record)

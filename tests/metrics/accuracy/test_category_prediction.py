@@ -68,7 +68,7 @@ WORKED = make_review_evidence(
         (CategoryNDCG(without=("B",)), 1 / 2, 1.0),
     ],
 )
-def test_worked_example(metric: Any, first: float, second: float) -> None:
+def test_values_equal_those_worked_by_hand(metric: Any, first: float, second: float) -> None:
     measurement = measure(metric, WORKED)
     assert measurement.units is not None
     assert measurement.units.values == pytest.approx(

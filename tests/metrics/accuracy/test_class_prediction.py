@@ -71,7 +71,7 @@ WORKED = make_review_evidence(
         (ClassHitRate(k=5), 1.0),
     ],
 )
-def test_worked_example(metric: Any, expected: float) -> None:
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
     measurement = measure(metric, WORKED)
     assert measurement.value == pytest.approx(expected, rel=1e-12)
     assert (measurement.n, measurement.undefined) == (5, 0)

@@ -260,7 +260,7 @@ def move_vectors(facts: Evidence, users: FloatArray, items: FloatArray) -> Evide
 
 
 @given(st.integers(0, 10**6))
-def test_symmetries(seed: int) -> None:
+def test_the_sign_follows_the_sides_and_lengths_and_rotations_do_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
     facts = plant_association(rng, shift=0.5, n=4, d=3)
     value = compute_main_value(facts)

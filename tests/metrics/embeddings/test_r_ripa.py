@@ -224,7 +224,7 @@ def test_bad_sets_are_found_before_training() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_symmetries(seed: int) -> None:
+def test_the_sign_follows_the_sides_and_lengths_and_rotations_do_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
     facts = plant_association(rng, shift=0.6, n=4, d=3, n_bootstrap=2)
     users, items = (np.asarray(vectors, float) for vectors in vars(facts.embeddings).values())

@@ -45,7 +45,7 @@ def measure(metric: Any, evidence: Evidence) -> Measurement:
         (Entropy(k=1), 0.0),
     ],
 )
-def test_worked_example(metric: Any, expected: float) -> None:
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
     measurement = measure(metric, make_lists_evidence([[0, 1], [0, 2], [0]]))
     assert measurement.value == pytest.approx(expected, abs=1e-6)
     assert (measurement.n, measurement.undefined) == (3, 0)

@@ -54,7 +54,7 @@ def measure(metric: Any, evidence: Evidence) -> Measurement:
         (PopRSP(head=0.75, k=1), 4 / 5),
     ],
 )
-def test_worked_example(metric: Any, expected: float) -> None:
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
     measurement = measure(
         metric, make_lists_evidence([[0, 2], [2, 3], [1], [1, 2]], [[3], [2], [1, 2], [1]])
     )

@@ -140,7 +140,7 @@ def test_the_spread_of_paired_templates_is_that_of_their_differences(
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
-def test_properties(seed: int) -> None:
+def test_means_follow_their_labels_and_do_not_depend_on_the_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=20)

@@ -189,7 +189,7 @@ def test_the_tests_count_relabellings_of_names() -> None:
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
-def test_properties(seed: int) -> None:
+def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_repeats(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=50)

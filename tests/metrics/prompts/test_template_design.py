@@ -187,7 +187,7 @@ def test_templates_must_be_there_to_be_units() -> None:
     assert caught.value.where == "units"
 
 
-def test_small_things() -> None:
+def test_templates_are_numbered_and_faults_are_located_at_the_label() -> None:
     world = make_query_evidence(cross_names(make_names(1), 2))
     assert group_queries(world, "race").names == ("race=black", "race=white")
     assert encode_templates(world).tolist() == [0, 1, 0, 1]

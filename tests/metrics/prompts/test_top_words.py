@@ -83,7 +83,7 @@ def test_queries_without_the_label_are_left_out_and_said() -> None:
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
-def test_properties(seed: int) -> None:
+def test_counts_double_with_the_lists_and_follow_their_labels(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
 

@@ -155,7 +155,7 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
-def test_properties(seed: int) -> None:
+def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_label_names(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
     metric = VarianceSplit(label="race", attribute="price")

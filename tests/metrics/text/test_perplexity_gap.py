@@ -52,7 +52,7 @@ def measure(metric: PerplexityGap, of: Evidence) -> dict[tuple[str, str], Measur
     }
 
 
-def test_worked_example() -> None:
+def test_gap_and_test_equal_those_worked_by_hand() -> None:
     # differences 3 - 1, 5 - 4, 7 - 4 = 2, 1, 3: mean 2, sd 1, t = 2 / (1 / sqrt 3) = 3.4641, df 2
     # Welch: means 5 and 3, variances 4 and 3: t = 2 / sqrt((4 + 3) / 3) = 1.3093
     measurement = measure(PerplexityGap(), make_pairs(np.array([3, 5, 7]), np.array([1, 4, 4])))[

@@ -58,7 +58,7 @@ def measure_one(metric: Any, of: Evidence) -> Measurement:
         (Distinct(n=1), 1.0),
     ],
 )
-def test_worked_example(metric: Any, expected: float) -> None:
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
     measurement = measure_one(metric, make_evidence(["a b c d"], ["a b x d"]))
     assert measurement.value == pytest.approx(expected)
     assert (measurement.n, measurement.undefined) == (1, 0)

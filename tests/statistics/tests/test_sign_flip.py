@@ -27,7 +27,7 @@ def enumerate_signings(gaps: FloatArray) -> float:
     return float(np.mean(np.array(sums) >= observed - 1e-9))
 
 
-def test_by_hand() -> None:
+def test_p_value_equals_that_worked_by_hand() -> None:
     # differences 3, 1, -1: observed 3; the 8 sums are +-3 (twice each), +-5, +-1: 6 of 8
     columns = SignFlip().pairs(
         np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,14 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.suggestions import suggest
 
 JOIN = "&"
 """Joins the parts of a crossing: ``gender&race``."""
+
+MAX_COMBINATIONS = 2**62
 
 _COMPARISON = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
 """Matches a part that must be a condition, because hardly any column has such a name."""
@@ -85,6 +88,7 @@ def group_by(labels: Attributes, by: str) -> Groups:
         UnknownColumn: The table has no such column.
         WrongType: A part is neither a column nor a condition.
         NothingLeft: No row has the label, or none meets a condition.
+        OutOfRange: The labels have more combinations than can be numbered.
     """
     parts = split_crossing(by)
     factors = [_factorize_part(labels, part) for part in parts]
@@ -93,6 +97,9 @@ def group_by(labels: Attributes, by: str) -> Groups:
     for values, codes in factors:
         complete &= codes >= 0
         crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
+    if math.prod(max(len(values), 1) for values, _ in factors) > MAX_COMBINATIONS:
+        message = f"the labels of {by!r} have too many combinations"
+        raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
     if not complete.any():
         remedy = "give the dataset a users table, or the queries labels"
         if labels.names:

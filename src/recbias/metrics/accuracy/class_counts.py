@@ -42,7 +42,7 @@ def count_classes(predictions: Predictions) -> Matrix:
     from scipy.sparse import coo_array
 
     classes, codes = np.unique(predictions.items, return_inverse=True)
-    predicted = predictions.ranked[:, 0]
+    predicted = predictions.ranked[:, :1].sum(axis=1)  # also without reviews
     predicted_codes = np.minimum(np.searchsorted(classes, predicted), classes.size - 1)
     has_class = np.flatnonzero(classes[predicted_codes] == predicted)
     hits = np.flatnonzero(predictions.items == predicted)
