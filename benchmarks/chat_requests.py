@@ -26,7 +26,7 @@ PROMPT = "I watched: " + ", ".join(f"Film {i} (19{i:02d})" for i in range(40)) +
 
 
 def serve(connection: Connection) -> None:
-    from support.chat_server import serve_chat
+    from support.chat.chat_server import serve_chat
 
     with serve_chat() as server:
         connection.send(server.base_url)

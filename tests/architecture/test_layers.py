@@ -295,4 +295,4 @@ def test_files_and_folders_stay_small() -> None:
             lines = len(path.read_text(encoding="utf-8").splitlines())
             assert lines <= MAX_LINES, f"{path.relative_to(SOURCE)}: {lines} lines"
     for folder, modules in folders.items():
-        assert modules <= MAX_MODULES or folder.name == "support", f"{folder}: {modules} modules"
+        assert modules <= MAX_MODULES, f"{folder}: {modules} modules"

@@ -12,7 +12,7 @@ from recbias.config.settings import as_plain, read_settings
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
 from recbias.core.protocols import InputFile, ModelName
 from recbias.formats.yaml.source_map import Document
-from support import fake_plugins
+from support.models import fake_plugins
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recbias.config.docstrings import read_arguments, read_summary
-from support import fake_plugins
+from support.models import fake_plugins
 
 
 def test_summary_is_the_first_sentence() -> None:

@@ -14,7 +14,7 @@ from recbias.core.digests import digest_file
 from recbias.core.errors import Contradiction
 from recbias.core.protocols import ModelName
 from recbias.formats.yaml.tree import dump
-from support.fake_plugins import REGISTRIES
+from support.models.fake_plugins import REGISTRIES
 
 COMPLETE = Path(__file__).with_name("complete.yaml").read_text(encoding="utf-8")
 HEAD = "name: x\ndataset: ml-1m\n"

@@ -24,8 +24,8 @@ from recbias.core.errors import (
     UnknownName,
     WrongType,
 )
-from support import fake_plugins
-from support.fake_plugins import REGISTRIES
+from support.models import fake_plugins
+from support.models.fake_plugins import REGISTRIES
 
 COMPLETE = Path(__file__).with_name("complete.yaml").read_text(encoding="utf-8")
 HEAD = "name: x\ndataset: ml-1m\n"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recbias.config.type_text import Parameter, list_parameters
-from support import fake_plugins
+from support.models import fake_plugins
 
 
 def test_parameters_describe_type_default_and_range() -> None:

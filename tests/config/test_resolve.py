@@ -9,8 +9,8 @@ from recbias.config.entry import find_other_kind
 from recbias.config.plugin_spec import Grouping, PluginSpec, Range
 from recbias.config.resolve import Resolver
 from recbias.formats.yaml.source_map import Document
-from support import fake_plugins
-from support.fake_plugins import REGISTRIES
+from support.models import fake_plugins
+from support.models.fake_plugins import REGISTRIES
 
 
 def create_resolver(base: Path = Path()) -> Resolver:

@@ -15,8 +15,8 @@ from recbias.config.schema import (
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
 from recbias.core.protocols import InputFile
-from support import fake_plugins
-from support.fake_plugins import REGISTRIES
+from support.models import fake_plugins
+from support.models.fake_plugins import REGISTRIES
 
 SCHEMA = build_json_schema(REGISTRIES)
 

@@ -14,7 +14,7 @@ from recbias.config.search_space import (
 from recbias.core.errors import UnknownName
 from recbias.formats.yaml.source_map import Document
 from recbias.registry import REGISTRIES
-from support import fake_plugins
+from support.models import fake_plugins
 
 
 def read(raw: dict[str, Any], cls: type = fake_plugins.SLIM) -> tuple[Any, list[list[str]]]:

@@ -16,7 +16,7 @@ from recbias.config.settings import (
     validate_value,
 )
 from recbias.core.errors import BrokenContract
-from support import fake_plugins
+from support.models import fake_plugins
 
 
 @dataclass(frozen=True)

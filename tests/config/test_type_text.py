@@ -16,7 +16,7 @@ from recbias.config.type_text import (
     render_yaml,
 )
 from recbias.core.protocols import InputFile
-from support.fake_plugins import Endpoint
+from support.models.fake_plugins import Endpoint
 
 
 @pytest.mark.parametrize(

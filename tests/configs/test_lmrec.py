@@ -23,7 +23,7 @@ from recbias.runner.execution.executor import Silent
 from recbias.runner.planning.preview import preview
 from support.commands import invoke_recbias
 from support.commands import run_recbias as command
-from support.review_files import (
+from support.files.review_files import (
     ENCODER_WORDS,
     TEMPLATES,
     make_review,
@@ -31,7 +31,7 @@ from support.review_files import (
     make_venue,
     write_reviews,
 )
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 LMREC: dict[str, Any] = {
     "name": "LMRec",

@@ -10,8 +10,8 @@ import pytest
 
 import recbias
 from support.commands import invoke_recbias
-from support.review_files import ENCODER_WORDS, make_review, make_venue, write_reviews
-from support.small_encoder import write_small_encoder
+from support.files.review_files import ENCODER_WORDS, make_review, make_venue, write_reviews
+from support.models.small_encoder import write_small_encoder
 
 CLASSICAL = ["UserKNN", "ItemKNN", "MF"]
 TEXT = ["TFIDF-LR", "LMRec"]

@@ -14,8 +14,8 @@ import pytest
 
 import recbias
 from recbias.core.errors import UserError
-from support.chat_server import Answer, Script, make_error, make_reply, serve_chat
-from support.film_worlds import (
+from support.chat.chat_server import Answer, Script, make_error, make_reply, serve_chat
+from support.worlds.film_worlds import (
     FilmWorld,
     get_lists,
     get_units,

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import yaml
 
-from support.chat_server import Answer, ChatServer, Script, make_error, make_reply, serve_chat
+from support.chat.chat_server import Answer, ChatServer, Script, make_error, make_reply, serve_chat
 from support.commands import CommandResult, run_recbias
-from support.film_worlds import FilmWorld, recommend_most_popular, write_random_films
+from support.worlds.film_worlds import FilmWorld, recommend_most_popular, write_random_films
 
 KEY = "sk-planted-0123456789"
 PASSWORD = "planted-password"

@@ -18,7 +18,7 @@ from recbias.core.outputs.list_checks import check_lists
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.testing.small_world import make_checkerboard, query_all_users
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 MODELS = REGISTRIES["models"]
 OWN_MODELS = [name for name in MODELS.names() if name not in FROM_FILES and "/" not in name]

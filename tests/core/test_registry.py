@@ -7,15 +7,15 @@ import pytest
 
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
 from recbias.core.registry import Registry, digest_source, is_file
-from support import fake_plugins
+from support.models import fake_plugins
 
 MODELS = Registry(
     "model",
     {
-        "ItemKNN": "support.fake_plugins:ItemKNN",
-        "R-Two": "support.fake_plugins:MostPop",
+        "ItemKNN": "support.models.fake_plugins:ItemKNN",
+        "R-Two": "support.models.fake_plugins:MostPop",
         "Absent": "no_such_package_of_anyone.models:Absent",
-        "Gone": "support.fake_plugins:NoSuchClass",
+        "Gone": "support.models.fake_plugins:NoSuchClass",
         "Moved": "recbias.core.no_such_module:Moved",
     },
     "recbias_test_group",
@@ -29,8 +29,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[recbias_test_group]\nTheirs = support.fake_plugins:SLIM\n"
-        "Bad = support.fake_plugins:Nothing\n"
+        "[recbias_test_group]\nTheirs = support.models.fake_plugins:SLIM\n"
+        "Bad = support.models.fake_plugins:Nothing\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     return MODELS

@@ -16,7 +16,7 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.describe import describe
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def test_counts_and_popularity_of_a_small_dataset() -> None:

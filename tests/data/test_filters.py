@@ -21,7 +21,7 @@ from recbias.data.filters import (
     find_k_core,
     find_largest_k,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 

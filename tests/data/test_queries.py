@@ -12,7 +12,7 @@ from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, Unknown
 from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import KCore, Threshold
 from recbias.data.queries import QueryTable, Users
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 

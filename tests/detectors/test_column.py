@@ -10,7 +10,7 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.detectors.column import Column
-from support.evidence_worlds import make_vocabulary
+from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan
 

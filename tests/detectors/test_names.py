@@ -17,7 +17,7 @@ from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.detectors.names import Names, first_name, gender_of
-from support.evidence_worlds import make_vocabulary
+from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan
 # in the lists of gender-guesser: Tom, Tim and Lawrence are male, Annie, Mary and Jodie female,

@@ -19,7 +19,7 @@ from recbias.core.errors import (
 )
 from recbias.core.stage_context import collect_warnings
 from recbias.detectors.sentences import Sentences, read_scores
-from support.evidence_worlds import make_vocabulary
+from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan
 ITEMS = Attributes(make_vocabulary("i", 4), pd.DataFrame(index=range(4)))

@@ -16,7 +16,7 @@ from recbias.language.backends import (
     load_tokenizer,
 )
 from recbias.language.model_folders import find_model
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 SMALL: dict[str, Any] = {"vocab_size": 17, "pad_token_id": 0}
 CONFIGS: dict[str, Any] = {

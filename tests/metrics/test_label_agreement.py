@@ -15,7 +15,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
 from recbias.testing import check_metric
-from support.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 NAN = math.nan
 

@@ -19,7 +19,7 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.detectors.names import Names
 from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
-from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan

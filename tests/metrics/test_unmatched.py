@@ -8,7 +8,7 @@ import pandas as pd
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.text_outputs import Responses
 from recbias.metrics.unmatched import Unmatched
-from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 LISTS = make_lists([[0, 1, 2], [3, 10, 11], [10], []], outside=["(unknown) A", "(watched) B"])
 """Three, one, no and no item of a catalogue of ten: codes 10 and 11 are outside."""

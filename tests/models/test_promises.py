@@ -15,14 +15,14 @@ from recbias.models.linear.item_regressions import EASE, SLIM
 from recbias.models.linear.pure_svd import PureSVD
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
-from support.asked import make_queries
-from support.recommending import (
+from support.models.recommending import (
     make_checkerboard,
     make_random_data,
     permute_codes,
     query_all_users,
 )
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 PERSONALIZED = [
     ItemKNN(neighbors=10),

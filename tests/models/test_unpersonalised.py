@@ -7,9 +7,9 @@ from scipy.stats import chisquare, kstest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.unpersonalised import FittedRandom, MostPop, Random, hash_ids
-from support.asked import make_queries
-from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 def recommend_at_random(data: TrainingData, seed: int, k: int = 5) -> np.ndarray:

@@ -14,7 +14,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.data.datasets.demo import Demo
 from recbias.testing import check_dataset
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 Change = Callable[[Dataset, np.random.Generator], Dataset]
 

@@ -16,7 +16,7 @@ from recbias.core.queries.queries import Queries
 from recbias.models.linear.item_regressions import EASE
 from recbias.models.unpersonalised import MostPop
 from recbias.testing import check_recommender, make_checkerboard
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 Change = Callable[[RankedLists, Queries, TrainingData], RankedLists]
 

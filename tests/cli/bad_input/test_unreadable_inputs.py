@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from support.commands import invoke_recbias
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 HEAD = """\
 name: x

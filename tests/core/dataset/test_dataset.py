@@ -6,7 +6,7 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def make_dataset() -> Dataset:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def test_arrays_are_frozen() -> None:

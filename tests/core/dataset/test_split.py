@@ -11,7 +11,7 @@ from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData, encode_pairs
 from recbias.core.errors import Leakage
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def make_two_by_three(pairs: list[tuple[int, int]]) -> Interactions:

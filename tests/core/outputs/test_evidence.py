@@ -9,14 +9,14 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.outputs import evidence as evidence_module
 from recbias.core.outputs.evidence import REMEDIES, Evidence, mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
-from support.evidence_worlds import (
+from support.worlds.evidence_worlds import (
     make_csr,
     make_evidence,
     make_lists,
     make_user_queries,
     make_vocabulary,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def test_hits_mark_the_test_items_of_the_query() -> None:

@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_outputs import Outputs, parse_kind, read_outputs
-from support.lmrec_files import (
+from support.files.lmrec_files import (
     BAR,
     BURGER,
     DEAR,

@@ -9,8 +9,8 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.data.fetch.download import find_source
-from support.lmrec_files import FOLDER, NAMES, write_outputs, write_release
-from support.worlds import make_interactions
+from support.files.lmrec_files import FOLDER, NAMES, write_outputs, write_release
+from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 

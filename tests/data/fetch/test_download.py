@@ -16,7 +16,7 @@ from recbias.data.fetch import download
 from recbias.data.fetch.download import fetch, find_source
 from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import MAX_BYTES
-from support.publisher import Publisher
+from support.files.publisher import Publisher
 
 POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)
 HOLDS = ["ratings.dat", "movies.dat"]

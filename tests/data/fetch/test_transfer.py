@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import DownloadFailed, Unwritable
 from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import fetch_text, transfer, wrap_write_errors
-from support.publisher import Publisher, repeat_forever, serve_bytes
+from support.files.publisher import Publisher, repeat_forever, serve_bytes
 
 CONTENT = bytes(range(256)) * 4_000  # about a megabyte
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)

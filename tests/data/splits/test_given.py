@@ -26,7 +26,7 @@ from recbias.core.errors import (
 )
 from recbias.core.stage_context import collect_warnings
 from recbias.data.splits.given import GivenSplit
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 TRAIN = "user_id,item_id,rating\nu0,i1,4\nu1,i0,2\n"
 TEST = "user_id,item_id\nu0,i0\n"

@@ -9,7 +9,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.data.splits.leave_one_out import LeaveOneOut
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def list_items(part: Interactions | None) -> list[list[int]]:

@@ -11,7 +11,7 @@ from recbias.data.splits.masks import (
     split_by_masks,
     validate_shares,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 INTERACTIONS = make_interactions([(1, 0), (0, 1), (1, 2), (3, 0), (0, 3)], n_users=5, n_items=4)
 

@@ -10,7 +10,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, encode_pairs
 from recbias.core.errors import Contradiction, Leakage, NothingLeft
 from recbias.data.splits.random_holdout import RandomHoldout
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def make_histories(*lengths: int) -> Dataset:

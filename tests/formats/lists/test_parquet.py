@@ -12,7 +12,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine, UnknownColumn
 from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
 from recbias.models.given.lists import GivenLists
-from support.worlds import make_interactions as interactions
+from support.worlds.small_worlds import make_interactions as interactions
 
 
 def write_nested(folder: Path, lists: list[list[dict[str, Any]]], **keys: list[Any]) -> Path:

@@ -9,8 +9,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownIdentifier
 from recbias.formats.lists.order import validate_queries
 from recbias.formats.lists.rows import encode_rows
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 WORLD = TrainingData(make_interactions([(0, 5)], n_users=3, n_items=6))
 

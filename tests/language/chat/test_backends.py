@@ -8,8 +8,8 @@ from recbias.language.chat.backends.backend import open_backend
 from recbias.language.chat.failures import Failure
 from recbias.language.chat.requests import ChatReply, Message
 from recbias.language.chat.settings import LanguageModel
-from support.chat_requests import make_model, make_requests
-from support.chat_server import (
+from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_server import (
     Answer,
     ChatServer,
     Script,

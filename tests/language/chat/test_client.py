@@ -12,8 +12,8 @@ from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.language.chat.budget import Budget, Prices
 from recbias.language.chat.client import complete, count_missing
-from support.chat_requests import make_model, make_requests
-from support.chat_server import Answer, make_error, make_reply, serve_chat
+from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_server import Answer, make_error, make_reply, serve_chat
 
 
 def echo(payload: dict[str, Any]) -> str:

@@ -12,8 +12,8 @@ from recbias.core.errors import MissingReplies, RequestRefused
 from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.language.chat.client import complete, count_missing
 from recbias.language.chat.settings import LanguageModel
-from support.chat_requests import make_model, make_requests
-from support.chat_server import Answer, answer_done, make_error, make_reply, serve_chat
+from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_server import Answer, answer_done, make_error, make_reply, serve_chat
 
 QUOTA = make_error(429, "You exceeded your current quota", code="insufficient_quota")
 TOO_FAST = make_error(429, "Rate limit reached", code="rate_limit_exceeded")

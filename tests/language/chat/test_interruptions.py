@@ -16,8 +16,8 @@ import pytest
 
 from recbias.language.chat.client import complete, count_missing
 from recbias.language.chat.requests import ChatRequest
-from support.chat_requests import make_model, make_requests
-from support.chat_server import Answer, ChatServer, make_reply, serve_chat
+from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_server import Answer, ChatServer, make_reply, serve_chat
 
 ROOT = Path(__file__).parents[3]
 N_REQUESTS = 300
@@ -27,8 +27,8 @@ PROGRAM = f"""
 import sys
 from pathlib import Path
 from recbias.language.chat.client import complete
-from support.chat_requests import make_model, make_requests
-from support.chat_server import ChatServer
+from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_server import ChatServer
 
 model = make_model(ChatServer(origin=sys.argv[1]), concurrency={CONCURRENCY})
 complete(make_requests(model, {N_REQUESTS}), model, folder=Path(sys.argv[2]))

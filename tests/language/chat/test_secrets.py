@@ -19,8 +19,8 @@ from recbias.core.stage_context import stage_context
 from recbias.language.chat.client import complete
 from recbias.language.chat.endpoints import HIDDEN, Credentials, strip_url
 from recbias.language.chat.settings import LanguageModel, Provider
-from support.chat_requests import make_requests
-from support.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
+from support.chat.chat_requests import make_requests
+from support.chat.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
 
 KEY = "sk-planted-0123456789"
 PASSWORD = "planted-password"

@@ -13,8 +13,8 @@ from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, Unkno
 from recbias.core.stage_context import collect_facts
 from recbias.data.datasets.yelp import Yelp
 from recbias.language.masking.mask_names import MaskNames
-from support.small_encoder import write_small_encoder
-from support.worlds import make_interactions
+from support.models.small_encoder import write_small_encoder
+from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ import transformers
 from recbias.core.errors import MissingFile, WrongType
 from recbias.language.masking.person_names import FirstNames, PersonModel
 from recbias.language.masking.text_words import TextWords
-from support.small_encoder import WORDS, write_small_encoder
+from support.models.small_encoder import WORDS, write_small_encoder
 
 
 def divide(*texts: str) -> TextWords:

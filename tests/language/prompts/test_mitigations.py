@@ -11,7 +11,7 @@ from recbias.language.prompts.mitigations import (
 )
 from recbias.language.prompts.prompt_files import load_packaged, read_prompt
 from recbias.language.prompts.recommendation_prompts import RecommendationPrompt
-from support.prompt_files import PAPER, write_prompt
+from support.files.prompt_files import PAPER, write_prompt
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from recbias.language.prompts.prompt_files import (
     load_packaged,
     read_prompt,
 )
-from support.prompt_files import PAPER, PROMPT, write_prompt
+from support.files.prompt_files import PAPER, PROMPT, write_prompt
 
 REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"
 

@@ -13,8 +13,8 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
-from support.evidence_worlds import make_user_queries, make_vocabulary
-from support.review_worlds import make_review_evidence
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.review_worlds import make_review_evidence
 
 
 def test_missing_predictions_are_an_error() -> None:

@@ -27,7 +27,7 @@ from recbias.metrics.accuracy.ranking import (
     Recall,
     RPrecision,
 )
-from support.evidence_worlds import make_evidence, make_lists
+from support.worlds.evidence_worlds import make_evidence, make_lists
 
 METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
 

@@ -13,8 +13,14 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.attribute_classification import AttributeClassification
-from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association, remove_evidence
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
+from support.worlds.vector_worlds import (
+    GENDER,
+    GENRES,
+    make_vectors,
+    plant_association,
+    remove_evidence,
+)
 
 METRIC = AttributeClassification(groups=GENDER, targets=GENRES)
 
@@ -217,7 +223,7 @@ def test_bad_input_is_found_early() -> None:
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 def test_gender_on_movielens(real_data: Path) -> None:
-    from support.real_vectors import load_movielens_vectors
+    from support.worlds.real_vectors import load_movielens_vectors
 
     metric = replace(METRIC, sample=1600, lengths="unit")
     measurements = measure(metric, load_movielens_vectors(real_data, "ALS"))

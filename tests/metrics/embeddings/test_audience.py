@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recbias.metrics.embeddings.audience import average_favourites, compute_audience_deciles
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 @pytest.mark.parametrize(

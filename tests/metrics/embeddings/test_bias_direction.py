@@ -17,7 +17,7 @@ from recbias.metrics.embeddings.bias_direction import (
     read_direction,
 )
 from recbias.metrics.embeddings.entity_sets import select_sets
-from support.vector_worlds import GENDER, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
 

@@ -14,7 +14,7 @@ from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_in_halves
 from recbias.metrics.embeddings.entity_sets import select_sets
-from support.vector_worlds import GENDER, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 
 def measure(facts: Evidence, *directions: Any, **settings: Any) -> list[Measurement]:

@@ -14,7 +14,7 @@ from recbias.metrics.embeddings.direction_permutation import (
     resample_sets,
 )
 from recbias.metrics.embeddings.entity_sets import select_sets
-from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 
 def make_estimator(

@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.errors import MissingFile, NothingLeft
 from recbias.metrics.embeddings.direction_similarity import DirectionSimilarity
-from support.vector_worlds import GENDER, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 
 def test_the_cosine_by_hand(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
-from support.vector_worlds import (
+from support.worlds.vector_worlds import (
     GENDER,
     GENRES,
     ITEMS,
@@ -302,7 +302,7 @@ def test_users_as_targets() -> None:
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
-    from support.real_vectors import load_movielens_vectors
+    from support.worlds.real_vectors import load_movielens_vectors
 
     facts = load_movielens_vectors(real_data, model)
     main, romance, action, *_ = DEAA(groups=GENDER, targets=GENRES).measure(facts)

@@ -28,7 +28,14 @@ from recbias.metrics.embeddings.entity_sets import (
     select_sets,
 )
 from recbias.metrics.embeddings.r_ripa import RRipa
-from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, make_vectors, remove_evidence
+from support.worlds.vector_worlds import (
+    GENDER,
+    GENRES,
+    ITEMS,
+    USERS,
+    make_vectors,
+    remove_evidence,
+)
 
 BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
 

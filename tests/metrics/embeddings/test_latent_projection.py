@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import NothingLeft
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.latent_projection import LatentProjection
-from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 METRIC = LatentProjection(groups=GENDER, targets=GENRES)
 

@@ -15,7 +15,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.r_ripa import RRipa
-from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
+from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
 # Romance (1, 0), (0, 1): 2.5, 1; Action (-1, 0), (0.6, -0.8), (0, -1): -2.5, 0.7, -1
@@ -258,7 +258,7 @@ def test_the_sign_follows_the_sides_and_lengths_and_rotations_do_not_matter(seed
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
-    from support.real_vectors import load_movielens_vectors
+    from support.worlds.real_vectors import load_movielens_vectors
 
     facts = load_movielens_vectors(real_data, model)
     for direction in ("centroid", "svc"):

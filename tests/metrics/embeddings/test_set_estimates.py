@@ -13,7 +13,7 @@ from recbias.metrics.embeddings.set_estimates import (
     attach_estimate,
     compute_effect_size,
 )
-from support.vector_worlds import GENRES, make_vectors
+from support.worlds.vector_worlds import GENRES, make_vectors
 
 FIRST, SECOND = np.array([1.3, -0.1]), np.array([-1.3, 0.86, 0.1])
 

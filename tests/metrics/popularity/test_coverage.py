@@ -13,7 +13,12 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
-from support.evidence_worlds import make_evidence, make_lists, make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import (
+    make_evidence,
+    make_lists,
+    make_user_queries,
+    make_vocabulary,
+)
 
 METRICS = (ItemCoverage, Gini, Entropy)
 CANDIDATES = np.array([True, True, True, True, False])

@@ -19,8 +19,8 @@ from recbias.metrics.popularity.item_popularity import (
     sum_rows,
 )
 from recbias.numerics.inequality import gini as gini_of_counts
-from support.evidence_worlds import make_csr, make_user_queries
-from support.popularity_worlds import make_item_counts, make_popularity_evidence
+from support.worlds.evidence_worlds import make_csr, make_user_queries
+from support.worlds.popularity_worlds import make_item_counts, make_popularity_evidence
 
 ROWS = make_csr([[0, 1, 2], [3], [], [1, 4]], 5)
 VALUES = np.array([4.0, 2.0, 0.0, 0.0, np.nan])

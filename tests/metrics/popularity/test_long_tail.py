@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.long_tail import ACLT, APLT
-from support.evidence_worlds import make_evidence, make_lists
-from support.popularity_worlds import make_item_counts, make_popularity_evidence, measure_queries
-from support.worlds import make_interactions
+from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.popularity_worlds import (
+    make_item_counts,
+    make_popularity_evidence,
+    measure_queries,
+)
+from support.worlds.small_worlds import make_interactions
 
 METRICS = (APLT, ACLT)
 

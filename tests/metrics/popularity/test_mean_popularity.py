@@ -16,14 +16,14 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
-from support.evidence_worlds import make_evidence, make_lists, make_user_queries
-from support.popularity_worlds import (
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.worlds.popularity_worlds import (
     make_item_counts,
     make_popularity_evidence,
     measure_popularity_lists,
     measure_queries,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 METRICS = (ARP, LogPopularityDifference, PopularityLift)
 HISTORY_METRICS = (LogPopularityDifference, PopularityLift)

@@ -13,9 +13,9 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.parity import PopREO, PopRSP
-from support.evidence_worlds import make_evidence, make_lists
-from support.popularity_worlds import TRAIN, make_item_counts
-from support.worlds import make_interactions
+from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.popularity_worlds import TRAIN, make_item_counts
+from support.worlds.small_worlds import make_interactions
 
 METRICS = (PopREO, PopRSP)
 

@@ -11,8 +11,12 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
-from support.evidence_worlds import make_vocabulary
-from support.popularity_worlds import make_item_counts, make_popularity_evidence, measure_queries
+from support.worlds.evidence_worlds import make_vocabulary
+from support.worlds.popularity_worlds import (
+    make_item_counts,
+    make_popularity_evidence,
+    measure_queries,
+)
 
 METRICS = (ARP, LogPopularityDifference, PopularityLift)
 

@@ -20,15 +20,15 @@ from recbias.metrics.popularity.profile import (
     PopularityRankCorrelation,
 )
 from recbias.testing import check_metric
-from support.evidence_worlds import make_evidence, make_lists, make_user_queries
-from support.popularity_worlds import (
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.worlds.popularity_worlds import (
     TRAIN,
     make_item_counts,
     make_popularity_evidence,
     measure_popularity_lists,
     measure_queries,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 HISTORY_METRICS = (GiniDifference, HerfindahlDifference)
 METRICS = (*HISTORY_METRICS, PopularityRankCorrelation)

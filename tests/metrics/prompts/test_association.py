@@ -16,7 +16,7 @@ from recbias.core.protocols import ChecksEarly, Pools
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.association import Association, load_packaged_values
 from recbias.testing import check_metric
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     cross_names,
     make_names,
     make_priced_items,

@@ -22,7 +22,7 @@ from recbias.metrics.prompts.label_estimates import (
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.template_design import build_design
 from recbias.statistics.tests.sign_flip import SignFlip
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     cross_names,
     make_names,
     make_priced_items,

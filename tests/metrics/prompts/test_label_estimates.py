@@ -5,7 +5,7 @@ import pytest
 
 from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
 from recbias.metrics.prompts.template_design import build_design
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     cross_names,
     make_names,
     make_priced_items,

@@ -6,8 +6,13 @@ import pandas as pd
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.queries import Queries
 from recbias.metrics.prompts.template_design import build_design
-from support.evidence_worlds import make_evidence, make_lists
-from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
+from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.template_worlds import (
+    cross_couples,
+    cross_names,
+    make_names,
+    make_prompt_queries,
+)
 
 
 def make_query_evidence(queries: Queries) -> Evidence:

@@ -17,7 +17,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.mean_attribute import MeanAttribute
 from recbias.statistics.effect_sizes import cohens_d
 from recbias.testing import check_metric
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     PRICES,
     cross_names,
     make_names,

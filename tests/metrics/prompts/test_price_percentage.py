@@ -18,7 +18,7 @@ from recbias.core.protocols import ChecksEarly, Pools
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.price_percentage import PricePercentage, relative_gap
 from recbias.testing import check_metric
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     PlantedBias,
     cross_names,
     make_names,

@@ -18,7 +18,7 @@ from recbias.metrics.prompts.query_labels import (
     is_crossed,
     join_words,
 )
-from support.template_worlds import cross_couples, make_prompt_queries
+from support.worlds.template_worlds import cross_couples, make_prompt_queries
 
 COUPLES = pd.DataFrame(
     [

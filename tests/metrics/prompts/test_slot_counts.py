@@ -17,7 +17,7 @@ from recbias.metrics.prompts.slot_counts import (
     warn_missing_attribute,
 )
 from recbias.metrics.prompts.template_design import build_design
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     cross_names,
     make_names,
     make_priced_items,

@@ -17,8 +17,13 @@ from recbias.metrics.prompts.query_labels import (
     mark_neutral,
 )
 from recbias.metrics.prompts.template_design import build_design, find_neutral_templates
-from support.evidence_worlds import make_evidence, make_lists
-from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
+from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.template_worlds import (
+    cross_couples,
+    cross_names,
+    make_names,
+    make_prompt_queries,
+)
 
 
 def make_query_evidence(queries: Queries) -> Evidence:

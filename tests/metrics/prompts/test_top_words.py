@@ -13,7 +13,7 @@ from recbias.core.protocols import ChecksEarly
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.top_words import STOP_WORDS, TopWords
 from recbias.testing import check_metric
-from support.template_worlds import (
+from support.worlds.template_worlds import (
     cross_names,
     make_names,
     make_priced_items,

@@ -18,7 +18,7 @@ from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
 from recbias.testing import check_metric
-from support.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 
 def make_evidence(scores: SentenceScores | None) -> Evidence:

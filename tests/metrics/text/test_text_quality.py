@@ -17,7 +17,7 @@ from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
 from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 from recbias.testing import check_metric
-from support.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 sacrebleu = pytest.importorskip("sacrebleu")
 pytest.importorskip("rouge_score")

@@ -19,9 +19,9 @@ from recbias.language.likelihood import TextScorer, score_separately
 from recbias.models.chat import likelihood
 from recbias.models.chat.likelihood import LMLikelihood
 from recbias.testing import check_recommender
-from support.asked import make_queries
-from support.small_causal import write_small_causal
-from support.worlds import make_interactions
+from support.models.small_causal import write_small_causal
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 TITLES = ["Alien (1979)", "Heat (1995)", "Matrix, The (1999)", "Up", "Jaws (1975)", "Never seen"]
 SHOWN = ["Alien (1979)", "Heat (1995)", "The Matrix (1999)", "Up", "Jaws (1975)"]

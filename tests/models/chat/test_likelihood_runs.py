@@ -13,7 +13,7 @@ import yaml
 
 import recbias
 from recbias.core.errors import UserError
-from support.small_causal import write_small_causal
+from support.models.small_causal import write_small_causal
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.models.chat.titles import Histories, read_titles
-from support.evidence_worlds import make_user_queries, make_vocabulary
-from support.worlds import make_interactions
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.small_worlds import make_interactions
 
 
 def make_data(**columns: list[object]) -> TrainingData:

@@ -11,9 +11,9 @@ import pytest
 
 from recbias.core.errors import UserError
 from recbias.core.stage_context import collect_warnings
-from support.chat_server import make_error, serve_chat
+from support.chat.chat_server import make_error, serve_chat
 from support.commands import invoke_recbias
-from support.film_worlds import (
+from support.worlds.film_worlds import (
     TITLES,
     FilmWorld,
     get_lists,

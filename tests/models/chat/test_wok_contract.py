@@ -13,10 +13,10 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
 from recbias.models.chat.wok import WOK
 from recbias.testing import check_recommender
-from support.chat_requests import make_model
-from support.chat_server import serve_chat
-from support.film_worlds import TITLES, read_history, show, write_list
-from support.worlds import make_interactions
+from support.chat.chat_requests import make_model
+from support.chat.chat_server import serve_chat
+from support.worlds.film_worlds import TITLES, read_history, show, write_list
+from support.worlds.small_worlds import make_interactions
 
 
 def recommend_unseen(payload: dict[str, Any]) -> str:

@@ -11,8 +11,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.models.elliot.convmf_ids import FittedSums, IdLearner, IdNetwork
 from recbias.models.training.layers import Dense
 from recbias.models.training.samplers import create_coin_sampler
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
 WORLD = make_interactions([(0, 0), (1, 2), (2, 1), (2, 3)])

@@ -26,8 +26,8 @@ from recbias.models.factorization.amf import (
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.training.samplers import Sampler
 from recbias.models.unpersonalised import MostPop
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = AMF(
     embedding_size=8,

@@ -16,8 +16,8 @@ from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.factorization.ranking_models import BPRMF
 from recbias.models.unpersonalised import MostPop
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = BPRMF(embedding_size=8, epochs=60, batch_size=32, device="cpu")
 

@@ -19,8 +19,8 @@ from recbias.models.factorization.rating_models import (
 )
 from recbias.models.training import loop
 from recbias.models.training.samplers import compute_mean_target
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 FUNK = FunkSVD(embedding_size=8, epochs=50, batch_size=64, learning_rate=0.02, device="cpu")
 MODELS: list[Any] = [

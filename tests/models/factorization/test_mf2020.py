@@ -12,8 +12,8 @@ from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.factorization.ranking_models import MF2020
 from recbias.models.training import loop
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = MF2020(
     embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, negatives=4, device="cpu"

@@ -11,8 +11,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.factorization.rating_models import PMF, _sum_sigmoid_errors
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = PMF(embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, reg=0.5, device="cpu")
 MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=150)]

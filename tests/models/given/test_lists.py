@@ -13,8 +13,8 @@ from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.stage_context import collect_warnings
 from recbias.models.given.lists import GivenLists
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 NAN = float("nan")
 

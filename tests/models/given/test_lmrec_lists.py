@@ -16,8 +16,8 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.models.given.lmrec_lists import LMRecLists
-from support.lmrec_files import write_release
-from support.worlds import make_interactions
+from support.files.lmrec_files import write_release
+from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 

@@ -10,8 +10,8 @@ from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import HasResponses
 from recbias.models.given.responses import GivenResponses
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 def read_table(folder: Path, text: str, name: str = "replies.csv") -> Responses:

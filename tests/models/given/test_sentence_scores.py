@@ -12,8 +12,8 @@ from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import HasSentenceScores
 from recbias.models.given.sentence_scores import GivenSentences
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 HEADER = "sentence_id,pair_id,group,"
 

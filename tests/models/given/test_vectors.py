@@ -17,8 +17,8 @@ from recbias.core.errors import (
 from recbias.core.stage_context import collect_warnings
 from recbias.models.given.vectors import GivenVectors, align, read_ids, read_vectors
 from recbias.testing import check_recommender, make_checkerboard
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 USERS = np.array([[1.0, 0.0], [0.0, 1.0]])
 ITEMS = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])

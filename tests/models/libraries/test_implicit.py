@@ -17,8 +17,8 @@ from recbias.models.libraries.implicit import (
 )
 from recbias.models.ranking.fitted_models import FittedFactors, restore_matrix
 from recbias.testing import check_recommender, make_checkerboard, query_all_users
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 
 def fit_model(model: Any, seed: int = 0) -> Any:

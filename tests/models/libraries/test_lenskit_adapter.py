@@ -15,8 +15,8 @@ from recbias.models.libraries.lenskit_adapter import (
     warn_about_equal_ratings,
 )
 from recbias.testing import make_checkerboard, query_all_users
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 def make_ratings() -> Interactions:

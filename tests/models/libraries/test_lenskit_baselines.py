@@ -9,8 +9,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_lists import LensKitBias, LensKitPopular
 from recbias.testing import check_recommender
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 # item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
 PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]

@@ -18,8 +18,8 @@ from recbias.models.libraries.lenskit_factors import (
     seed_global_numpy,
 )
 from recbias.testing import check_recommender, make_checkerboard
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 
 def fit_model(model: Any, seed: int = 0) -> Any:

@@ -14,8 +14,8 @@ from recbias.models.libraries.lenskit_lists import (
     LensKitUserKNN,
 )
 from recbias.testing import check_recommender, make_checkerboard
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.linear.item_regressions import EASE
-from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds.small_worlds import make_interactions
 
 
 def test_weights_match_a_hand_computed_inverse() -> None:

@@ -6,8 +6,8 @@ import pytest
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.linear import pure_svd
 from recbias.models.linear.pure_svd import PureSVD
-from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds.small_worlds import make_interactions
 
 # u0: i0 i1;  u1: i0 i1;  u2: i1 i2
 PAIRS = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2)]

@@ -10,7 +10,7 @@ from recbias.core.dataset.split import Split
 from recbias.core.stage_context import collect_warnings
 from recbias.models.linear.item_regressions import SLIM
 from recbias.models.ranking.fitted_models import restore_matrix
-from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 
 
 @pytest.mark.usefixtures("stage_warnings")

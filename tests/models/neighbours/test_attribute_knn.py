@@ -32,8 +32,8 @@ from recbias.models.neighbours.item_profiles import (
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
 from recbias.testing.small_world import make_checkerboard
-from support.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
-from support.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
 
 MODELS = [
     AttributeItemKNN(neighbors=12),

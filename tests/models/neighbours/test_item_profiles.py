@@ -21,7 +21,7 @@ from recbias.models.neighbours.item_profiles import (
     select_last_weights,
     warn_about_missing_terms,
 )
-from support.attribute_worlds import make_item_data, make_random_item_data
+from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 # i3 has no training row
 PAIRS = [(0, 0), (0, 1), (1, 1), (1, 2)]

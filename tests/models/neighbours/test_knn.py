@@ -8,8 +8,8 @@ import pytest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds.small_worlds import make_interactions
 
 # u0: i0 i1;  u1: i0 i1 i2;  u2: i1 i2 i3;  u3: i3
 PAIRS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 3)]

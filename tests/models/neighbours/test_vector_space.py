@@ -19,8 +19,8 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.neighbours.vector_space import VSM
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
-from support.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
-from support.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
 
 PLAIN = VSM(user_profile="binary", item_profile="binary")
 MODELS = [

@@ -15,10 +15,10 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.neural.convmf import ConvMF
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
-from support.attribute_worlds import load_demo_split, make_item_data
-from support.recommending import compute_mean_ndcg, make_checkerboard, query_all_users
+from support.models.recommending import compute_mean_ndcg, make_checkerboard, query_all_users
 from support.specs import make_small_spec
-from support.worlds import make_interactions
+from support.worlds.attribute_worlds import load_demo_split, make_item_data
+from support.worlds.small_worlds import make_interactions
 
 SMALL = ConvMF(
     text=("text",),

@@ -13,8 +13,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.models.neural.deepfm import DeepFM, sum_crossed_losses
 from recbias.models.neural.pair_network import score_block, sum_pair_losses
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = DeepFM(
     embedding_size=8,

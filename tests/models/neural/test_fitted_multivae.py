@@ -10,8 +10,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.models.neural import fitted_multivae
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
 from recbias.models.neural.multivae import MultiVAE
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = MultiVAE(
     embedding_size=8,

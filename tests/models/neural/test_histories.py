@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recbias.models.neural.fitted_multivae import unit_rows
 from recbias.models.neural.multivae import _Histories
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
 PAIRS = [(0, 1), (0, 3), (2, 0), (2, 0), (2, 2), (2, 4), (4, 3)]

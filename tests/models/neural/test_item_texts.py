@@ -19,8 +19,8 @@ from recbias.models.neural.inputs import (
     encode_documents,
     warn_about_missing_texts,
 )
-from support.attribute_worlds import make_item_data
-from support.worlds import make_interactions
+from support.worlds.attribute_worlds import make_item_data
+from support.worlds.small_worlds import make_interactions
 
 UNLIMITED: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
 

@@ -17,8 +17,8 @@ from recbias.core.errors import OutOfRange
 from recbias.core.stage_context import stage_context
 from recbias.models.neural.multivae import MultiVAE, _Histories, _VAELearner, sum_kl
 from recbias.models.training.layers import Dense, collect_parameters
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 SMALL = MultiVAE(
     embedding_size=8,

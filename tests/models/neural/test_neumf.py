@@ -12,8 +12,8 @@ from recbias.core.errors import OutOfRange
 from recbias.models.neural.neumf import NeuMF, _NeuMFTensors
 from recbias.models.neural.pair_network import score_block
 from recbias.models.training.layers import Dense
-from support import recommending
-from support.worlds import make_interactions
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
 SMALL = NeuMF(embedding_size=8, epochs=30, batch_size=64, learning_rate=0.01, device="cpu")

@@ -9,8 +9,8 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, score_block
 from recbias.models.training.layers import Dense
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 def make_state(rng: np.random.Generator) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from recbias.core.errors import BrokenContract, OutOfRange
 from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking.device_ranking import Ranking, count_available_bytes
 from recbias.models.ranking.score_blocks import RANKING_LIMIT
-from support.asked import make_queries
-from support.recommending import make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import make_random_data, query_all_users
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
 

@@ -15,9 +15,9 @@ from recbias.core.protocols import HasEmbeddings, Storable
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.fitted_models import FittedFactors, score_block
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
-from support.asked import make_queries
-from support.recommending import query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import query_all_users
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
 ITEMS = np.array([[1, 1], [0, 3], [2, 0], [np.nan, 0]], dtype=np.float32)

@@ -6,8 +6,8 @@ from scipy.sparse import coo_array, csr_array
 
 from recbias.core.dataset.split import TrainingData
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 # W_ji: item 0 has the weight 2 for item 1 and 1 for item 2; item 1 has the weight 5 for item 2
 WEIGHTS = np.array([[0, 2, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=np.float64)

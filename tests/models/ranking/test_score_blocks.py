@@ -15,9 +15,9 @@ from recbias.models.ranking.score_blocks import (
     rank_by_scores,
     rank_rows,
 )
-from support.asked import make_queries
-from support.recommending import make_random_data, query_all_users
-from support.worlds import make_interactions
+from support.models.recommending import make_random_data, query_all_users
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 SCORES = np.array([[5, 4, 3, 2], [1, 1, 1, 1], [0, np.nan, 2, -np.inf]], dtype=np.float32)
 

@@ -13,8 +13,8 @@ from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.token_files import tokenize_texts
 from recbias.testing import check_recommender
-from support.dishes import make_prompts, make_review_data, make_texts
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
+from support.worlds.dishes import make_prompts, make_review_data, make_texts
 
 RNG = np.random.default_rng(0)
 

@@ -16,9 +16,9 @@ from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
-from support.asked import make_queries
-from support.small_encoder import WORDS, write_small_encoder
-from support.worlds import make_interactions
+from support.models.small_encoder import WORDS, write_small_encoder
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 DISHES = ("soup", "bread", "tea")
 """What the reviews of the items 0, 2 and 3 are about; item 1 has none."""

@@ -16,7 +16,7 @@ from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_ranking import ItemClasses
 from recbias.numerics.sparse.topk import top_k
 from support.commands import run_recbias
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 # item 5 has no training row: the classes are 0 to 4, of which 0, 1, 2 cost 1, 3 costs 2, 4 nothing
 TRAIN = make_interactions([(0, item) for item in range(5)], n_items=6)

@@ -20,7 +20,7 @@ from recbias.models.text.text_classifier import (
     find_max_length,
 )
 from recbias.models.text.token_files import tokenize_texts
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)
 

@@ -18,7 +18,7 @@ from recbias.models.text.text_ranking import (
     require_reviews,
     select_validation_reviews,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 # item 1 has no training row: the classes are the items 0, 2 and 3
 DATA = TrainingData(make_interactions([(0, 0), (0, 2), (1, 3)], n_items=4))

@@ -16,7 +16,7 @@ from recbias.models.text import regressions
 from recbias.models.text.regressions import TFIDFLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.testing import check_recommender
-from support.dishes import make_prompts, make_review_data, make_texts
+from support.worlds.dishes import make_prompts, make_review_data, make_texts
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from recbias.language.backends import load_tokenizer
 from recbias.language.model_folders import Source
 from recbias.models.text import token_files
 from recbias.models.text.token_files import Tokens, tokenize_texts
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)
 

@@ -23,11 +23,11 @@ from recbias.models.text.text_ranking import Blocks, ItemClasses, Selector
 from recbias.models.text.user_reviews import recommend_by_reviews
 from recbias.numerics.sparse.topk import top_k
 from recbias.testing import check_recommender
-from support.asked import make_queries
-from support.dishes import make_review_data, make_texts
-from support.recommending import make_checkerboard, query_all_users
-from support.small_encoder import write_small_encoder
-from support.worlds import make_interactions
+from support.models.recommending import make_checkerboard, query_all_users
+from support.models.small_encoder import write_small_encoder
+from support.worlds.dishes import make_review_data, make_texts
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 # item 2 has no training row: the classes are the items 0, 1, 3 and 4
 # u0 has two reviews, of item 0; u1 has one of item 1 and two of item 3; u2 has rows but no

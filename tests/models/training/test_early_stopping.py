@@ -14,7 +14,7 @@ from recbias.models.training.progress import (
     has_validation_users,
     validation_ndcg,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 # user 0 lacks items 1, 2 and 3, user 1 lacks 0, 2 and 3; user 2 has no training row
 TRAIN = make_interactions([(0, 0), (1, 1), (1, 2), (1, 3), (0, 3)], n_users=3, n_items=4)

@@ -20,7 +20,7 @@ from recbias.models.ranking.tensors import (
 )
 from recbias.models.training.loop import train
 from recbias.models.training.schedule import Schedule
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 DATA = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
 CPU = torch.device("cpu")

@@ -10,7 +10,7 @@ from recbias.models.training.samplers import (
     create_rating_sampler,
     is_implicit,
 )
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 PAIRS = [(0, 0), (0, 1), (1, 1), (2, 3)]
 IMPLICIT = make_interactions(PAIRS, values=[4.0] * 4)

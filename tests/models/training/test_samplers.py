@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.models.training.samplers import Sampler, shuffle_rows
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 WORLD = make_interactions(
     [(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3), (2, 3)], n_users=4, n_items=5

@@ -18,8 +18,8 @@ from recbias.models.ranking.tensors import copy_to_array, create_parameter, crea
 from recbias.models.training.loop import train
 from recbias.models.training.progress import HasBuffers
 from recbias.models.training.schedule import Schedule
-from support.recommending import make_checkerboard
-from support.worlds import make_interactions
+from support.models.recommending import make_checkerboard
+from support.worlds.small_worlds import make_interactions
 
 DATA = TrainingData(
     make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4),

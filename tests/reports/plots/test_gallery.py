@@ -11,7 +11,7 @@ import pytest
 
 from recbias.reports.plots.gallery import Gallery, draw_gallery
 from recbias.reports.views.run_tables import read_run
-from support.picture_rows import (
+from support.plot_rows import (
     EXPOSURE,
     MODELS,
     PROJECTION,

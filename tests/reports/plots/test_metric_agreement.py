@@ -14,7 +14,7 @@ from recbias.reports.plots.metric_agreement import (
 )
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_tooltips, require_plot
-from support.picture_rows import Measure, make_shares, write_run
+from support.plot_rows import Measure, make_shares, write_run
 from support.run_folders import HOSTILE, SEVEN_MODELS, RunSpec, make_run
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.views.headline import list_single_datasets
-from support.picture_rows import EXPOSURE, MODELS, make_exposure_units, make_shares, write_run
+from support.plot_rows import EXPOSURE, MODELS, make_exposure_units, make_shares, write_run
 from support.run_folders import RunSpec
 
 

@@ -11,7 +11,7 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import EXPOSURE, Measure, make_group_measure, write_run
+from support.plot_rows import EXPOSURE, Measure, make_group_measure, write_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 
 

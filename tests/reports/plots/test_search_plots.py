@@ -24,8 +24,8 @@ from reports.plots.svg_reading import (
     read_tooltips,
     require_plot,
 )
+from support.models.search_rows import add_search, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
-from support.search_rows import add_search, write_search_run
 
 
 def make_search(folder: Path, values: list[float], **options: Any) -> Search:

@@ -10,8 +10,8 @@ import pytest
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import METRICS_COLUMNS
 from recbias.reports.views.run_tables import read_run, read_yaml, to_records
+from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
-from support.search_rows import write_search_run
 
 
 def test_labels_are_read_as_text_and_values_as_numbers(tmp_path: Path) -> None:

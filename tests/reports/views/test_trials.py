@@ -18,8 +18,8 @@ from recbias.reports.views.trials import (
     tabulate_searches,
     tabulate_trials,
 )
+from support.models.search_rows import FIVE_TRIALS, add_search, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
-from support.search_rows import FIVE_TRIALS, add_search, write_search_run
 
 
 def test_a_run_without_searches_has_none(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
+from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run
-from support.search_rows import write_search_run
 
 
 def load_content(folder: Path, world: RunSpec) -> Content:

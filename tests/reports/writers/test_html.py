@@ -17,8 +17,8 @@ import pytest
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import LONG_TABLE, render_html
+from support.models.search_rows import add_search, write_search_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
-from support.search_rows import add_search, write_search_run
 
 VOID = {"meta", "link", "input", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

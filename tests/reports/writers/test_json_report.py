@@ -8,8 +8,8 @@ import pandas as pd
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.json_report import SCHEMA_VERSION, render_json
+from support.models.search_rows import FIVE_TRIALS, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
-from support.search_rows import FIVE_TRIALS, write_search_run
 
 
 def parse_strictly(text: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.jinja_environments import load_environment
 from recbias.reports.writers.markdown import LONGEST_TABLE, render_markdown
+from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
-from support.search_rows import write_search_run
 
 
 def render_report(folder: Path, world: RunSpec) -> str:

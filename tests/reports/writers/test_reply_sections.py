@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import recbias
-from support.chat_server import Answer, make_reply, serve_chat
+from support.chat.chat_server import Answer, make_reply, serve_chat
 from support.specs import make_small_spec
 
 HOSTILE = "<b>No|Such</b> \x1b[2J\ud800 Film"

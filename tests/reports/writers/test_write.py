@@ -12,8 +12,8 @@ import pytest
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.reports.writers.write import FORMATS, write_reports
+from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
-from support.search_rows import write_search_run
 
 
 def list_names(folder: Path, paths: list[Path]) -> set[str]:

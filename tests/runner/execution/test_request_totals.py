@@ -7,7 +7,7 @@ import recbias
 from recbias import api
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.request_totals import RequestTotals, count_requests
-from support.chat_server import serve_chat
+from support.chat.chat_server import serve_chat
 from support.specs import make_small_spec
 
 ADDRESS = "http://127.0.0.1:9/v1"

@@ -15,7 +15,7 @@ from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.planning.stage_planner import identify, identify_learner
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store
-from support.small_encoder import write_small_encoder
+from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
 
 SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}

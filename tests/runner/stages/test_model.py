@@ -11,7 +11,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.model import AnswerQueries, select_histories
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def make_queries(users: list[int], ids: list[str]) -> Queries:

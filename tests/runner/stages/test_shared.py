@@ -8,7 +8,7 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.runner.stages.shared import SplitDataset, align_dataset, make_training_data
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 
 def test_without_a_splitter_all_interactions_are_training_interactions() -> None:

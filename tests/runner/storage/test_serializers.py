@@ -22,7 +22,7 @@ from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.serializers import FORMATS
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import Trial
-from support.worlds import make_interactions
+from support.worlds.small_worlds import make_interactions
 
 ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]
 

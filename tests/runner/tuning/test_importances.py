@@ -9,7 +9,7 @@ from recbias.core.records import Failure
 from recbias.runner.tuning.importances import estimate_importances
 from recbias.runner.tuning.optuna_sampler import sample_settings
 from recbias.runner.tuning.trial import Trial
-from support.searches import PLACE, SPACE, make_search
+from support.models.searches import PLACE, SPACE, make_search
 
 
 def make_trials(values: list[float], samples: list[dict[str, float | str | int]]) -> list[Trial]:

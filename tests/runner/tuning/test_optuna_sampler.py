@@ -12,7 +12,7 @@ from recbias.runner.tuning.optuna_sampler import (
     sample_settings,
 )
 from recbias.runner.tuning.trial import Trial
-from support.searches import PLACE, SPACE, make_directed_metric, make_search
+from support.models.searches import PLACE, SPACE, make_directed_metric, make_search
 
 
 def test_settings_are_sampled_from_the_space_by_seed() -> None:

@@ -19,7 +19,7 @@ from recbias.models.factorization.rating_models import MF
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.trial import Trial
-from support.searches import (
+from support.models.searches import (
     PLACE,
     SPACE,
     Stepwise,

@@ -12,7 +12,7 @@ from recbias.runner.tuning.search_space import (
     is_exhaustive,
     select_combination,
 )
-from support.searches import SPACE, make_search
+from support.models.searches import SPACE, make_search
 
 
 def test_values_of_a_choice_are_found_by_value_and_type() -> None:

@@ -18,8 +18,8 @@ from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
 from recbias.runner.stages.model import AnswerQueries
 from recbias.runner.tuning.validation import ValidationScorer
-from support.searches import make_metric_spec
-from support.worlds import make_interactions
+from support.models.searches import make_metric_spec
+from support.worlds.small_worlds import make_interactions
 
 
 def test_a_model_is_scored_for_the_users_with_validation_rows() -> None:

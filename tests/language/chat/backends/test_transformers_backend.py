@@ -14,7 +14,7 @@ from recbias.language.chat.client import complete
 from recbias.language.chat.failures import Failure
 from recbias.language.chat.requests import ChatReply, ChatRequest, Message
 from recbias.language.chat.settings import LanguageModel
-from support.small_causal import make_network, make_tokenizer, write_small_causal
+from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 
 @pytest.fixture(scope="module")

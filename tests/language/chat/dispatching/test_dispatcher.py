@@ -15,7 +15,7 @@ from recbias.language.chat.dispatching.shared_limits import SharedLimits
 from recbias.language.chat.failures import Failure
 from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
-from support.chat_requests import make_requests
+from support.chat.chat_requests import make_requests
 
 MODEL = LanguageModel(model="small", concurrency=64)
 

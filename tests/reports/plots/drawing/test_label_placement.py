@@ -13,7 +13,7 @@ from recbias.reports.plots.drawing.label_placement import (
     interpolate_points,
     place_labels,
 )
-from support.picture_rows import FOODS
+from support.plot_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)
 

@@ -12,7 +12,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots.drawing.svg import Plot, estimate_width
 from recbias.reports.plots.papers.associations import draw_associations
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import FOODS, MODELS, Measure, make_association, write_run
+from support.plot_rows import FOODS, MODELS, Measure, make_association, write_run
 
 RACE, GENDER = (
     make_association("race", ("white", "black"), 1),

@@ -10,7 +10,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.group_means import draw_group_means
 from reports.plots.svg_reading import find_marks, read_texts
-from support.picture_rows import MODELS, Measure, make_group_measure, write_run
+from support.plot_rows import MODELS, Measure, make_group_measure, write_run
 
 PAIR = ("gender=F", "gender=M")
 

@@ -13,7 +13,7 @@ from recbias.reports.plots.papers.projection import (
     draw_projections,
 )
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import MODELS, PROJECTION, SETS, make_projection_units, write_run
+from support.plot_rows import MODELS, PROJECTION, SETS, make_projection_units, write_run
 from support.run_folders import HOSTILE
 
 

@@ -12,8 +12,8 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.queries.queries import Queries
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 DISHES = {0: "soup", 2: "bread", 3: "tea"}
 """The dish in the reviews of each item; item 1 has no review."""

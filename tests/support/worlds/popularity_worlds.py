@@ -15,8 +15,8 @@ import pandas as pd
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
-from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
-from support.worlds import make_interactions
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds.small_worlds import make_interactions
 
 TRAIN = make_interactions(
     [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (0, 2), (3, 3)], n_items=5

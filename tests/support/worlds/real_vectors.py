@@ -14,7 +14,7 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.models.libraries.implicit import ImplicitALS
 from recbias.models.linear.pure_svd import PureSVD
-from support.evidence_worlds import make_user_queries
+from support.worlds.evidence_worlds import make_user_queries
 
 
 @cache

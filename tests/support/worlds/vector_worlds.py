@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair
-from support.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")

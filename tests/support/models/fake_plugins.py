@@ -182,7 +182,10 @@ class NoDataclass:
 
 
 def make_registry(kind: str, group: str, **names: str) -> Registry:
-    table = {name.replace("__", "-"): f"support.fake_plugins:{cls}" for name, cls in names.items()}
+    table = {
+        name.replace("__", "-"): f"support.models.fake_plugins:{cls}"
+        for name, cls in names.items()
+    }
     return Registry(kind, table, f"recbias.no_such_group.{group}")
 
 
@@ -194,13 +197,13 @@ REGISTRIES = {
     "models": Registry(
         "model",
         {
-            "MostPop": "support.fake_plugins:MostPop",
-            "ItemKNN": "support.fake_plugins:ItemKNN",
-            "SLIM": "support.fake_plugins:SLIM",
-            "lists": "support.fake_plugins:Lists",
-            "WOK": "support.fake_plugins:WOK",
+            "MostPop": "support.models.fake_plugins:MostPop",
+            "ItemKNN": "support.models.fake_plugins:ItemKNN",
+            "SLIM": "support.models.fake_plugins:SLIM",
+            "lists": "support.models.fake_plugins:Lists",
+            "WOK": "support.models.fake_plugins:WOK",
             "ALS": "no_such_package_of_anyone.models:ALS",
-            "Broken": "support.fake_plugins:NoDataclass",
+            "Broken": "support.models.fake_plugins:NoDataclass",
         },
         "recbias.no_such_group.models",
     ),

@@ -11,8 +11,8 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.ranked_lists import RankedLists
-from support.asked import make_queries
-from support.worlds import make_interactions
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
 
 
 def make_checkerboard(side: int = 50) -> tuple[TrainingData, list[int]]:

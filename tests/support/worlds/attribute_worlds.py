@@ -13,8 +13,8 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
-from support.recommending import make_random_data
-from support.worlds import make_interactions
+from support.models.recommending import make_random_data
+from support.worlds.small_worlds import make_interactions
 
 
 def make_item_data(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import recbias
-from support.chat_server import Answer, ChatServer
+from support.chat.chat_server import Answer, ChatServer
 
 PLACES = ("Harbour", "Orchard", "Lantern", "Glacier", "Meadow", "Foundry")
 COLOURS = ("Amber", "Crimson", "Silver", "Violet", "Emerald")

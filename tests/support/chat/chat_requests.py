@@ -6,7 +6,7 @@ from typing import Any
 
 from recbias.language.chat.requests import ChatRequest, Message
 from recbias.language.chat.settings import LanguageModel
-from support.chat_server import ChatServer
+from support.chat.chat_server import ChatServer
 
 
 def make_model(server: ChatServer, **settings: Any) -> LanguageModel:

@@ -11,7 +11,7 @@ import pandas as pd
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Predictions
-from support.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 
 def make_review_evidence(

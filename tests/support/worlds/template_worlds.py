@@ -18,7 +18,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.queries import Queries
-from support.evidence_worlds import make_lists, make_vocabulary
+from support.worlds.evidence_worlds import make_lists, make_vocabulary
 
 PRICES = ("$", "$$", "$$$", "$$$$")
 
