@@ -119,7 +119,7 @@ class Builder:
         member = select_member(hint, raw)
         if is_input_file(member) and isinstance(raw, str):
             return self._resolve_file(raw, location, list_choices(hint))
-        if is_model_name(member) and isinstance(raw, str):
+        if is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
             return self._resolve_model(raw, location)
         if is_dataclass(strip_annotations(member)) and isinstance(raw, dict):
             names = [key for key in location if isinstance(key, str)]

@@ -58,9 +58,25 @@ def plan_and_collect_faults(folder: Path, **changes: object) -> str:
 
 def test_a_metric_of_an_output_that_no_model_provides_is_refused(tmp_path: Path) -> None:
     name = f"{tmp_path}/own.py:Association"
-    text = plan_and_collect_faults(tmp_path, models=["MostPop", "PureSVD"], metrics=[name])
-    assert "needs embeddings, which MostPop does not provide" in text
-    assert "it can be measured on PureSVD" in text
+    text = plan_and_collect_faults(tmp_path, models=["MostPop", "ItemKNN"], metrics=[name])
+    assert "needs embeddings, which no model of the spec provides" in text
+    assert "choose a model that provides embeddings" in text
+
+
+def test_a_metric_is_undefined_for_a_model_without_its_output(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(PLUGINS)
+    metrics = [f"{tmp_path}/own.py:Association"]
+    spec = make_small_spec(models=["MostPop", "PureSVD"], metrics=metrics)
+    plan, _ = api.plan(spec, out=tmp_path)
+    (undefined,) = plan.undefined
+    metric, model, missing = undefined
+    assert (metric.name.rpartition(":")[2], model.label, missing) == (
+        "Association",
+        "MostPop",
+        "embeddings",
+    )
+    measured = [len(model_plan.measures) for model_plan in plan.model_plans]
+    assert measured == [0, 1]
 
 
 def test_a_model_that_needs_missing_data_is_refused(tmp_path: Path) -> None:

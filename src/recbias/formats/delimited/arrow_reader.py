@@ -16,6 +16,10 @@ from recbias.formats.delimited.layout import Layout
 SNIFF_SIZE = 2**16
 """Bytes that are searched for a decimal point."""
 
+MIN_THREADED_SIZE = 2**20
+"""Smaller blocks are parsed in one thread: a process that ends right after an error may abort
+while threads of Arrow still start."""
+
 
 def read_with_arrow(block: Block, layout: Layout, names: list[str]) -> Any:
     """Return the table of a block, or None if Arrow rejects a line or a value is suspicious.
@@ -58,7 +62,9 @@ def _parse(
         quote_char='"' if layout.quoted else False,
         newlines_in_values=layout.quoted,
     )
-    read = arrow_csv.ReadOptions(column_names=names, encoding=layout.encoding)
+    read = arrow_csv.ReadOptions(
+        use_threads=block.size > MIN_THREADED_SIZE, column_names=names, encoding=layout.encoding
+    )
     try:
         table = arrow_csv.read_csv(block.source(), read, parse, convert)
     except (pa.ArrowInvalid, UnicodeDecodeError):
