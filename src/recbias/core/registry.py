@@ -52,8 +52,8 @@ class Registry:
         if is_file(name):
             return name
         normalized = normalize_name(name)
-        for names in (self.table, self._list_entry_points()):
-            spellings = {normalize_name(spelling): spelling for spelling in names}
+        for list_names in (self.table.keys, self._list_entry_points):  # the second one is slow
+            spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
         message = f"no {self.kind} is called {name!r}"
