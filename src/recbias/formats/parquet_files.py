@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine
 
@@ -21,6 +20,8 @@ def read_schema(path: Path) -> Any:
     Raises:
         MalformedLine: The file is not a Parquet file.
     """
+    from pyarrow import parquet  # slow, and not needed to plan
+
     with _report_damage(path):
         return parquet.read_schema(path)
 
@@ -31,6 +32,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     Raises:
         MalformedLine: The file is not a Parquet file, or its text is not UTF-8.
     """
+    from pyarrow import parquet
+
     names = None if columns is None else list(columns)
     with _report_damage(path):
         table = parquet.read_table(path, columns=names, partitioning=None)
