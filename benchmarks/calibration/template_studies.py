@@ -16,7 +16,7 @@ from recbias.metrics.prompts.association import Association
 from recbias.metrics.prompts.mean_attribute import MeanAttribute
 from recbias.metrics.prompts.price_percentage import PricePercentage
 from recbias.metrics.prompts.variance_split import VarianceSplit
-from support.worlds import template_worlds as template_worlds
+from support.worlds import template_worlds
 
 BLACK, WHITE = CHEAP = (0.45, 0.3)
 """The chance that a place is of price $ under names of either race, on average."""
