@@ -23,7 +23,6 @@ from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.write import write_reports
 from recbias.runner.environment import measure_peak_memory_mb
 from recbias.runner.execution.executor import Executor, Observer, Silent, execute, to_error
 from recbias.runner.execution.local import Processes
@@ -156,6 +155,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         UserError: The spec or the data is at fault.
         StageError: A stage failed and no model has results, or ``on_error`` is ``stop``.
     """
+    from recbias.reports.writers.write import write_reports  # plans do not need it
+
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out = to_local_path(out)
     chains = create_executor(executor, workers)

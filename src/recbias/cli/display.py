@@ -28,7 +28,6 @@ from recbias.cli.request_lines import show_requests
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.wide_tables import build_group_tables, build_summary
 from recbias.runner.execution.executor import Observer, Silent
 from recbias.runner.execution.request_totals import RequestTotals
 from recbias.runner.planning.plan import Plan
@@ -153,6 +152,8 @@ class Live:
 
 def show_run(run: Run) -> None:
     """Print the summary tables of a run, its failed stages and the paths of its files."""
+    from recbias.reports.views.wide_tables import build_group_tables, build_summary
+
     console, tables = Output(), read_run(run.folder)
     headline = build_summary(tables)
     if headline.rows:
