@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, TypeAlias, get_origin
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from recbias.config.hints import (
     get_item_type,
     is_input_file,
     is_model_name,
+    is_selected_model,
     list_choices,
     list_members,
     restrict_to_value,
@@ -41,6 +42,8 @@ from recbias.core.errors import (
 )
 from recbias.core.registry import CODE_FAULTS
 from recbias.core.registry import describe_exception as in_error_words
+from recbias.core.registry import is_file as is_plugin_file
+from recbias.core.selected_models import SelectedModel
 from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
 from recbias.formats.yaml.tree import is_file, suggest_file
@@ -50,6 +53,9 @@ _RANGE_FAULTS = (
     "value_error",
 )
 """Parts of the names of pydantic's errors for a value of the right type outside its range."""
+
+ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
+"""Resolves the entry of a plug-in: kind, entry and location; None if it has a fault."""
 
 LARGEST = 2**63 - 1
 """The largest magnitude of a number in a spec: the largest 64-bit integer."""
@@ -62,11 +68,13 @@ class Builder:
     Args:
         owner: The plug-in whose settings they are, for messages: ``ItemKNN``.
         path_texts: The text that the user wrote for each resolved path; filled by the builder.
+        resolve_entry: Resolves the model that is a setting of another model.
     """
 
     document: Document
     owner: str
     path_texts: dict[Path, str] = field(default_factory=dict)
+    resolve_entry: ResolveEntry | None = None
 
     def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
         """Build a dataclass from its settings; return None if there is a fault."""
@@ -117,6 +125,8 @@ class Builder:
 
     def _validate(self, hint: Hint, raw: Any, location: KeyPath, default: str) -> Any:
         member = select_member(hint, raw)
+        if is_selected_model(member) and self.resolve_entry is not None:
+            return self._select_model(raw, location, self.resolve_entry)
         if is_input_file(member) and isinstance(raw, str):
             return self._resolve_file(raw, location, list_choices(hint))
         if is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
@@ -124,7 +134,7 @@ class Builder:
         if is_dataclass(strip_annotations(member)) and isinstance(raw, dict):
             names = [key for key in location if isinstance(key, str)]
             owner = f"{self.owner}.{names[-1]}"
-            builder = Builder(self.document, owner, self.path_texts)
+            builder = Builder(self.document, owner, self.path_texts, self.resolve_entry)
             return builder.build(strip_annotations(member), raw, location)
         if isinstance(raw, list) and any(  # the items need more than pydantic
             is_input_file(item) or is_dataclass(strip_annotations(item))
@@ -132,6 +142,25 @@ class Builder:
         ):
             return self._validate_items(member, raw, location, default)
         return self._validate_leaf(member, raw, location, default)
+
+    def _select_model(
+        self, raw: Any, location: KeyPath, resolve_entry: ResolveEntry
+    ) -> SelectedModel | None:
+        """Return the model of an entry inside another one, which has no label and no search."""
+        for key in ("label", "tune") if isinstance(raw, dict) else ():
+            if key in raw:
+                message = f"a model inside {self.owner} has no {key}"
+                remedy = f"remove {key}, or list the model under models too"
+                self.document.add_fault((*location, key), message, remedy=remedy, kind=UnknownKey)
+                raw = {name: value for name, value in raw.items() if name != key}
+        spec = resolve_entry("models", raw, location)
+        if spec is None:
+            return None
+        name: str = spec.name
+        if is_plugin_file(name):
+            path = (self.document.mark(location).folder / name).absolute()
+            self.path_texts[path], name = name, path.as_posix()
+        return SelectedModel(name, spec.plugin)
 
     def _resolve_file(
         self, raw: str, location: KeyPath, alternatives: Sequence[Any] = ()

@@ -58,7 +58,8 @@ class EntryReader:
         tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
-        builder, search = Builder(self.document, _shorten(name)), None
+        builder = Builder(self.document, _shorten(name), resolve_entry=self.resolve)
+        search = None
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
         plugin = builder.build(cls, raw, self.location)

@@ -14,6 +14,7 @@ from recbias.config.specs import ReportSpec
 from recbias.core.errors import ConfigError, UserError
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
+from recbias.core.selected_models import SelectedModel
 from recbias.formats.yaml.source_map import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
@@ -100,12 +101,24 @@ def identify_plugin(spec: PluginSpec, digest_file: Callable[[Path], str]) -> _Na
     attribute = spec.name.rpartition(":")[2]
     name = f"{spec.source}:{attribute}" if spec.source else spec.name
     digests = {path: digest_file(path) for path in list_input_files(spec.plugin)}
+    digests |= _digest_nested_files(spec.plugin, digest_file)
     if isinstance(spec.plugin, ReadsModels):  # it reports the content of its model folders itself
         settings = read_settings(type(spec.plugin)).values()
         keys = [setting.field.name for setting in settings if accepts_model_name(setting.hint)]
         folders = [Path(getattr(spec.plugin, key)) for key in keys]
         digests |= {folder: folder.name for folder in folders if folder.is_absolute()}
     return name, as_plain(spec.plugin, digests) | spec.split_settings
+
+
+def _digest_nested_files(plugin: Any, digest_file: Callable[[Path], str]) -> dict[Path, str]:
+    """Return the digests of the plug-in files of models that are settings of a plug-in."""
+    settings = vars(plugin).values() if is_dataclass(plugin) else ()
+    names = [value.name for value in settings if isinstance(value, SelectedModel)]
+    splits = [name.rpartition(":") for name in names if is_file(name)]
+    return {
+        Path(f"{file}:{attribute}"): f"{digest_file(Path(file))}:{attribute}"
+        for file, _, attribute in splits
+    }
 
 
 def list_input_files(*values: Any) -> list[Path]:

@@ -26,6 +26,16 @@ def is_model_name(hint: Any) -> bool:
     return strip_annotations(hint) is str and _has_annotations_of(hint, "ModelName")
 
 
+def is_selected_model(hint: Any) -> bool:
+    """Return whether a type is ``SelectedModel``: an entry such as those of ``models``."""
+    plain_type = strip_annotations(hint)
+    if not is_dataclass(plain_type):
+        return False
+    from recbias.core.selected_models import SelectedModel
+
+    return plain_type is SelectedModel
+
+
 def accepts_model_name(hint: Any) -> bool:
     """Return whether a type, or a member of a union, is ``ModelName``."""
     return any(is_model_name(member) for member in list_members(hint))

@@ -10,7 +10,13 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.docstrings import read_arguments, read_summary
-from recbias.config.hints import get_item_type, is_input_file, list_members, strip_annotations
+from recbias.config.hints import (
+    get_item_type,
+    is_input_file,
+    is_selected_model,
+    list_members,
+    strip_annotations,
+)
 from recbias.config.plugin_spec import GAPS
 from recbias.config.search_space import KINDS, load_packaged_spaces
 from recbias.config.settings import Setting, as_plain, build_adapter, read_settings
@@ -70,8 +76,8 @@ def build_type_schema(hint: Any) -> Schema:
         return {"anyOf": [build_type_schema(member) for member in members]}
     if is_input_file(hint):
         return dict(_TEXT)
-    if is_dataclass(strip_annotations(hint)):
-        return build_mapping_schema(strip_annotations(hint))
+    if is_dataclass(cls := strip_annotations(hint)):
+        return _refer_to("models") if is_selected_model(cls) else build_mapping_schema(cls)
     if is_dataclass(strip_annotations(get_item_type(hint))):
         return {"type": "array", "items": build_type_schema(get_item_type(hint))}
     try:

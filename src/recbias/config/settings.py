@@ -12,6 +12,7 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from recbias.config.hints import Hint, as_yaml_name
 from recbias.core.errors import BrokenContract
+from recbias.core.selected_models import SelectedModel
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,7 @@ def read_settings(cls: type) -> dict[str, Setting]:
 def as_plain(value: Any, path_texts: Mapping[Path, str] | None = None) -> Any:
     """Return a value as plain JSON data, dataclasses as mappings, paths as in ``path_texts``."""
     if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value) if field.init]
-        return {as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
+        return _list_fields(value, path_texts)
     if isinstance(value, Mapping):
         return {str(key): as_plain(item, path_texts) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -70,6 +70,14 @@ def as_plain(value: Any, path_texts: Mapping[Path, str] | None = None) -> Any:
         text = value if isinstance(value, str) else value.as_posix()
         return path_texts.get(Path(value), text) if path_texts else text
     return value.item() if hasattr(value, "item") else value
+
+
+def _list_fields(value: Any, path_texts: Mapping[Path, str] | None) -> dict[str, Any]:
+    """Return the fields of a dataclass, of a model inside another one as in its entry."""
+    if isinstance(value, SelectedModel):
+        return {"name": as_plain(value.name, path_texts), **as_plain(value.model, path_texts)}
+    names = [field.name for field in fields(value) if field.init]
+    return {as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
 
 
 def build_adapter(hint: Hint) -> TypeAdapter[Any]:

@@ -18,6 +18,7 @@ from recbias.config.hints import (
     is_input_file,
     is_list,
     is_mapping,
+    is_selected_model,
     list_choices,
     list_members,
     strip_annotations,
@@ -80,6 +81,8 @@ def describe_type(hint: Any) -> str:
     if get_origin(plain_type) is Literal:
         values = [render_yaml(value) for value in get_args(plain_type)]
         return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
+    if is_selected_model(plain_type):
+        return "a model"
     if is_dataclass(plain_type):
         names = [as_yaml_name(field.name) for field in fields(plain_type)]
         return f"a mapping with {', '.join(names)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
+import pandas as pd
 from annotated_types import Gt
 
 from recbias.core.arrays import FloatArray
@@ -69,12 +70,13 @@ class Unmatched:
 def _read_reasons(evidence: Evidence) -> dict[str, FloatArray]:
     """Return the number of invalid ranks of each query by reason; NaN without a reply."""
     responses = evidence.responses
-    if responses is None:
+    labels = pd.DataFrame() if responses is None else responses.labels
+    columns = [str(name) for name in labels.columns if str(name).startswith(INVALID)]
+    if responses is None or not columns:
         return {}
     rows = Vocabulary(responses.ids).find(evidence.queries.ids.ids)
-    reasons = {}
-    for column in responses.labels.columns:
-        if str(column).startswith(INVALID):
-            values = np.append(responses.labels[column].to_numpy(dtype=np.float64), np.nan)
-            reasons[str(column).removeprefix(INVALID)] = values[rows]
-    return reasons
+    counts = {name: labels[name].to_numpy(dtype=np.float64) for name in columns}
+    return {
+        name.removeprefix(INVALID): np.append(values, np.nan)[rows]
+        for name, values in counts.items()
+    }

@@ -16,7 +16,7 @@ from recbias.language.prompts.prompt_slots import SlottedText, parse_slots
 from recbias.language.prompts.recommendation_prompts import HistoryFormat, RecommendationPrompt
 
 SLOTS = {
-    **{slot: slot for slot in ("history", "n_items", "year_limit", "mitigation")},
+    **{slot: slot for slot in ("history", "candidates", "n_items", "year_limit", "mitigation")},
     "watch_history": "history",
     "nr_items": "n_items",
 }

@@ -72,7 +72,7 @@ class HistoryFormat:
 
 @dataclass(frozen=True)
 class RecommendationPrompt:
-    """A prompt with slots for the history, the number of items, the year limit and a mitigation.
+    """A prompt with slots: history, candidates, number of items, year limit and mitigation.
 
     A line with ``{year_limit}`` or ``{mitigation}`` is left out if there is none. If there is a
     mitigation and no slot for it, it is added as one more bullet after the last line that starts
@@ -113,6 +113,7 @@ class RecommendationPrompt:
         history: Sequence[HistoryItem],
         *,
         n_items: int,
+        candidates: Sequence[HistoryItem] = (),
         year_limit: int | None = None,
         mitigation: str | None = None,
     ) -> RenderedPrompt:
@@ -121,6 +122,8 @@ class RecommendationPrompt:
         Args:
             history: The items that the user has watched, the oldest first.
             n_items: The number of items to ask for.
+            candidates: The items to choose from, in the order in which they are shown; none if
+                any item may be recommended.
             year_limit: The latest year to ask for; None for no limit.
             mitigation: A sentence that is added to the instructions; None for the plain prompt.
 
@@ -128,7 +131,8 @@ class RecommendationPrompt:
             NothingLeft: The history is empty.
             OutOfRange: The number of items is not positive.
             Contradiction: The template has no slot for the number of items or the year limit,
-                and does not contain the number itself.
+                and does not contain the number itself; or it has a slot for candidates and there
+                are none, or the other way round.
         """
         if not history:
             remedy = "leave out queries without training interactions"
@@ -138,8 +142,10 @@ class RecommendationPrompt:
         values = {"n_items": str(n_items), "year_limit": str(year_limit or "")}
         for slot, value in values.items():
             self._require_stated(slot, value)
+        self._require_candidates(are_given=bool(candidates))
         shown = self.history.select(history)
         values |= {"history": self.history.write(shown), "mitigation": mitigation or ""}
+        values["candidates"] = self.history.write(candidates)
         content = "\n".join(line.fill(values) for line in self._select_lines(values))
         return RenderedPrompt((Message("user", content),), len(shown), len(history) - len(shown))
 
@@ -150,6 +156,16 @@ class RecommendationPrompt:
             message = f"the template has no slot {{{slot}}} and does not contain {value}"
             remedy = f"add {{{slot}}} to the template"
             raise Contradiction(message, where=self.name, remedy=remedy)
+
+    def _require_candidates(self, *, are_given: bool) -> None:
+        """Raise Contradiction unless candidates are given where the template shows them."""
+        if are_given == ("candidates" in self.slots):
+            return
+        message, remedy = "the template has no slot {candidates}", "add {candidates} to it"
+        if not are_given:
+            message = "the template has the slot {candidates}, but this model shows none"
+            remedy = "use a prompt without it, or the model LMRerank"
+        raise Contradiction(message, where=self.name, remedy=remedy)
 
     def _select_lines(self, values: Mapping[str, str]) -> list[SlottedText]:
         optional = [slot for slot in ("year_limit", "mitigation") if not values[slot]]

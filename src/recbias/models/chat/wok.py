@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import UserError
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.planned_requests import PlannedRequest
@@ -24,16 +23,12 @@ from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import complete, plan_requests
 from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
-from recbias.language.prompts.mitigations import find_mitigation
-from recbias.language.prompts.prompt_files import find_prompt
-from recbias.language.prompts.recommendation_prompts import (
-    HistoryItem,
-    RecommendationPrompt,
-    RenderedPrompt,
-)
+from recbias.language.prompts.recommendation_prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import parse_reply
+from recbias.models.chat.prompting import load_prompt, report_histories
+from recbias.models.chat.reply_labels import describe_replies
 from recbias.models.chat.titles import Histories, read_titles
 
 SCHEMA = {
@@ -104,22 +99,13 @@ class WOK:
 
     def __post_init__(self) -> None:
         """Refuse an invalid prompt or mitigation before any data is read."""
-        try:
-            prompt = self.load_prompt()
-        except UserError as error:
-            raise type(error)(str(error), where="prompt", remedy=error.remedy) from error
-        if self.mitigation is not None:
-            find_mitigation(self.mitigation, prompt)
+        prompt, _ = load_prompt(str(self.prompt), self.mitigation)
         prompt.render([("Heat", 1995)], n_items=10, year_limit=self.year_limit)
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""
         is_local = self.llm.provider == "transformers"
         return list_causal_model_files(self.llm.model) if is_local else ()
-
-    def load_prompt(self) -> RecommendationPrompt:
-        """Return the prompt."""
-        return find_prompt(str(self.prompt))
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have."""
@@ -190,23 +176,18 @@ class FittedWOK:
 
     def render_prompts(self, histories: Sequence[AnyArray], k: int) -> list[RenderedPrompt]:
         """Return the prompt of each history."""
-        prompt, mitigation = self.settings.load_prompt(), self.settings.mitigation
-        sentence = None if mitigation is None else find_mitigation(mitigation, prompt).sentence
+        settings = self.settings
+        prompt, sentence = load_prompt(str(settings.prompt), settings.mitigation)
         prompts = [
             prompt.render(
                 [self.titles[item] for item in items],
                 n_items=k,
-                year_limit=self.settings.year_limit,
+                year_limit=settings.year_limit,
                 mitigation=sentence,
             )
             for items in histories
         ]
-        record_fact("history_order", prompt.history.order)
-        n_cut = sum(rendered.n_cut for rendered in prompts)
-        if n_cut:
-            n_prompts = sum(rendered.n_cut > 0 for rendered in prompts)
-            record_fact("history_items_cut", n_cut)
-            warn(f"{n_cut:,} oldest items of {n_prompts:,} histories are not in the prompts")
+        report_histories(prompt, prompts)
         return prompts
 
 
@@ -222,14 +203,7 @@ def make_responses(
     of each rank), ``prompt_tokens``, ``completion_tokens``, ``cached``, and the number of invalid
     ranks for each reason, ``invalid.format``, ``invalid.watched``, ...
     """
-    labels = {
-        "prompt": [prompt.messages[-1].content for prompt in prompts],
-        "outcome": [reply.outcome for reply in replies],
-        "parsed": outcomes.describe_ranks(),
-        "prompt_tokens": [reply.prompt_tokens for reply in replies],
-        "completion_tokens": [reply.completion_tokens for reply in replies],
-        "cached": [reply.cached for reply in replies],
-    }
+    labels: dict[str, Any] = dict(describe_replies(prompts, replies, outcomes.describe_ranks()))
     labels |= {f"invalid.{name}": counts for name, counts in outcomes.count_reasons().items()}
     texts = np.array([reply.text for reply in replies], dtype=object)
     return Responses(ids, texts, np.full(len(replies), None, dtype=object), pd.DataFrame(labels))

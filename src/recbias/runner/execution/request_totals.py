@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from recbias.config.experiment import PluginSpec
+from recbias.core.dataset.split import TrainingData
 from recbias.core.planned_requests import PlannedRequest, PlansRequests
+from recbias.core.selected_models import ReordersCandidates
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
@@ -40,8 +43,8 @@ class RequestTotals:
 def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
     """Return the requests of each model that sends requests and whose answers are not stored.
 
-    The dataset, the split and the queries are computed where they are not stored; without such a
-    model nothing is computed.
+    The dataset, the split and the queries are computed where they are not stored, and a model is
+    trained whose candidates another one reorders; without such a model nothing is computed.
     """
     totals: list[RequestTotals] = []
     sent: set[str] = set()
@@ -60,7 +63,8 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
         if failure is not None:
             totals.append(RequestTotals(model.label, problem=failure.message))
             continue
-        totals.append(_add_up(model, requests, sent))
+        if requests:  # a model in the process may send none
+            totals.append(_add_up(model, requests, sent))
         sent |= requests.keys()
     return totals
 
@@ -84,10 +88,23 @@ def _list(
             collect_facts(),
             stage_context(reply_folder=executor.store.reply_folder),
         ):
-            planned = model_plan.model.plugin.plan_requests(queries, plan.experiment.k, data)
+            model = _prepare_model(model_plan, executor, data)
+            planned = model.plan_requests(queries, plan.experiment.k, data)
         requests |= {request.address: request for request in planned}
         executor.forget(stages[1:])
     return requests
+
+
+def _prepare_model(model_plan: ModelPlan, executor: Executor, data: TrainingData) -> PlansRequests:
+    """Return the model whose requests are counted, fitted if they depend on another model."""
+    plugin = model_plan.model.plugin
+    if model_plan.answer is None or not isinstance(plugin, ReordersCandidates):
+        model: PlansRequests = plugin
+        return model
+    state = None if model_plan.fit is None else executor.value(model_plan.fit)
+    work: Any = model_plan.answer.work
+    fitted: PlansRequests = work.fit(data, state)
+    return fitted
 
 
 def _add_up(

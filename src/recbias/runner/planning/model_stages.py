@@ -9,7 +9,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
-from recbias.runner.planning.stage_planner import StagePlanner, identify_learner
+from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel
@@ -53,19 +53,19 @@ class ModelPlanner(StagePlanner):
         k, dataset = self.experiment.k, keys.dataset if several else ""
         seed, fold = keys.seed or 0, keys.fold or 0
         identity = {"seed": seed, "fold": fold, "dataset": dataset}
-        fit = None
-        if isinstance(model.plugin, Restores):
+        fit, learner = None, model if model.tune else find_learner(model)
+        if isinstance(learner.plugin, Restores):
             fit = self._place_model(
                 Stage(
                     "fit",
-                    f"fit {model.label}",
+                    f"fit {learner.label}",
                     "",
-                    _tune(FitModel(model.plugin, model.name, seed, fold, dataset), model),
+                    _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model),
                     _join(search, context.dataset, context.split),
                     keys,
                 ),
-                model,
-                identity | {"model": identify_learner(model, self.fingerprints)},
+                learner,
+                identity | {"model": identify_learner(learner, self.fingerprints)},
             )
         answer = self._place_model(
             Stage(

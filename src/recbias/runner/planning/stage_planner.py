@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
 from recbias.core.protocols import ActsAfterFit, ReadsModels
+from recbias.core.selected_models import ReordersCandidates
 from recbias.runner.addresses import assign_address
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -34,6 +35,17 @@ def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, 
     return identity | {
         "parameters": {key: parameters[key] for key in parameters if key in learned}
     }
+
+
+def find_learner(spec: PluginSpec) -> PluginSpec:
+    """Return the model that is trained: of a model that reorders candidates, the other one."""
+    if not isinstance(spec.plugin, ReordersCandidates):
+        return spec
+    name, model = spec.plugin.candidates.name, spec.plugin.candidates.model
+    parameters = spec.parameters["candidates"]
+    settings = {key: value for key, value in parameters.items() if key != "name"}
+    learner = PluginSpec(spec.kind, name, name, model, settings, spec.where)
+    return find_learner(learner)
 
 
 @dataclass(frozen=True)

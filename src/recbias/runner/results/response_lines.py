@@ -26,6 +26,7 @@ def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iter
         label = {str(name): _as_json(value) for name, value in row.items()}
         line = fit_keys | {
             "query_id": query_id,
+            **({"order": label["order"]} if "order" in label else {}),
             "prompt": label.get("prompt"),
             "reply": text,
             "outcome": label.get("outcome"),

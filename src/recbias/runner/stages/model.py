@@ -22,6 +22,7 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
+from recbias.core.selected_models import ReordersCandidates, SelectedModel
 from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
 
 
@@ -100,10 +101,7 @@ class AnswerQueries:
     ) -> ModelOutputs:
         """Return the validated outputs."""
         data = make_training_data(dataset, split, self.dataset)
-        if state is not None and isinstance(self.model, Restores):
-            fitted: Any = self.model.restore(state)
-        else:
-            fitted = self.model.fit(data, make_generator(self.seed, "fit", self.name, self.fold))
+        fitted: Any = self.fit(data, state)
         needed = self.outputs & self.model.provides
         return ModelOutputs(
             lists=self._recommend(fitted, queries, data) if "lists" in needed else None,
@@ -116,6 +114,25 @@ class AnswerQueries:
                 self._predict(fitted, dataset, split, data) if "predictions" in needed else None
             ),
         )
+
+    def fit(self, data: TrainingData, state: State | None) -> FittedRecommender:
+        """Return the fitted model, restored if its learned state is stored.
+
+        A model that reorders the candidates of another is wrapped around the other one, fitted
+        with the generator that it has by itself.
+        """
+        return self._fit(SelectedModel(self.name, self.model), data, state)
+
+    def _fit(
+        self, selected: SelectedModel, data: TrainingData, state: State | None
+    ) -> FittedRecommender:
+        model, rng = selected.model, make_generator(self.seed, "fit", selected.name, self.fold)
+        if isinstance(model, ReordersCandidates):
+            return model.wrap(self._fit(model.candidates, data, state), data, rng)
+        if state is not None and isinstance(model, Restores):
+            return model.restore(state)
+        fitted: FittedRecommender = model.fit(data, rng)
+        return fitted
 
     def _predict(
         self, fitted: Any, dataset: Dataset, split: Split, data: TrainingData
