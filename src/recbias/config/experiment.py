@@ -105,7 +105,8 @@ def identify_plugin(spec: PluginSpec, digest_file: Callable[[Path], str]) -> _Na
     if isinstance(spec.plugin, ReadsModels):  # it reports the content of its model folders itself
         settings = read_settings(type(spec.plugin)).values()
         keys = [setting.field.name for setting in settings if accepts_model_name(setting.hint)]
-        folders = [Path(getattr(spec.plugin, key)) for key in keys]
+        names = [getattr(spec.plugin, key) for key in keys]
+        folders = [Path(name) for name in names if name is not None]
         digests |= {folder: folder.name for folder in folders if folder.is_absolute()}
     return name, as_plain(spec.plugin, digests) | spec.split_settings
 

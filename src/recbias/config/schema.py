@@ -76,7 +76,8 @@ def build_type_schema(hint: Any) -> Schema:
         return {"anyOf": [build_type_schema(member) for member in members]}
     if is_input_file(hint):
         return dict(_TEXT)
-    if is_dataclass(cls := strip_annotations(hint)):
+    if is_dataclass(strip_annotations(hint)):
+        cls: type = strip_annotations(hint)
         return _refer_to("models") if is_selected_model(cls) else build_mapping_schema(cls)
     if is_dataclass(strip_annotations(get_item_type(hint))):
         return {"type": "array", "items": build_type_schema(get_item_type(hint))}

@@ -66,6 +66,10 @@ class TextScorer:
         self._check_length(len(context_ids))
         return self._score_trees(self.trees, context_ids)
 
+    def score_after(self, contexts: Sequence[str]) -> Iterator[FloatArray]:
+        """Yield the scores of the texts after each context; see ``score``."""
+        return map(self.score, contexts)
+
     def _score_trees(self, trees: Sequence[PrefixTree], context_ids: Tokens) -> FloatArray:
         import torch
         from transformers import DynamicCache

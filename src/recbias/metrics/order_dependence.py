@@ -142,4 +142,5 @@ def count_rankings(ranks: FloatArray) -> FloatArray:
     >>> count_rankings(np.array([[[1.0, 2], [np.nan, np.nan], [2, 1]]])).tolist()
     [2.0]
     """
-    return (~np.isnan(ranks)).any(axis=2).sum(axis=1).astype(np.float64)
+    counts: FloatArray = (~np.isnan(ranks)).any(axis=2).sum(axis=1).astype(np.float64)
+    return counts

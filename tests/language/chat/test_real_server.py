@@ -64,3 +64,14 @@ def test_a_real_server_rejects_a_prompt_that_is_too_long(tmp_path: Path, base_ur
     model = LanguageModel(model="smollm2", base_url=base_url, max_tokens=16)
     with pytest.raises(RequestRefused, match="context"):
         complete([model.build_request([Message("user", "film " * 2000)])], model, folder=tmp_path)
+
+
+@needs_packages
+def test_a_server_that_ignores_echo_is_refused_with_the_remedy(
+    tmp_path: Path, base_url: str
+) -> None:
+    model = LanguageModel(model="smollm2", base_url=base_url)
+    request = model.build_likelihood_request(Message("user", "I like the movie"), " Alien (1979)")
+    with pytest.raises(RequestRefused, match="no log-probabilities of the prompt") as caught:
+        complete([request], model, folder=tmp_path)
+    assert "run it in the process" in caught.value.remedy

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,9 @@ class ScriptedScorer:
         if context == "neutral":
             return np.array([0.0, -1.0, -2.0, -3.0, -4.0])
         return np.array([-1.0, -2.5, -2.0, -5.0, -3.0])
+
+    def score_after(self, contexts: list[str]) -> Iterator[FloatArray]:
+        return map(self.score, contexts)
 
 
 @pytest.fixture

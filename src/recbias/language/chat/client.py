@@ -38,7 +38,7 @@ def complete(
     counts are recorded as facts of the stage, and replies without text are warned of.
 
     Args:
-        requests: The requests to the model; requests at one address get one reply.
+        requests: The requests to the model, all of one kind; those at one address get one reply.
         model: The model.
         folder: The folder of the stored replies; None is that of the stage, or a temporary one.
         backend: What sends the requests; None is the backend of the model's provider.
@@ -131,7 +131,7 @@ def _request_replies(
         message = f"{len(requests):,} replies of {model.model} are not stored in {store.folder}"
         remedy = "run without --offline, or copy the files of the replies there"
         raise MissingReplies(message, where="llm", remedy=remedy)
-    sender = backend or open_backend(model)
+    sender = backend or open_backend(model, requests[0].kind)
     limits = SharedLimits.of_model(model, store.folder, get_context().run_id or _name_process())
     progress = count(1)
 

@@ -35,6 +35,9 @@ REJECTED = {
     HTTPStatus.UNPROCESSABLE_ENTITY,
 }
 
+NO_LIKELIHOOD = "no log-probabilities"
+"""The cause of a failure: a server that does not give the log-probabilities of a prompt."""
+
 QUOTA = "insufficient_quota"
 """The only code of an exhausted quota; some servers word a limit per minute as a quota."""
 

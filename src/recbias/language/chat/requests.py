@@ -18,6 +18,9 @@ Outcome: TypeAlias = Literal["complete", "length", "refusal", "empty", "failed"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
+RequestKind: TypeAlias = Literal["chat", "likelihood"]
+"""What is asked for: a reply to a conversation, or the log-probabilities of a given text."""
+
 BYTES_PER_TOKEN = 3
 """Below the usual 3.5 to 4.5, so that an estimate of the tokens is rarely too low."""
 
@@ -74,16 +77,18 @@ class Decoding:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
-    """A request for one reply.
+    """A request for one reply, or for the log-probabilities of one text.
 
     Args:
         provider: The kind of backend: ``openai``, ``anthropic``.
         base_url: The address of the server; a user name, password and query are removed.
         model: The name of the model.
         revision: The version of the model, where its name does not identify it; may be empty.
-        messages: The conversation.
+        messages: The conversation; for a likelihood, the text before, and the text itself as the
+            words of the assistant.
         decoding: How the reply is generated.
         sample: The number of the sample, from 0, where one conversation is asked several times.
+        kind: What is asked for.
     """
 
     provider: str
@@ -93,12 +98,15 @@ class ChatRequest:
     revision: str = ""
     decoding: Decoding = field(default_factory=Decoding)
     sample: int = 0
+    kind: RequestKind = "chat"
     address: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base_url", strip_url(self.base_url))
         fields = asdict(self)
         del fields["address"]
+        if self.kind == "chat":  # the addresses of stored replies are older than the kinds
+            del fields["kind"]
         object.__setattr__(self, "address", compute_digest(fields))
 
     @property
@@ -112,7 +120,8 @@ class ChatReply:
     """The reply to one request.
 
     Args:
-        text: What the model wrote, unchanged but for lone surrogates, which no file can hold.
+        text: What the model wrote, unchanged but for lone surrogates, which no file can hold; of a
+            likelihood, the tokens of the text and their log-probabilities, a JSON object.
         outcome: ``complete``; ``length`` if the maximum number of tokens cut it off; ``refusal``
             if the model or a content filter refused; ``empty`` without text; ``failed`` if the
             server rejected this request.

@@ -193,6 +193,23 @@ class LanguageModel:
             sample=sample,
         )
 
+    def build_likelihood_request(self, context: Message, text: str) -> ChatRequest:
+        """Return the request for the log-probabilities of a text after a context.
+
+        Args:
+            context: The text before.
+            text: The text; it begins with a space where the tokens of its first word do.
+        """
+        return ChatRequest(
+            provider=self.provider,
+            base_url=self.server,
+            model=self.model,
+            revision=self._identify_revision(),
+            messages=(context, Message("assistant", text)),
+            decoding=Decoding(max_tokens=0, extra_body=self.extra_body),
+            kind="likelihood",
+        )
+
     def _identify_revision(self) -> str:
         """Return the version of the model; of a local one that of its files."""
         if self.provider != "transformers" or self.revision:

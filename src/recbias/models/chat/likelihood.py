@@ -12,15 +12,19 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import WrongType
+from recbias.core.errors import Contradiction, WrongType
 from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import Checkpoints, report_progress, warn
 from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
+from recbias.language.chat.client import plan_requests
+from recbias.language.chat.settings import LanguageModel
 from recbias.language.likelihood import TextScorer
 from recbias.language.prompts.recommendation_prompts import HistoryItem
+from recbias.models.chat.served_likelihood import ServedScorer
 from recbias.models.chat.titles import Histories, read_titles
 from recbias.numerics.sparse.topk import top_k
 
@@ -36,12 +40,18 @@ class LMLikelihood:
 
     With ``debias``, the score of the same title after ``neutral_prompt`` is subtracted, so that a
     title that is likely in any context has no advantage. All titles are in the catalogue, so
-    nothing has to be parsed or matched. The prompt is evaluated once for each user, and prefixes
-    that titles share once for each prompt. Users without training items have empty lists.
+    nothing has to be parsed or matched. Users without training items have empty lists.
+
+    In the process (``model``), the prompt is evaluated once for each user, and prefixes that
+    titles share once for each prompt. A server (``llm``) is sent one request for each user and
+    title; it must return the log-probabilities of a prompt (``echo`` with ``logprobs`` of the
+    completions interface), as vLLM does and the server of llama.cpp does not.
 
     Args:
         model: A causal language model: a folder, a ``.gguf`` file, an installed package that
-            contains either, or a model of the Hugging Face hub.
+            contains either, or a model of the Hugging Face hub. Either this or ``llm``.
+        llm: A model on a server: ``{model, base_url, concurrency, budget, ...}``. Settings of the
+            generation, such as ``temperature``, have no effect.
         revision: A commit, tag or branch of the hub; None for its main branch.
         prompt: The text before a title, with ``{history}``.
         neutral_prompt: The text before a title without a history.
@@ -57,7 +67,8 @@ class LMLikelihood:
         MissingFile: The model is not found.
         MissingExtra: A package that reads a ``.gguf`` file is not installed.
         Contradiction: The model cannot score titles together: its layers are recurrent, or it
-            accepts no attention masks.
+            accepts no attention masks. Or both ``model`` and ``llm`` are given, or neither.
+        RequestRefused: The server does not give log-probabilities, or refuses the key.
         OutOfRange: A prompt exceeds the length of the model.
 
     Source:
@@ -69,7 +80,8 @@ class LMLikelihood:
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
 
-    model: ModelName
+    model: ModelName | None = None
+    llm: LanguageModel | None = None
     revision: str | None = None
     prompt: str = "I watched these movies and liked them:\n{history}\nI will also like the movie"
     neutral_prompt: str = "I will like the movie"
@@ -86,18 +98,50 @@ class LMLikelihood:
             if count != expected:
                 message = f"{SLOT} occurs {count} times, not {expected}"
                 raise WrongType(message, where=setting, remedy=f"write it {expected} times")
+        self._check_source()
         if not self.neutral_prompt.strip():
             message = "a title is scored after a text, and this one is empty"
             raise WrongType(message, where="neutral_prompt", remedy="write a few words")
 
+    def _check_source(self) -> None:
+        """Refuse both a model in the process and one on a server, and neither."""
+        if (self.model is None) == (self.llm is None):
+            given = "both are given" if self.model else "neither is given"
+            message = f"{given}: model, a model in the process, and llm, one on a server"
+            raise Contradiction(message, remedy="give one of model and llm")
+        if self.llm is None:
+            return
+        if self.llm.provider != "openai":
+            message = f"the provider {self.llm.provider} gives no log-probabilities of a text"
+            remedy = "use provider: openai, or model: for a model in the process"
+            raise Contradiction(message, where="llm", remedy=remedy)
+        for setting, default in (("revision", None), ("precision", "float32")):
+            if getattr(self, setting) != default:
+                message = f"{setting} is about a model in the process"
+                remedy = "leave it out; llm has a revision of its own"
+                raise Contradiction(message, where=setting, remedy=remedy)
+
     def model_files(self) -> tuple[Path, ...]:
-        """Return the files of the model on this machine."""
-        return list_causal_model_files(self.model)
+        """Return the files of a model in the process."""
+        return () if self.model is None else list_causal_model_files(self.model)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse a model that is not available, and columns that the items do not have."""
-        check_causal_model(self.model, self.revision)
+        if self.model is not None:
+            check_causal_model(self.model, self.revision)
         read_titles(data, self.title, self.year)
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend``, without sending any; none in the process."""
+        if self.llm is None:
+            return []
+        fitted = self.fit(data, np.random.default_rng(0))
+        histories = [items for items in Histories.from_data(data).select(queries) if items.size]
+        contexts = [fitted.write_prompt(items) for items in histories]
+        contexts += [self.neutral_prompt] if self.debias else []
+        scorer = ServedScorer(self.llm, fitted.list_texts(np.flatnonzero(data.candidates)))
+        blocks = scorer.build_requests(contexts)
+        return [planned for block in blocks for planned in plan_requests(block, self.llm)]
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLikelihood:
         """Read the titles; nothing is trained."""
@@ -119,16 +163,20 @@ class FittedLikelihood:
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the candidates with the highest scores for each query."""
         histories = Histories.from_data(data).select(queries)
-        candidates = np.flatnonzero(data.candidates)
+        candidates, debias = np.flatnonzero(data.candidates), self.settings.debias
         scorer = self._load_scorer(candidates)
-        neutral = scorer.score(self.settings.neutral_prompt) if self.settings.debias else 0.0
         lists = _UnfinishedLists.resume(len(queries), k)
+        remaining = [items for items in histories[lists.n_complete :] if items.size]
+        contexts = [self.write_prompt(items) for items in remaining]
+        neutral = next(scorer.score_after([self.settings.neutral_prompt])) if debias else 0.0
+        all_scores = scorer.score_after(contexts)
         for row in range(lists.n_complete, len(queries)):
             report_progress("score the titles", row, len(queries))
             if histories[row].size:
-                scores = scorer.score(self._write_prompt(histories[row])) - neutral
+                scores = next(all_scores) - neutral
                 unseen = ~np.isin(candidates, histories[row])
-                lists.rank(row, candidates, np.where(unseen, scores, -np.inf))
+                scores = np.where(unseen & ~np.isnan(scores), scores, -np.inf)
+                lists.rank(row, candidates, scores)
             lists.n_complete = row + 1
             lists.checkpoints.save_if_due(lists.make_checkpoint)
         n_empty = sum(not items.size for items in histories)
@@ -136,12 +184,19 @@ class FittedLikelihood:
             warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
         return RankedLists(lists.items, lists.scores)
 
-    def _load_scorer(self, candidates: AnyArray) -> TextScorer:
-        settings = self.settings
-        model = load_causal_model(settings.model, settings.revision, precision=settings.precision)
-        return TextScorer.from_texts(model, [f" {self._name(item)}" for item in candidates])
+    def _load_scorer(self, candidates: AnyArray) -> TextScorer | ServedScorer:
+        settings, texts = self.settings, self.list_texts(candidates)
+        if settings.llm is not None:
+            return ServedScorer(settings.llm, texts)
+        name = settings.model or ""
+        model = load_causal_model(name, settings.revision, precision=settings.precision)
+        return TextScorer.from_texts(model, texts)
 
-    def _write_prompt(self, history: Codes) -> str:
+    def list_texts(self, candidates: AnyArray) -> list[str]:
+        """Return the titles of items as they stand after a prompt."""
+        return [f" {self._name(item)}" for item in candidates]
+
+    def write_prompt(self, history: Codes) -> str:
         """Return the prompt with the newest items of a history, the oldest of them first."""
         n_shown = self.settings.max_history or history.size
         lines = [f"- {self._name(item)}" for item in history[-n_shown:]]

@@ -27,8 +27,9 @@ from recbias.core.queries.queries import Queries
 from recbias.core.selected_models import SelectedModel
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.settings import LanguageModel
-from recbias.models.chat.fitted_reranking import FittedReranking, Presentation
+from recbias.models.chat.fitted_reranking import FittedReranking
 from recbias.models.chat.prompting import load_prompt
+from recbias.models.chat.shortlists import Presentation
 from recbias.models.chat.titles import read_titles
 
 

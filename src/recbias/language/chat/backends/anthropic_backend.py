@@ -28,7 +28,7 @@ def connect_anthropic(model: LanguageModel) -> HttpBackend:
         create=client.messages.with_raw_response.create,
         required=("model", "messages", "max_tokens"),
         build_payload=build_payload,
-        read_reply=read_reply,
+        read_reply=lambda body, _: read_reply(body),
         close=client.close,
     )
     return HttpBackend(wire, credentials, model.concurrency)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from recbias.language.chat.failures import Failure
-from recbias.language.chat.requests import ChatReply, ChatRequest
+from recbias.language.chat.requests import ChatReply, ChatRequest, RequestKind
 from recbias.language.chat.settings import LanguageModel
 
 
@@ -27,8 +27,10 @@ class ChatBackend(Protocol):
         """Close the connections, or release the memory of the model."""
 
 
-def open_backend(model: LanguageModel) -> ChatBackend:
-    """Return the backend of a language model.
+def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> ChatBackend:
+    """Return the backend of a language model for requests of one kind.
+
+    Only servers with the interface of OpenAI give likelihoods; the model is one of these.
 
     Raises:
         MissingExtra: The package of the provider is not installed.
@@ -43,6 +45,10 @@ def open_backend(model: LanguageModel) -> ChatBackend:
         from recbias.language.chat.backends.anthropic_backend import connect_anthropic
 
         return connect_anthropic(model)
+    if kind == "likelihood":
+        from recbias.language.chat.backends.likelihood_backend import connect_likelihoods
+
+        return connect_likelihoods(model)
     from recbias.language.chat.backends.openai_backend import connect_openai
 
     return connect_openai(model)

@@ -11,6 +11,7 @@ from recbias.language.chat.backends.negotiation import Negotiation
 from recbias.language.chat.endpoints import Credentials, as_text
 from recbias.language.chat.failures import (
     Failure,
+    Reaction,
     classify_status,
     read_error,
     shorten_message,
@@ -29,7 +30,14 @@ NO_KEY = "none"
 
 
 class MalformedReply(Exception):
-    """The answer of a server does not have the wire format."""
+    """The answer of a server does not have the wire format.
+
+    ``cause`` is that of a failure after which the request is not sent again; blank to repeat it.
+    """
+
+    def __init__(self, message: str, *, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 @dataclass(frozen=True)
@@ -41,18 +49,21 @@ class WireFormat:
         create: Sends a request; takes ``required`` as arguments and the rest as ``extra_body``.
         required: The parameters that ``create`` takes as arguments.
         build_payload: Returns the JSON of a request.
-        read_reply: Returns the reply in the JSON of an answer; raises MalformedReply.
+        read_reply: Returns the reply in the JSON of the answer to a request; raises
+            MalformedReply.
         close: Closes the connections.
         renamed: The other names that parameters have on some servers.
+        judge: Returns a failure with the cause and the reaction that it has for these requests.
     """
 
     sdk: Any
     create: Callable[..., Any]
     required: tuple[str, ...]
     build_payload: Callable[[ChatRequest], dict[str, Any]]
-    read_reply: Callable[[Mapping[str, Any]], ChatReply]
+    read_reply: Callable[[Mapping[str, Any], ChatRequest], ChatReply]
     close: Callable[[], None]
     renamed: Mapping[str, str] = field(default_factory=dict)
+    judge: Callable[[Failure], Failure] = lambda failure: failure
 
 
 class HttpBackend:
@@ -93,7 +104,7 @@ class HttpBackend:
         if isinstance(body.get("error"), Mapping) and not body.get("choices"):
             code = as_text(body["error"].get("code"))
             return self._judge(int(code) if code.isdecimal() else 500, body, {}, payload)
-        return self._read(body, negotiated)
+        return self._read(body, request, negotiated)
 
     def _exchange(self, payload: dict[str, Any]) -> Mapping[str, Any]:
         required = {name: payload[name] for name in self._wire.required}
@@ -105,11 +116,15 @@ class HttpBackend:
             raise MalformedReply(message)
         return body
 
-    def _read(self, body: Mapping[str, Any], negotiated: tuple[str, ...]) -> ChatReply | Failure:
+    def _read(
+        self, body: Mapping[str, Any], request: ChatRequest, negotiated: tuple[str, ...]
+    ) -> ChatReply | Failure:
         try:
-            reply = self._wire.read_reply(body)
+            reply = self._wire.read_reply(body, request)
         except MalformedReply as error:
-            return self._clean(Failure(cause=MALFORMED, message=str(error)))
+            reaction: Reaction = "stop" if error.cause else "retry"
+            cause = error.cause or MALFORMED
+            return self._clean(Failure(cause=cause, message=str(error), reaction=reaction))
         return replace(
             reply,
             text=self._credentials.hide_in(reply.text),
@@ -123,7 +138,7 @@ class HttpBackend:
         self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
     ) -> ChatReply | Failure:
         """Return what follows an answer that reports an error."""
-        failure = self._clean(classify_status(status, body, headers))
+        failure = self._wire.judge(self._clean(classify_status(status, body, headers)))
         if failure.reaction != "reject":
             return failure
         if as_text(read_error(body).get("code")) == CONTENT_FILTER:

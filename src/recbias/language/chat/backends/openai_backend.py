@@ -29,7 +29,7 @@ def connect_openai(model: LanguageModel) -> HttpBackend:
         create=client.chat.completions.with_raw_response.create,
         required=("model", "messages"),
         build_payload=build_payload,
-        read_reply=read_reply,
+        read_reply=lambda body, _: read_reply(body),
         close=client.close,
         renamed={"max_tokens": "max_completion_tokens"},
     )

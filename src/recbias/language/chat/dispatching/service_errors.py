@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from recbias.core.errors import BudgetSpent, MissingReplies, RequestRefused
-from recbias.language.chat.failures import QUOTA, Failure
+from recbias.language.chat.failures import NO_LIKELIHOOD, QUOTA, Failure
 from recbias.language.chat.settings import LanguageModel
 
 REMEDIES = {
     QUOTA: "add credit to the account, then run again: stored replies are used",
+    NO_LIKELIHOOD: (
+        "run it in the process: model: instead of llm:; or use a server that repeats the prompt "
+        "with log-probabilities, such as vLLM"
+    ),
     "401": "check the key in the environment variable {variable}",
     "403": "check what the key in the environment variable {variable} is allowed to do",
     "404": "check model and base_url; {url}/models lists the models of many servers",
