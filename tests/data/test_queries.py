@@ -9,6 +9,7 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn, WrongType
+from recbias.core.queries.groups import group_by
 from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import KCore, Threshold
 from recbias.data.queries import QueryTable, Users
@@ -41,8 +42,32 @@ def test_queries_are_restricted_to_users_that_satisfy_a_condition() -> None:
     assert queries.labels.ids is queries.ids
 
 
-def test_users_without_a_table_have_no_labels() -> None:
-    queries = Users().ask(Dataset(make_interactions([(0, 0), (1, 0)])), RNG)
+def test_users_without_a_table_have_their_history_length_as_label() -> None:
+    queries = Users().ask(Dataset(make_interactions([(0, 0), (1, 0), (1, 1)])), RNG)
+    assert queries.labels.names == ["history_length"]
+    assert queries.labels.frame["history_length"].tolist() == [1, 2]
+
+
+def test_users_are_selected_and_grouped_by_the_length_of_their_history() -> None:
+    dataset = Dataset(make_interactions([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]))
+    queries = Users(where="history_length >= 2").ask(dataset, RNG)
+    assert queries.users.tolist() == [1, 2]
+    groups = group_by(queries.labels, "history_length < 3")
+    assert groups.names == ("history_length < 3", "not history_length < 3")
+    assert groups.codes.tolist() == [0, 1]
+    with pytest.raises(UnknownColumn, match="no users table"):
+        Users(where="history_length >= 2 and age < 9").ask(dataset, RNG)
+
+
+def test_a_column_of_the_user_named_history_length_is_kept() -> None:
+    interactions = make_interactions([(0, 0), (1, 0)])
+    frame = pd.DataFrame({"history_length": [7.0, 8.0]})
+    dataset = Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
+    assert Users().ask(dataset, RNG).labels.frame["history_length"].tolist() == [7, 8]
+
+
+def test_users_without_interactions_have_no_history_length() -> None:
+    queries = Users().ask(Dataset(make_interactions([], n_users=2)), RNG)
     assert queries.labels.names == []
     assert len(queries.labels.frame) == 2
 
@@ -70,7 +95,7 @@ def test_a_sample_larger_than_the_users_takes_all_with_a_warning() -> None:
 def test_a_condition_that_no_user_satisfies_is_refused() -> None:
     with pytest.raises(NothingLeft, match="none of the 4 users satisfies 'age > 99'") as caught:
         Users(where="age > 99").ask(make_dataset(), RNG)
-    assert caught.value.remedy == "the users have the columns age, gender"
+    assert caught.value.remedy == "the users have the columns age, gender, history_length"
 
 
 def test_a_condition_needs_a_users_table_and_its_columns() -> None:
@@ -106,7 +131,8 @@ def test_queries_are_in_the_order_of_the_write_table(tmp_path: Path) -> None:
     assert queries.users.tolist() == [2, 0, -1]
     assert queries.labels.frame["race"].tolist() == ["a", None, "b"]
     np.testing.assert_array_equal(queries.labels.frame["age"], [7, np.nan, 9])
-    assert queries.labels.names == ["race", "age"]
+    assert queries.labels.names == ["race", "age", "history_length"]
+    np.testing.assert_array_equal(queries.labels.frame["history_length"][2:], [np.nan])
     assert queries.unit == "user"
 
 

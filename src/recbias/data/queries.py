@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -25,12 +25,17 @@ from recbias.formats.tables import TableColumns, infer_column, read_file, requir
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 
 
+HISTORY_LENGTH = "history_length"
+"""The label of users with the number of their training interactions."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Users:
     """Evaluate on the users of the dataset: all of them, or those that satisfy a condition.
 
     The queries are in the order of the users, and their labels are the columns of the users
-    table. Models are trained on all users, whatever the queries.
+    table and ``history_length``, the number of training interactions, unless the table has such a
+    column itself. Models are trained on all users, whatever the queries.
 
     Args:
         where: A condition on the users' columns, as in ``age < 18 and gender == 'F'``: columns,
@@ -65,10 +70,7 @@ class Users:
                 warn(f"a sample of {n:,} was requested; all {users.size:,} users are used")
             users = np.sort(rng.permutation(users)[:n])
         ids = dataset.user_ids.take(users)
-        labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "user")
-        if dataset.users is not None:
-            labels = dataset.users.take(users, ids)
-        return Queries(ids, labels, users.astype(np.int32))
+        return Queries(ids, describe_users(dataset).take(users, ids), users.astype(np.int32))
 
     def _select_users(self, dataset: Dataset) -> AnyArray:
         n = len(dataset.user_ids)
@@ -76,12 +78,13 @@ class Users:
             raise NothingLeft("the dataset has no users")
         if self.where is None:
             return np.arange(n)
-        if dataset.users is None:
+        if dataset.users is None and list_condition_columns(self.where) != {HISTORY_LENGTH}:
             message = f"{self.where!r} uses columns of the users, but there is no users table"
             raise UnknownColumn(message, remedy="add a users table, or remove where")
-        users = np.flatnonzero(match_rows(self.where, dataset.users))
+        described = describe_users(dataset)
+        users = np.flatnonzero(match_rows(self.where, described))
         if not users.size:
-            remedy = f"the users have the columns {', '.join(dataset.users.names)}"
+            remedy = f"the users have the columns {', '.join(described.names)}"
             raise NothingLeft(f"none of the {n:,} users satisfies {self.where!r}", remedy=remedy)
         return users
 
@@ -120,6 +123,23 @@ class QueryTable:
         cells = pd.DataFrame(
             {name: infer_column(columns[name]) for name in names}, range(len(ids))
         )
-        labels = Attributes(ids, cells, "query")
         users = dataset.user_ids.find(ids.ids)
+        described = describe_users(dataset).take(users, ids).frame
+        if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:
+            cells[HISTORY_LENGTH] = described[HISTORY_LENGTH]
+        labels = Attributes(ids, cells, "query")
         return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
+
+
+def describe_users(dataset: Dataset) -> Attributes:
+    """Return the users table with the column ``history_length``, unless it has one itself.
+
+    Without interactions there is no such column.
+    """
+    ids = dataset.user_ids
+    users = dataset.users or Attributes(ids, pd.DataFrame(index=range(len(ids))), "user")
+    if HISTORY_LENGTH in users.frame or not len(dataset.interactions):
+        return users
+    counts = dataset.interactions.user_counts().astype(np.float64)
+    frame = users.frame.reset_index(drop=True).assign(**{HISTORY_LENGTH: counts})
+    return replace(users, frame=frame)
