@@ -35,7 +35,7 @@ def test_agreement_is_the_mean_tau_over_pairs_of_rankings() -> None:
     # u0: 123, 132, 321. Pairs of candidates (1,2), (1,3), (2,3) agree as follows:
     # 123 and 132: + + -  -> 1/3; 123 and 321: - - -  -> -1; 132 and 321: - - +  -> -1/3
     # mean: (1/3 - 1 - 1/3) / 3 = -1/3. u2: 213 twice: 1. u1 has no reply: undefined
-    rows = [[1, 2, 3], [1, 3, 2], [3, 2, 1], [2, 1, 3], [2, 1, 3]]
+    rows = [[1.0, 2, 3], [1.0, 3, 2], [3.0, 2, 1], [2.0, 1, 3], [2.0, 1, 3]]
     labels = make_labels(rows, [1, 2, 3, 1, 2], [1, 0, 0, 1, 0])
     (measured,) = OrderAgreement().measure(make_evidence(labels, ["u0"] * 3 + ["u2"] * 2))
     assert measured.units is not None
@@ -45,7 +45,7 @@ def test_agreement_is_the_mean_tau_over_pairs_of_rankings() -> None:
 
 def test_first_slot_share_is_over_the_orders_with_a_ranking() -> None:
     # u0: 1 of 2 orders, the third has no ranking; u1: none; u2: 1 of 1
-    rows = [[1, 2], [2, 1], [NAN, NAN], [1, 2]]
+    rows = [[1.0, 2.0], [2.0, 1.0], [NAN, NAN], [1.0, 2.0]]
     labels = make_labels(rows, [1, 2, 3, 1], [1, 0, NAN, 1])
     (measured,) = FirstSlotShare().measure(make_evidence(labels, ["u0"] * 3 + ["u2"]))
     assert measured.units is not None

@@ -80,6 +80,7 @@ class LMRerank:
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
+    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
 
     candidates: SelectedModel
     n_candidates: Annotated[int, Ge(2), Le(1000)] = 20
@@ -100,11 +101,6 @@ class LMRerank:
         prompt, _ = load_prompt(str(self.prompt), self.mitigation)
         films = [("Heat", 1995), ("Alien", 1979)]
         prompt.render(films, n_items=2, candidates=films)
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The packages whose version is part of the address: also those of the other model."""
-        return ("rapidfuzz", *self.candidates.model.libraries)
 
     def needs_now(self) -> frozenset[str]:
         """Return what it needs, and what the other model needs."""

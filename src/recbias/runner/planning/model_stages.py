@@ -9,7 +9,12 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
-from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
+from recbias.runner.planning.stage_planner import (
+    StagePlanner,
+    find_learner,
+    identify_learner,
+    list_libraries,
+)
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel
@@ -91,7 +96,7 @@ class ModelPlanner(StagePlanner):
         self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
     ) -> Stage:
         stage = replace(stage, spec_location=self._locate(model))
-        return self.place(stage, model, identity=identity, libraries=model.plugin.libraries)
+        return self.place(stage, model, identity=identity, libraries=list_libraries(model.plugin))
 
     def _locate(self, spec: PluginSpec) -> str:
         return self.experiment.fault(spec.where, "").where
