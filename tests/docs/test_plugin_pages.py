@@ -78,6 +78,7 @@ REQUIRED = {
     ("groups",): "{attribute: gender, a: F, b: M}",
     ("targets",): "{attribute: genres, e: Romance, p: Action}",
     ("llm",): "{model: small}",
+    ("candidates",): "ItemKNN",
     ("model",): "small",
 }
 OTHER_KEYS = {
