@@ -94,3 +94,21 @@ def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> 
 def test_without_language_models_nothing_is_computed(tmp_path: Path) -> None:
     assert count(make_small_spec(), tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_in_the_process_is_not_counted(tmp_path: Path) -> None:
+    model = {"name": "LMLikelihood", "model": "./nowhere"}
+    assert count(make_chat_spec(models=["MostPop", model]), tmp_path) == []
+
+
+def test_the_model_whose_candidates_are_shown_is_trained_for_the_count(tmp_path: Path) -> None:
+    rerank = {"name": "LMRerank", "candidates": "ItemKNN", "orders": 3, "n_candidates": 2}
+    model = {**rerank, "llm": {"model": "small", "base_url": ADDRESS}}
+    spec = make_chat_spec(models=["ItemKNN", model])
+    plan, store = api.plan(spec, out=tmp_path)
+    executor = Executor(store, Silent())
+    (totals,) = count_requests(plan, executor)
+    assert (totals.model, totals.n_requests <= 180, totals.n_stored) == ("LMRerank", True, 0)
+    fits = {stage.digest for stage in plan.stages if stage.kind == "fit"}
+    assert len(fits) == 1
+    assert all(executor.is_stored(stage) for stage in plan.stages if stage.digest in fits)

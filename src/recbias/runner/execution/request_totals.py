@@ -54,7 +54,7 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
             for model_plan in plan.model_plans
             if model_plan.model is model and _is_unanswered(model_plan, executor)
         ]
-        if not isinstance(model.plugin, PlansRequests) or not model_plans:
+        if not _sends_requests(model.plugin) or not model_plans:
             continue
         if model.tune is not None:
             totals.append(RequestTotals(model.label, problem="its settings are searched"))
@@ -63,10 +63,14 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
         if failure is not None:
             totals.append(RequestTotals(model.label, problem=failure.message))
             continue
-        if requests:  # a model in the process may send none
-            totals.append(_add_up(model, requests, sent))
+        totals.append(_add_up(model, requests, sent))
         sent |= requests.keys()
     return totals
+
+
+def _sends_requests(plugin: object) -> bool:
+    """Return whether a model sends requests; one whose ``llm`` is null is in the process."""
+    return isinstance(plugin, PlansRequests) and getattr(plugin, "llm", plugin) is not None
 
 
 def _is_unanswered(model_plan: ModelPlan, executor: Executor) -> bool:

@@ -25,6 +25,7 @@ from recbias.core.protocols import (
     Splitter,
 )
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.planning.stage_planner import find_learner
 from recbias.statistics.corrections import PairedTest
 
 PROTOCOLS: Mapping[str, type] = {
@@ -142,6 +143,9 @@ def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
     yield experiment.queries
     for model in experiment.models:
         yield model
+        learner = find_learner(model)
+        if learner is not model:
+            yield learner
         if model.tune is not None:
             yield model.tune.metric
     yield from (*experiment.labels, *experiment.metrics, *experiment.tests)
