@@ -66,7 +66,7 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
 
 
 def _is_unanswered(model_plan: ModelPlan, executor: Executor) -> bool:
-    return model_plan.answer is not None and not executor.is_stored(model_plan.answer)
+    return model_plan.asking is not None and not executor.is_stored(model_plan.asking)
 
 
 def _list(
