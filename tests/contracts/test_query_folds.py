@@ -17,6 +17,7 @@ from recbias import api
 from recbias.core.errors import Faults, UserError
 from support.chat.chat_server import serve_chat
 from support.specs import make_small_spec
+from support.worlds.film_worlds import get_lists, get_units
 
 FOLDS = {"name": "users", "sample": 9, "folds": 5}
 METRICS = ["HR", "log_popularity_difference", "ItemCoverage"]
@@ -28,7 +29,8 @@ def make_spec(**changes: Any) -> dict[str, Any]:
 
 def list_stages(run: recbias.Run, kind: str) -> list[dict[str, Any]]:
     manifest = json.loads((run.folder / "manifest.json").read_text())
-    return [stage for stage in manifest["stages"] if stage["kind"] == kind]
+    stages: list[dict[str, Any]] = manifest["stages"]
+    return [stage for stage in stages if stage["kind"] == kind]
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +39,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
 
 
 def test_samples_are_disjoint_and_each_is_a_fold(run: recbias.Run) -> None:
-    units = run.per_unit[run.per_unit["metric"] == "HR"]
+    units = get_units(run)[get_units(run)["metric"] == "HR"]
     users = units[units["model"] == "MostPop"].groupby("fold")["unit_id"].agg(set)
     assert users.index.tolist() == [1, 2, 3, 4, 5]
     assert users.map(len).tolist() == [9] * 5
     assert len(set.union(*users)) == 45
     assert (
-        run.lists.groupby(["model", "fold"], observed=True)["query_id"].nunique().tolist()
+        get_lists(run).groupby(["model", "fold"], observed=True)["query_id"].nunique().tolist()
         == [9] * 10
     )
 
@@ -71,35 +73,41 @@ def test_training_is_shared_with_a_run_of_all_users(tmp_path: Path) -> None:
 def test_lists_equal_those_of_a_run_of_all_users(tmp_path: Path, run: recbias.Run) -> None:
     full = recbias.run(make_spec(queries="users"), out=tmp_path)
     keys = ["model", "query_id", "rank"]
-    both = run.lists.merge(full.lists, on=keys, suffixes=("", "_full"))
-    assert len(both) == len(run.lists)
+    both = get_lists(run).merge(get_lists(full), on=keys, suffixes=("", "_full"))
+    assert len(both) == len(get_lists(run))
     assert (both["item_id"] == both["item_id_full"]).all()
+
+
+def read_rows(run: recbias.Run, model: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the metric rows of a model by metric and fold."""
+    rows: list[dict[str, Any]] = run.metrics.to_dict("records")  # type: ignore[assignment]
+    return {(row["metric"], str(row["fold"])): row for row in rows if row["model"] == model}
 
 
 def test_the_mean_over_folds_has_the_standard_error_of_all_users_together(
     run: recbias.Run,
 ) -> None:
-    units = run.per_unit[run.per_unit["model"] == "ItemKNN"]
-    metrics = run.metrics[run.metrics["model"] == "ItemKNN"].set_index(["metric", "fold"])
-    values = units[units["metric"] == "log_popularity_difference"]["value"]
-    row = metrics.loc[("log_popularity_difference", "all")]
+    units, rows = get_units(run), read_rows(run, "ItemKNN")
+    units = units[units["model"] == "ItemKNN"]
+    values = units[units["metric"] == "log_popularity_difference"]["value"].to_numpy()
+    row = rows["log_popularity_difference", "all"]
     assert row["value"] == pytest.approx(values.mean())
     error = math.sqrt(values.var(ddof=1) / 45)
     half = (row["ci_high"] - row["ci_low"]) / 2
     assert half == pytest.approx(stats.t.ppf(0.975, 44) * error)
-    means = [metrics.loc[("log_popularity_difference", fold), "value"] for fold in "12345"]
+    means = [rows["log_popularity_difference", fold]["value"] for fold in "12345"]
     assert row["std"] == pytest.approx(np.std(means, ddof=1))
-    hits = units[units["metric"] == "HR"]["value"]
-    interval = stats.binomtest(int(hits.sum()), 45).proportion_ci(method="wilson")
-    assert metrics.loc[("HR", "all"), "ci_low"] == pytest.approx(interval.low)
-    assert metrics.loc[("HR", "all"), "ci_high"] == pytest.approx(interval.high)
+    hits = int(units[units["metric"] == "HR"]["value"].sum())
+    interval = stats.binomtest(hits, 45).proportion_ci(method="wilson")
+    assert rows["HR", "all"]["ci_low"] == pytest.approx(interval.low)
+    assert rows["HR", "all"]["ci_high"] == pytest.approx(interval.high)
 
 
 def test_models_are_compared_in_each_sample_and_over_the_users_of_all(run: recbias.Run) -> None:
     table = run.significance[run.significance["metric"] == "log_popularity_difference"]
     assert table["fold"].tolist() == [*"12345", "all"]
     assert table["n"].tolist() == [9] * 5 + [45]
-    units = run.per_unit[run.per_unit["metric"] == "log_popularity_difference"]
+    units = get_units(run)[get_units(run)["metric"] == "log_popularity_difference"]
     values = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
     expected = stats.ttest_rel(values["MostPop"], values["ItemKNN"])
     assert table["p"].iloc[-1] == pytest.approx(expected.pvalue)
@@ -129,8 +137,8 @@ def test_a_smoke_test_asks_the_first_users_of_each_sample(
     tmp_path: Path, run: recbias.Run
 ) -> None:
     small = recbias.run(make_spec(), out=tmp_path, limit=2)
-    asked = small.lists.groupby("fold")["query_id"].unique().map(list).to_dict()
-    full = run.lists.groupby("fold")["query_id"].unique().map(lambda ids: list(ids[:2]))
+    asked = get_lists(small).groupby("fold")["query_id"].unique().map(list).to_dict()
+    full = get_lists(run).groupby("fold")["query_id"].unique().map(lambda ids: list(ids[:2]))
     assert asked == full.to_dict()
 
 
@@ -141,7 +149,7 @@ def test_a_chat_model_is_asked_once_for_each_user_of_all_samples(tmp_path: Path)
         assert len(server.payloads) == 45
     lines = (asked.folder / "responses.jsonl").read_text().splitlines()
     users = [(json.loads(line)["fold"], json.loads(line)["query_id"]) for line in lines]
-    lists = asked.lists[asked.lists["model"] == "MostPop"][["fold", "query_id"]]
+    lists = get_lists(asked)[get_lists(asked)["model"] == "MostPop"][["fold", "query_id"]]
     assert users == list(lists.drop_duplicates().itertuples(index=False, name=None))
 
 

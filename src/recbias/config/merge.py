@@ -179,18 +179,19 @@ def _merge_data(
 ) -> None:
     for key, value in over.items():
         base_value = base.get(key)
-        mergeable = isinstance(value, dict) and isinstance(base_value, dict)
-        if mergeable and not _names_another(base_value, value):
+        if isinstance(base_value, dict) and _can_merge(base_value, value):
             _merge_data(base_value, value, (*location, key), replaced)
         else:
             base[key] = value
             replaced.add((*location, key))
 
 
-def _names_another(base: dict[Any, Any], over: dict[Any, Any]) -> bool:
-    """Return whether both mappings name a plug-in, and not the same."""
+def _can_merge(base: dict[str, Any], over: Any) -> bool:
+    """Return whether a value is a mapping that does not name another plug-in than the base."""
+    if not isinstance(over, dict):
+        return False
     names = [normalize_name(str(entry["name"])) for entry in (base, over) if "name" in entry]
-    return len(set(names)) > 1
+    return len(set(names)) < 2
 
 
 def _to_yaml_data(value: Any, location: KeyPath) -> Any:

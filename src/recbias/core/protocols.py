@@ -77,16 +77,6 @@ class QuerySource(Protocol):
         """Return the queries."""
 
 
-@runtime_checkable
-class AsksInFolds(Protocol):
-    """A query source whose queries are disjoint samples, which become folds of the results.
-
-    ``ask`` returns ``folds`` samples of the same size, one after another. Models are trained once.
-    """
-
-    folds: int
-
-
 class FittedRecommender(Protocol):
     """A recommender with its learned parameters."""
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.protocols import OUTPUTS, AsksInFolds
+from recbias.core.protocols import OUTPUTS
+from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.stage import Keys, Stage
 
 

@@ -14,7 +14,6 @@ from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults, UserError
 from recbias.core.measurements.scores import Direction
 from recbias.core.protocols import (
-    AsksInFolds,
     DatasetSource,
     Detector,
     Filter,
@@ -25,6 +24,7 @@ from recbias.core.protocols import (
     Recommender,
     Splitter,
 )
+from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.boundary import blame_plugin
 from recbias.statistics.corrections import PairedTest
 
