@@ -54,7 +54,7 @@ def test_each_model_is_trained_and_asked_once(run: recbias.Run) -> None:
     assert [stage["model"] for stage in list_stages(run, "fit")] == ["MostPop", "ItemKNN"]
     titles = [stage["stage"] for stage in list_stages(run, "answer")]
     assert titles.count("ask MostPop") == titles.count("ask ItemKNN") == 1
-    assert titles.count("ask MostPop, sample 5") == 1
+    assert titles.count("take sample 5 of MostPop") == 1
 
 
 def test_workers_train_each_model_once(tmp_path: Path, run: recbias.Run) -> None:
@@ -151,6 +151,16 @@ def test_a_chat_model_is_asked_once_for_each_user_of_all_samples(tmp_path: Path)
     users = [(json.loads(line)["fold"], json.loads(line)["query_id"]) for line in lines]
     lists = get_lists(asked)[get_lists(asked)["model"] == "MostPop"][["fold", "query_id"]]
     assert users == list(lists.drop_duplicates().itertuples(index=False, name=None))
+
+
+def test_settings_are_searched_once_for_all_samples(tmp_path: Path) -> None:
+    tune = {"metric": "nDCG", "trials": 2, "space": {"neighbors": {"choice": [5, 20]}}}
+    split = {"name": "random", "test": 0.2, "validation": 0.1}
+    models = [{"name": "ItemKNN", "tune": tune}]
+    tuned = recbias.run(make_spec(models=models, split=split, metrics=["HR"]), out=tmp_path)
+    assert len(list_stages(tuned, "trial")) == 2
+    assert len(pd.read_csv(tuned.folder / "trials.csv")) == 2
+    assert len(tuned.metrics) == 6  # five samples and their mean
 
 
 def test_a_failed_training_is_reported_once(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class ModelPlanner(StagePlanner):
         if context.sampled is not None:
             take = Stage(
                 "answer",
-                f"ask {model.label}, sample {keys.fold}",
+                f"take sample {keys.fold} of {model.label}",
                 "",
                 TakeAnswers(),
                 (context.sampled, shared, context.queries),

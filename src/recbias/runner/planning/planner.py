@@ -90,7 +90,8 @@ class _DataPlanner(StagePlanner):
         split = self._plan_split(load, seed, 0, load.keys)
         sampled = self._plan_queries(load, split, seed, n)
         take, keys = TakeQueries(fold, n), replace(load.keys, fold=fold + 1)
-        stage = Stage("queries", f"{sampled.title}, sample {fold + 1}", "", take, (sampled,), keys)
+        title = f"take sample {fold + 1} of {keys.dataset}"
+        stage = Stage("queries", title, "", take, (sampled,), keys)
         queries = self.place(stage, identity={"fold": fold, "folds": n})
         return DataContext(load, split, queries, labels, sampled)
 
