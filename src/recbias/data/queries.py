@@ -45,7 +45,8 @@ class Users:
         sample: Number of those users to sample at random; all of them, with a warning, if there
             are fewer.
         folds: Number of disjoint samples of that size. Each is a fold of the results. The models
-            are trained once, on the interactions of all users.
+            are trained once, on the interactions of all users. ``--limit`` takes the first users
+            of each sample.
 
     Raises:
         Contradiction: There are ``folds`` without ``sample``.
