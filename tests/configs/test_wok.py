@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,27 +73,80 @@ def test_most_popular_recommends_only_the_head(figures: pd.DataFrame) -> None:
     assert (figures["HR@5"] <= figures["HR@10"]).all()
 
 
-@pytest.mark.real_data
-def test_baselines_of_the_papers_tables_are_measured_without_a_key(
-    real_data: Path, tmp_path: Path
-) -> None:
-    result = run_recbias(
-        "run",
-        SPECS / "ml-1m.yaml",
-        "--data",
-        real_data,
-        folder=tmp_path,
-        env={"OPENAI_API_KEY": ""},
-    )
+def run_without_key(spec: str, data: Path, folder: Path, *options: str) -> Path:
+    """Run a spec whose language models have no key; return its run folder."""
+    path, environment = SPECS / f"{spec}.yaml", {"OPENAI_API_KEY": ""}
+    arguments = (path, "--data", data, *options)
+    result = run_recbias("run", *arguments, folder=folder, env=environment)
     assert result.code == 2
     assert "the environment variable OPENAI_API_KEY with the key is not set" in result.err
-    table = pd.read_csv(tmp_path / "results" / "wok-ml-1m" / "latest" / "metrics.csv")
-    assert (table["n"] == 5000).all()
-    values = table[table["k"] == 10].set_index(["metric", "model"])["value"]
-    bias = values["log_popularity_difference(popularity=all)"]
-    assert bias.to_dict() == pytest.approx(
-        {"Random": -2.047, "MostPop": 1.340, "ItemKNN": 0.603, "UserKNN": 0.760}, abs=0.01
-    )
-    hits = values["HR"]
-    assert hits["Random"] < 0.01 < hits["MostPop"] < hits["ItemKNN"] < hits["UserKNN"]
+    return folder / "results" / f"wok-{spec}" / "latest"
+
+
+def read_means(run: Path) -> pd.Series:
+    """Return the means over samples, by metric and model at k = 10."""
+    table = pd.read_csv(run / "metrics.csv")
+    samples = table[table["fold"] != "all"]
+    assert sorted(samples["fold"].unique()) == [*"12345"]
+    means = table[(table["fold"] == "all") & (table["k"] == 10)]
+    values: pd.Series = means.set_index(["metric", "model"])["value"].dropna()
+    return values
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("spec", "bias", "hits"),
+    [
+        ("ml-1m", [-2.047, 1.340, 0.603, 0.760], [0.003, 0.080, 0.190, 0.209]),
+        ("ml-1m-holdout", [-1.986, 1.382, 0.666, 0.826], [0.094, 0.674, 0.884, 0.919]),
+    ],
+)
+def test_baselines_of_the_papers_tables_are_measured_without_a_key(
+    real_data: Path, tmp_path: Path, spec: str, bias: list[float], hits: list[float]
+) -> None:
+    values = read_means(run_without_key(spec, real_data, tmp_path))
+    models = ["Random", "MostPop", "ItemKNN", "UserKNN"]
+    measured = values["log_popularity_difference(popularity=all)"][models]
+    assert measured.tolist() == pytest.approx(bias, abs=0.01)
+    assert values["HR"][models].tolist() == pytest.approx(hits, abs=0.01)
     assert (values["unmatched"] == 0).all()
+
+
+def write_ml_10m(folder: Path, rng: np.random.Generator) -> None:
+    """Write 60 users and 40 films, of which the first are the most popular, as MovieLens-10M."""
+    (folder / "ml-10m").mkdir()
+    popularity = 1 / np.arange(1, 41)
+    lines = [
+        f"{user}::{film}::{rating / 2}::{838985046 + film}"
+        for user in range(1, 61)
+        for film, rating in zip(
+            rng.choice(np.arange(1, 41), 12, replace=False, p=popularity / popularity.sum()),
+            rng.integers(1, 11, 12),
+            strict=True,
+        )
+    ]
+    (folder / "ml-10m" / "ratings.dat").write_text("\n".join(lines) + "\n")
+    films = [f"{film}::Film {film} ({1968 + film})::Drama" for film in range(1, 41)]
+    (folder / "ml-10m" / "movies.dat").write_text("\n".join(films) + "\n")
+    (folder / "ml-10m" / "tags.dat").write_text("")
+
+
+def test_tables_of_ml_10m_are_planned_and_measured_in_the_publishers_layout(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    write_ml_10m(tmp_path, rng)
+    size = ("--set", "queries.sample=11")
+    arguments = (SPECS / "ml-10m.yaml", "--data", tmp_path, *size)
+    planned = run_recbias("plan", *arguments, folder=tmp_path, env={"OPENAI_API_KEY": ""})
+    assert planned.code == 0, planned.err
+    assert "165 requests, 0 stored, 165 to send" in planned.out  # 55 users, three variants
+    run = run_without_key("ml-10m", tmp_path, tmp_path, *size)
+    values = read_means(run)["log_popularity_difference(popularity=all)"]
+    assert values["Random"] < values["ItemKNN"] < values["MostPop"]
+    reference = pd.read_csv(run / "reference.csv")
+    compared = reference.dropna(subset="measured")
+    assert set(compared["system"]) == {"Random", "MostPop", "ItemKNN", "UserKNN"}
+    too_large = run_recbias("run", *arguments[:-2], folder=tmp_path)
+    assert too_large.code == 2
+    assert "queries.sample: 5 disjoint samples of 1,000 need 5,000 users" in too_large.err
+    assert "sample: 12 is the largest possible" in too_large.err

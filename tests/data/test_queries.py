@@ -5,10 +5,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    WrongType,
+)
 from recbias.core.queries.groups import group_by
 from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import KCore, Threshold
@@ -178,3 +188,36 @@ def test_filtered_movielens_1m_has_218_children(real_data: Path) -> None:
     children = Users(where="age < 18").ask(filtered, RNG)
     assert len(children) == 218
     assert (children.labels.numbers("age") < 18).all()
+
+
+@given(st.integers(1, 7), st.integers(1, 9), st.integers(0, 2**32))
+def test_samples_of_users_are_disjoint_sorted_and_of_one_size(
+    size: int, folds: int, seed: int
+) -> None:
+    dataset = Dataset(make_interactions([(0, 0)], n_users=63))
+    queries = Users(sample=size, folds=folds).ask(dataset, np.random.default_rng(seed))
+    samples = queries.users.reshape(folds, size)
+    assert len(set(queries.users.tolist())) == folds * size
+    assert (np.diff(samples, axis=1) > 0).all()
+
+
+def test_one_sample_is_the_first_of_several() -> None:
+    dataset = Dataset(make_interactions([(0, 0)], n_users=63))
+    one = Users(sample=7).ask(dataset, np.random.default_rng(1)).users
+    several = Users(sample=7, folds=9).ask(dataset, np.random.default_rng(1)).users
+    assert one.tolist() == several[:7].tolist()
+
+
+def test_too_few_users_for_disjoint_samples_are_refused() -> None:
+    with pytest.raises(OutOfRange, match=r"2 disjoint samples of 3 need 6 users") as caught:
+        Users(sample=3, folds=2).ask(make_dataset(), RNG)
+    assert caught.value.remedy == "sample: 2 is the largest possible"
+    with pytest.raises(OutOfRange) as caught:
+        Users(sample=1, folds=5).ask(make_dataset(), RNG)
+    assert caught.value.remedy == "use fewer folds"
+
+
+def test_disjoint_samples_without_a_size_are_refused() -> None:
+    with pytest.raises(Contradiction) as caught:
+        Users(folds=2)
+    assert caught.value.where == "folds"

@@ -17,6 +17,7 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
+from recbias.core.suggestions import normalize_name
 from recbias.formats.yaml.source_map import Document, KeyPath, Mark, format_key_path
 from recbias.formats.yaml.tree import is_file, read_file, read_text, suggest_file
 
@@ -30,7 +31,8 @@ _OVERRIDE_RANK = 1 << 20
 def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Document:
     """Return a spec merged with the files that it extends and with overrides.
 
-    Mappings are merged key by key; lists and scalars replace the value of the extended file.
+    Mappings are merged key by key; lists and scalars replace the value of the extended file, and
+    so does another plug-in, since it does not have the settings of the first.
     Relative paths are relative to the file in which they are written.
 
     Raises:
@@ -177,11 +179,19 @@ def _merge_data(
 ) -> None:
     for key, value in over.items():
         base_value = base.get(key)
-        if isinstance(value, dict) and isinstance(base_value, dict):
+        if isinstance(base_value, dict) and _can_merge(base_value, value):
             _merge_data(base_value, value, (*location, key), replaced)
         else:
             base[key] = value
             replaced.add((*location, key))
+
+
+def _can_merge(base: dict[str, Any], over: Any) -> bool:
+    """Return whether a value is a mapping that does not name another plug-in than the base."""
+    if not isinstance(over, dict):
+        return False
+    names = [normalize_name(str(entry["name"])) for entry in (base, over) if "name" in entry]
+    return len(set(names)) < 2
 
 
 def _to_yaml_data(value: Any, location: KeyPath) -> Any:

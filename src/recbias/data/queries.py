@@ -7,13 +7,19 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from annotated_types import Gt
+from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    WrongType,
+)
 from recbias.core.protocols import InputFile
 from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.queries.queries import Queries
@@ -43,8 +49,13 @@ class Users:
             comparison with a missing cell is neither true nor false.
         sample: Number of those users to sample at random; all of them, with a warning, if there
             are fewer.
+        folds: Number of disjoint samples of that size. Each is a fold of the results. The models
+            are trained once, on the interactions of all users. ``--limit`` takes the first users
+            of each sample.
 
     Raises:
+        Contradiction: There are ``folds`` without ``sample``.
+        OutOfRange: There are too few users for disjoint samples.
         WrongType: ``where`` is not a condition, or compares text with a number.
         UnknownColumn: The users have no such column, or there is no users table.
         NothingLeft: No user satisfies the condition.
@@ -52,8 +63,12 @@ class Users:
 
     where: str | None = None
     sample: Annotated[int, Gt(0)] | None = None
+    folds: Annotated[int, Gt(0), Le(1_000)] = 1
 
     def __post_init__(self) -> None:
+        if self.folds > 1 and self.sample is None:
+            message = f"{self.folds} disjoint samples of users need their size"
+            raise Contradiction(message, where="folds", remedy="add sample: 1000, or remove folds")
         if self.where is None:
             return
         try:
@@ -62,15 +77,28 @@ class Users:
             raise WrongType(error.message, where="where", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
-        """Return a query for each selected user."""
+        """Return a query for each selected user; those of several folds one after another."""
         users = self._select_users(dataset)
         if self.sample is not None:
-            n = self.sample
-            if n > users.size:
-                warn(f"a sample of {n:,} was requested; all {users.size:,} users are used")
-            users = np.sort(rng.permutation(users)[:n])
+            users = self._sample_users(users, self.sample, rng)
         ids = dataset.user_ids.take(users)
         return Queries(ids, describe_users(dataset).take(users, ids), users.astype(np.int32))
+
+    def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
+        """Return random samples of users without replacement, each in the order of the users."""
+        if self.folds == 1 and size > users.size:
+            warn(f"a sample of {size:,} was requested; all {users.size:,} users are used")
+            return users
+        if self.folds * size > users.size:
+            message = (
+                f"{self.folds} disjoint samples of {size:,} need {self.folds * size:,} users, "
+                f"but there are {users.size:,}"
+            )
+            largest = users.size // self.folds
+            remedy = f"sample: {largest} is the largest possible" if largest else "use fewer folds"
+            raise OutOfRange(message, where="sample", remedy=remedy)
+        samples = rng.permutation(users)[: self.folds * size].reshape(self.folds, size)
+        return np.sort(samples, axis=1).ravel()
 
     def _select_users(self, dataset: Dataset) -> AnyArray:
         n = len(dataset.user_ids)

@@ -6,12 +6,8 @@ import pandas as pd
 import pytest
 
 from recbias.reports.plots.drawing.svg import Plot, read_style_sheet
-from recbias.reports.plots.metric_agreement import (
-    MOST_METRICS,
-    STEPS,
-    choose_step,
-    draw_metric_agreement,
-)
+from recbias.reports.plots.metric_agreement import STEPS, choose_step, draw_metric_agreement
+from recbias.reports.views.metric_agreement import MOST_METRICS
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_tooltips, require_plot
 from support.plot_rows import Measure, make_shares, write_run

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,8 +11,15 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import to_line
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
+from recbias.reports.plots.variants import pair_variants
 from recbias.reports.views.run_tables import read_run
-from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
+from reports.plots.svg_reading import (
+    find_elements,
+    find_marks,
+    read_marks,
+    read_texts,
+    read_tooltips,
+)
 from support.plot_rows import EXPOSURE, Measure, make_group_measure, write_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 
@@ -21,10 +30,61 @@ def draw(folder: Path, world: RunSpec | None = None) -> Plot:
     return draw_scatter(read_run(folder), "ml-1m", name="s")
 
 
-def test_better_models_stand_higher_and_more_popular_ones_further_right(tmp_path: Path) -> None:
+def test_better_models_stand_further_right_and_more_popular_ones_higher(tmp_path: Path) -> None:
     points = read_marks(draw(tmp_path, RunSpec(models=("Random", "MostPop", "PureSVD"))))
-    assert points == sorted(points, key=lambda point: -point[1])  # 0.01, 0.16, 0.31
-    assert points == sorted(points, key=lambda point: point[0])  # -0.6, -0.3, 0.0
+    assert points == sorted(points, key=lambda point: point[0])  # 0.01, 0.16, 0.31
+    assert points == sorted(points, key=lambda point: -point[1])  # -0.6, -0.3, 0.0
+
+
+def test_a_horizontal_line_is_drawn_where_there_is_no_bias(tmp_path: Path) -> None:
+    plot = draw(tmp_path, RunSpec(models=("Random", "MostPop", "ItemKNN", "UserKNN")))
+    (line,) = find_elements(plot, "line", "zero")
+    assert line.get("y1") == line.get("y2")
+    marks = [y for _, y in read_marks(plot)]  # -0.6, -0.3, 0.0 and 0.3
+    assert max(marks[:2]) > float(line.get("y1", "")) > marks[3]
+    assert "The dotted line is 0: no bias." in plot.caption
+
+
+def write_models(folder: Path, models: list[dict[str, Any]]) -> None:
+    make_run(folder, RunSpec(models=[model["label"] for model in models]))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"models": models}))
+
+
+def make_wok(label: str, mitigation: str | None = None, **llm: Any) -> dict[str, Any]:
+    settings = {"mitigation": mitigation, "llm": {"model": "small", "prices": None, **llm}}
+    return {"label": label, "name": "WOK", "parameters": settings}
+
+
+def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(
+    tmp_path: Path,
+) -> None:
+    other = {"label": "b", "name": "Other", "parameters": {"mitigation": None}}
+    models = [
+        make_wok("x", "minimize", prices={"input": 1}),  # what it costs changes no reply
+        make_wok("a"),
+        make_wok("a-mitigate", "mitigate", model="large"),  # another model, whatever its label
+        make_wok("y", "mitigate"),
+        other,
+    ]
+    write_models(tmp_path, models)
+    assert pair_variants(read_run(tmp_path)) == [("a", "x"), ("a", "y")]
+    plot = draw(tmp_path)
+    marks = find_marks(plot)
+    named = {title.partition(":")[0]: mark for title, mark in marks.items()}
+    lines = [
+        tuple(float(line.get(end, "")) for end in ("x1", "y1", "x2", "y2"))
+        for line in find_elements(plot, "line", "pair")
+    ]
+    assert lines == [(*named["a"], *named["x"]), (*named["a"], *named["y"])]
+    assert "Solid lines join models with their mitigated variants." in plot.caption
+
+
+def test_a_variant_without_a_plain_model_has_no_line(tmp_path: Path) -> None:
+    write_models(tmp_path, [make_wok("a", "mitigate"), make_wok("b", "minimize")])
+    plot = draw(tmp_path)
+    assert not find_elements(plot, "line", "pair")
+    assert "Solid lines" not in plot.caption
 
 
 def test_tooltips_have_value_and_interval(tmp_path: Path) -> None:
@@ -68,7 +128,7 @@ def test_missing_metric_is_a_reason(
 @pytest.mark.parametrize("metric", ["ARP", "Gini"])
 def test_any_popularity_metric_is_used(tmp_path: Path, metric: str) -> None:
     plot = draw(tmp_path, RunSpec(metrics=("HR", metric)))
-    assert plot.title == f"HR@10 against {metric}@10"
+    assert plot.title == f"{metric}@10 against HR@10"
 
 
 @pytest.mark.parametrize("models", [("only",), NINETEEN_MODELS])
@@ -83,7 +143,7 @@ def test_any_number_of_models_is_drawn_and_labelled(
 def test_stereotypes_are_shown_if_the_run_measures_them(tmp_path: Path) -> None:
     run = write_run(tmp_path, [EXPOSURE])
     plot = draw_scatter(run, "ml-1m", name="s", family=OTHER_BIASES[0])
-    assert plot.title == "nDCG@10 against REC-ST"
+    assert plot.title == "REC-ST against nDCG@10"
     assert "lower is better" in plot.body
 
 
@@ -91,7 +151,7 @@ def test_bias_without_a_total_is_shown_by_its_first_group(tmp_path: Path) -> Non
     groups = {("race=black", "price=$"): (0.7, 0.1), ("race=white", "price=$"): (0.3, 0.1)}
     run = write_run(tmp_path, [Measure("price_percentage", groups, direction="zero", spread=0.1)])
     plot = draw_scatter(run, "ml-1m", name="s", family=OTHER_BIASES[1])
-    assert plot.title == "nDCG@10 against price_percentage race=black price=$"
+    assert plot.title == "price_percentage race=black price=$ against nDCG@10"
 
 
 def test_metric_by_group_is_not_the_accuracy_of_a_model(tmp_path: Path) -> None:

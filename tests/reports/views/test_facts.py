@@ -55,6 +55,15 @@ def test_fewer_queries_than_users_are_described_with_the_total(tmp_path: Path) -
     assert facts["Smoke test"] == "the first 300 queries only (--limit)"
 
 
+def test_samples_of_queries_are_described_with_their_number(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    queries = "name: users, sample: 1000, folds: 5"
+    (tmp_path / "spec.yaml").write_text(f"queries: {{{queries}}}\n", encoding="utf-8")
+    counts = {"dataset": "ml-1m", "asked": 1000, "unit": "user"}
+    facts = dict(describe_data(change_manifest(tmp_path, queries=[counts])))
+    assert facts["Queries"] == "5 disjoint samples of 1,000 users (of 5,949) sample 1000"
+
+
 def test_queries_of_several_datasets_name_theirs(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(datasets=("x", "y"), users=20)))
     texts = [text for name, text in describe_data(run) if name == "Queries"]

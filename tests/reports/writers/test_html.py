@@ -114,7 +114,8 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
     assert outline.count("button") == 0  # the script adds the buttons that need it
     for expected in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
         assert expected in text
-    assert outline.count("svg") == 4 + 4
+    assert "Agreement of the metrics" in text
+    assert outline.count("svg") == 4 + 4 + 2  # two running means
 
 
 def test_best_values_are_highlighted(tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.pooling import (
     average_replicates,
-    average_units,
+    can_pool,
     estimate_interval,
+    pool_units,
     share_units,
     sum_counts,
 )
@@ -51,7 +54,7 @@ def test_folds_with_different_users_have_no_interval() -> None:
 
 def test_values_without_units_or_replicates_have_no_interval() -> None:
     folds = [Measurement(0.5, 3, 0)]
-    assert average_units(folds) is None
+    assert pool_units(folds) is None
     assert average_replicates(folds) is None
     assert all(math.isnan(bound) for bound in estimate_interval(folds, 0.5))
 
@@ -66,3 +69,39 @@ def test_a_dataset_without_the_target_adds_its_totals() -> None:
     bars = {"a": np.array([[3.0], [10.0]])}
     group = {"a": np.array([[3.0], [10.0]]), "b": np.array([[7.0], [20.0]])}
     assert sum_counts(bars, group).tolist() == [[3.0], [30.0]]
+
+
+def test_disjoint_samples_have_the_interval_of_their_units_together() -> None:
+    folds = [measure([0.0, 0.5, 1.0]), measure([0.5, 1.0, 1.5], "def")]
+    assert can_pool(folds)
+    # means 0.5 and 1; six values around 0.75: squares 0.5625, 0.0625, 0.0625, 0.0625, 0.0625,
+    # 0.5625 sum to 1.375, variance 0.275, se sqrt(0.275 / 6) = 0.214087, t(5) 2.570582
+    low, high = estimate_interval(folds, 0.75)
+    assert (low, high) == pytest.approx((0.75 - 0.550329, 0.75 + 0.550329), abs=1e-5)
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=2, max_size=12),
+    st.integers(1, 5),
+)
+def test_samples_of_one_size_have_the_interval_of_one_measurement(
+    values: list[float], n_folds: int
+) -> None:
+    ids = [f"u{user}" for user in range(len(values) * n_folds)]
+    together = np.tile(values, n_folds)
+    folds = [
+        Measurement.from_units(UnitScores("user", np.array(part, object), np.array(values)))
+        for part in np.split(np.array(ids, object), n_folds)
+    ]
+    summary = Measurement.from_values(together)
+    expected = pytest.approx((summary.ci_low, summary.ci_high), abs=1e-9)
+    assert estimate_interval(folds, summary.value) == expected
+
+
+def test_undefined_units_of_a_sample_are_left_out_of_the_interval() -> None:
+    folds = [measure([0.0, math.nan, 1.0]), measure([1.0, 0.0, math.nan], "def")]
+    summary = Measurement.from_values(np.array([0.0, 1.0, 1.0, 0.0]))
+    expected = pytest.approx((summary.ci_low, summary.ci_high))
+    assert estimate_interval(folds, 0.5) == expected
+    undefined = [measure([math.nan] * 3), measure([math.nan] * 3, "def")]
+    assert all(math.isnan(bound) for bound in estimate_interval(undefined, math.nan))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import BoolArray, Codes, Ids, freeze
+from recbias.core.arrays import AnyArray, BoolArray, Codes, Ids, freeze
 
 
 def make_empty_ids() -> Ids:
@@ -49,6 +49,10 @@ class RankedLists:
     def filled(self) -> BoolArray:
         """Which positions hold an item, ``bool[q, k]``."""
         return self.items >= 0
+
+    def take(self, rows: AnyArray) -> RankedLists:
+        """Return the lists of some of the queries, by position."""
+        return RankedLists(self.items[rows], self.scores[rows], self.outside)
 
     def truncate(self, k: int) -> RankedLists:
         """Return the first ``k`` positions of each list."""

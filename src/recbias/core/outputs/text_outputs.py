@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import Codes, FloatArray, Ids
+from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
 
 MASK = "[MASK]"
 """Replaces a masked word in a text; a language model reads its own mask token instead."""
@@ -51,6 +51,11 @@ class Responses:
     def __len__(self) -> int:
         """Return the number of responses."""
         return int(np.size(self.texts))
+
+    def take(self, rows: AnyArray) -> Responses:
+        """Return some of the responses, by position."""
+        labels = self.labels.iloc[rows].reset_index(drop=True) if len(self.labels) else self.labels
+        return Responses(self.ids[rows], self.texts[rows], self.references[rows], labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,16 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
+
+
+@runtime_checkable
+class AsksInFolds(Protocol):
+    """A query source whose queries are disjoint samples, which become folds of the results.
+
+    ``ask`` returns ``folds`` samples of the same size, one after another. Models are trained once.
+    """
+
+    folds: int
 
 
 @dataclass(frozen=True, eq=False)

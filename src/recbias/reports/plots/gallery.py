@@ -22,6 +22,7 @@ from recbias.reports.plots.papers.prices import draw_prices
 from recbias.reports.plots.papers.projection import draw_projections
 from recbias.reports.plots.papers.stereotypes import draw_stereotypes
 from recbias.reports.plots.popularity_histogram import draw_popularity
+from recbias.reports.plots.running_means import draw_running_means
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.plots.win_matrix import draw_win_matrix
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
@@ -39,6 +40,7 @@ DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
     "Latent space": draw_projections,
+    "Running means": draw_running_means,
 }
 """Plots of the users and items of one dataset."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,10 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.input_files import has_file
-from recbias.reports.markup import Safe, join
+from recbias.reports.markup import join
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes, Scale, choose_log_ticks
-from recbias.reports.plots.drawing.label_placement import Spot, draw_labels, interpolate_points
+from recbias.reports.plots.drawing.label_placement import draw_curve_labels
 from recbias.reports.views.headline import list_models
 from recbias.reports.views.run_tables import RunTables
 
@@ -55,39 +55,9 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
                 svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
                 for model, curve in curves.items()
             ),
-            _draw_labels(curves, texts, bottom),
+            draw_curve_labels(curves, texts, (_LEFT + 4, _TOP, _RIGHT, bottom - 4)),
         ),
     )
-
-
-def _draw_labels(
-    curves: Mapping[str, Sequence[svg.Point]], classes: Mapping[str, str], bottom: float
-) -> Safe:
-    """Return the name of each curve beside it, where it covers other curves least."""
-    labels = [svg.shorten(model, 22) for model in curves]
-    return join(
-        *draw_labels(
-            [curve[len(curve) // 2] for curve in curves.values()],
-            labels,
-            (_LEFT + 4, _TOP, _RIGHT, bottom - 4),
-            [classes[model] for model in curves],
-            spots=list(map(_list_spots_beside, curves.values(), labels)),
-            obstacles=[
-                point for curve in curves.values() for point in interpolate_points(curve, 4)
-            ],
-        )
-    )
-
-
-def _list_spots_beside(curve: Sequence[svg.Point], label: str) -> list[Spot]:
-    """Return spots along a curve: on its left and above, or on its right and below."""
-    width = svg.estimate_width(label)
-    spots = []
-    for position, (x, y) in enumerate(curve):
-        cost = 0.04 * abs(position - len(curve) / 2)
-        spots.append(Spot(x - width - 6, y - 3, width, cost))
-        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
-    return spots
 
 
 def _describe_head(model: str, shares: FloatArray) -> str:

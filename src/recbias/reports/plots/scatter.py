@@ -1,4 +1,7 @@
-"""Accuracy against a bias: a point for each model, with 95% intervals."""
+"""A bias against accuracy: a point for each model, with 95% intervals.
+
+Lines join models with their variants by mitigation: what a mitigation gains and costs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,13 @@ from recbias.reports.plots.drawing.axes import (
     fits_axis,
     pad_range,
 )
-from recbias.reports.plots.drawing.label_placement import Spot, draw_labels, list_spots
+from recbias.reports.plots.drawing.label_placement import (
+    Spot,
+    draw_labels,
+    interpolate_points,
+    list_spots,
+)
+from recbias.reports.plots.variants import pair_variants
 from recbias.reports.views.definitions import (
     ACCURACY,
     POPULARITY,
@@ -62,7 +71,7 @@ OTHER_BIASES = (
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """A model's bias and accuracy, and the class of its colour."""
+    """A model's accuracy and bias, and the class of its colour."""
 
     model: str
     colour: str
@@ -81,30 +90,32 @@ def draw_scatter(
     metrics = [
         metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
     ]
-    y, x = select_accuracy_metric(metrics), family.choose_metric(metrics)
+    x, y = select_accuracy_metric(metrics), family.choose_metric(metrics)
     if x is None or y is None:
-        lacking, names = ("accuracy", ACCURACY) if x else (family.bias, family.names)
+        lacking, names = ("accuracy", ACCURACY) if y else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    x, points, n_omitted = _collect_points(run, dataset, x, y)
+    y, points, n_omitted = _collect_points(run, dataset, x, y)
     if not points:
-        raise MissingEvidence(f"no model has both {y.title} and {x.title}")
+        raise MissingEvidence(f"no model has both {x.title} and {y.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
-    axes = _make_axes(points, x, height - _FOOT)
-    middle = axes.x.at(0)
-    zero = [svg.draw_line((middle, axes.y.end), (middle, axes.y.start), "zero")]
-    zero *= axes.x.low < 0 < axes.x.high
+    axes = _make_axes(points, y, height - _FOOT)
+    middle = axes.y.at(0)
+    zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
+    zero *= axes.y.low < 0 < axes.y.high
+    lines = _locate_pairs(run, points, axes)
     return svg.Plot(
         name=name,
         title=f"{y.title} against {x.title}",
-        caption=_write_caption(points, x, y, n_omitted),
+        caption=_write_caption(points, x, y, n_omitted, has_pairs=bool(lines)),
         height=height,
         body=join(
             axes.draw(),
             *zero,
+            *(svg.draw_line(plain, variant, "pair") for plain, variant in lines),
             svg.draw_title((4, 16), y.title, rows.describe_direction(y)),
             svg.draw_title((_RIGHT, height - 8), x.title, rows.describe_direction(x), "end"),
-            _draw_points(points, axes),
+            _draw_points(points, axes, lines),
         ),
     )
 
@@ -112,23 +123,23 @@ def draw_scatter(
 def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
 ) -> tuple[Definition, list[ModelPoint], int]:
-    """Return the metric of the x axis, the points, and the number of models that do not fit.
+    """Return the metric of the y axis, the points, and the number of models that do not fit.
 
     A bias without a value of the whole is shown by its first group and target.
     """
-    across = _group_values(run, dataset, x)
-    upwards = _group_values(run, dataset, y).get(("", ""), {})
-    part = ("", "") if ("", "") in across else next(iter(across), ("", ""))
-    values = across.get(part, {})
+    across = _group_values(run, dataset, x).get(("", ""), {})
+    upwards = _group_values(run, dataset, y)
+    part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
+    values = upwards.get(part, {})
     points, n_omitted = [], 0
     for series, model in enumerate(list_models(run)):
-        if model in values and model in upwards:
-            point = ModelPoint(model, f"c{series % svg.COLOURS}", values[model], upwards[model])
+        if model in values and model in across:
+            point = ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
             if fits_axis(point.x.value) and fits_axis(point.y.value):
                 points.append(point)
             else:
                 n_omitted += 1
-    return replace(x, title=" ".join(filter(None, [x.title, *part]))), points, n_omitted
+    return replace(y, title=" ".join(filter(None, [y.title, *part]))), points, n_omitted
 
 
 def _group_values(
@@ -141,10 +152,22 @@ def _group_values(
     return values
 
 
-def _make_axes(points: Sequence[ModelPoint], x: Definition, bottom: float) -> Axes:
-    zero = [0.0] if x.direction == "zero" else []
-    x_range = _choose_range([*zero, *(end for point in points for end in point.x.ends())])
-    y_range = _choose_range([end for point in points for end in point.y.ends()])
+def _locate_pairs(
+    run: RunTables, points: Sequence[ModelPoint], axes: Axes
+) -> list[tuple[svg.Point, svg.Point]]:
+    """Return the positions of each plain model and mitigated variant that are both drawn."""
+    centres = {point.model: axes.at(point.x.value, point.y.value) for point in points}
+    return [
+        (centres[plain], centres[variant])
+        for plain, variant in pair_variants(run)
+        if plain in centres and variant in centres
+    ]
+
+
+def _make_axes(points: Sequence[ModelPoint], y: Definition, bottom: float) -> Axes:
+    zero = [0.0] if y.direction == "zero" else []
+    x_range = _choose_range([end for point in points for end in point.x.ends()])
+    y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
     return Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
 
 
@@ -155,11 +178,13 @@ def _choose_range(values: Sequence[float]) -> tuple[float, float]:
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
-def _draw_points(points: Sequence[ModelPoint], axes: Axes) -> Safe:
+def _draw_points(
+    points: Sequence[ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
+) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = [svg.shorten(point.model) for point in points]
     spots: list[list[Spot]] = []
-    obstacles: list[svg.Point] = []
+    obstacles = [point for line in lines for point in interpolate_points(line)]
     whiskers, dots = [], []
     for point, (x, y), label in zip(points, centres, labels, strict=True):
         across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
@@ -187,13 +212,19 @@ def _draw_points(points: Sequence[ModelPoint], axes: Axes) -> Safe:
 
 
 def _write_caption(
-    points: Sequence[ModelPoint], x: Definition, y: Definition, n_omitted: int
+    points: Sequence[ModelPoint],
+    x: Definition,
+    y: Definition,
+    n_omitted: int,
+    *,
+    has_pairs: bool,
 ) -> str:
     lines = "Lines are 95% intervals, which may be shorter than the point is wide."
     sentences = [
         f"Each point is a model: {y.title} upwards, {x.title} to the right.",
         lines if any(point.x.bounded or point.y.bounded for point in points) else "",
-        "The dotted line is 0: no bias." if x.direction == "zero" else "",
+        "The dotted line is 0: no bias." if y.direction == "zero" else "",
+        "Solid lines join models with their mitigated variants." if has_pairs else "",
         describe_omitted(n_omitted),
     ]
     return " ".join(filter(None, sentences))

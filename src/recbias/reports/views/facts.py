@@ -65,14 +65,16 @@ def _find_filters(spec: Mapping[str, Any], label: object) -> object:
 def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     """Return the number of queries, the total and the conditions."""
     settings = run.spec.get("queries")
-    conditions = settings.items() if isinstance(settings, dict) else ()
+    conditions = dict(settings) if isinstance(settings, dict) else {}
+    folds = conditions.pop("folds", 1)
     number, unit = queries.get("asked", 0), queries.get("unit", "query")
     total = _count_units(run, queries.get("dataset"), unit)
+    samples = f"{folds} disjoint samples of " if folds != 1 else ""
     texts = [
-        format_count(number, unit),
+        samples + format_count(number, unit),
         f"(of {total:,})" if total > number else "",
         f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        format_setting({name: value for name, value in conditions if name != "name"}),
+        format_setting({name: value for name, value in conditions.items() if name != "name"}),
     ]
     return Fact("Queries", " ".join(filter(None, texts)))
 

@@ -20,6 +20,7 @@ from recbias.reports.views.facts import build_models_table
 from recbias.reports.views.findings import summarize_findings
 from recbias.reports.views.grid import Table
 from recbias.reports.views.headline import ALL
+from recbias.reports.views.metric_agreement import build_agreement_tables
 from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.significance import tabulate_pairs
@@ -78,6 +79,7 @@ class Content:
     summary = _build_by(build_summary)
     group_tables = _build_by(build_group_tables)
     fold_table = _build_by(build_fold_table)
+    agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     models = _build_by(build_models_table)
     gallery = _build_by(draw_gallery)
@@ -93,7 +95,10 @@ class Content:
     @property
     def tables(self) -> list[Table]:
         """All tables of results in order."""
-        tables = [self.summary, *self.group_tables, self.published, self.fold_table]
+        tables = [
+            *(self.summary, *self.group_tables, self.published),
+            *(*self.agreement_tables, self.fold_table),
+        ]
         return [table for table in tables if table is not None]
 
     @cached_property

@@ -165,10 +165,9 @@ class Executor:
 def _run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
     """Compute the stages that models share; an error of the user names the entry of the spec."""
     dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
-    split = experiment.split or dataset.source
-    specs = (dataset.source, *experiment.labels, split, experiment.queries)
-    stages = (context.dataset, *context.labels, context.split, context.queries)
-    for stage, spec in zip(stages, specs, strict=True):
+    split, queries = experiment.split or dataset.source, experiment.queries
+    specs = (dataset.source, *experiment.labels, split, queries, queries)
+    for stage, spec in zip(context.stages, specs, strict=False):
         try:
             raise_failure(executor.ensure(stage))
         except UserError as error:
@@ -191,7 +190,7 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
 
     Nor are the trials of a search needed if its result is stored.
     """
-    results = {"fit": model_plan.answer, "trial": model_plan.search}
+    results = {"fit": model_plan.asking, "trial": model_plan.search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 

@@ -18,7 +18,8 @@ class Job:
     """The unit of work of a worker.
 
     Args:
-        needs: The addresses of the trials that must finish before.
+        needs: The addresses of the stages that must finish before: trials, and an answer that
+            the models of several folds share.
     """
 
     work: Stage | ModelPlan
@@ -39,7 +40,7 @@ class Jobs:
 
     Args:
         waiting: The jobs that no worker has started, in the order of the plan.
-        done: The addresses of the stored trials.
+        done: The addresses of the stored trials and shared answers.
     """
 
     executor: Executor
@@ -51,6 +52,11 @@ class Jobs:
         """Return the jobs of a plan, without the trials that are already stored."""
         jobs, planned = cls(executor), set[str]()
         for model_plan in plan.model_plans:
+            answer = model_plan.shared_answer
+            if answer is not None and answer.digest in planned:
+                jobs.waiting.append(Job(model_plan, frozenset({answer.digest})))
+                continue
+            planned |= {answer.digest} if answer is not None else set()
             stages = select_needed_stages(executor, model_plan)
             trials = [stage for stage in stages if stage.kind == "trial"]
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
@@ -99,7 +105,7 @@ class Jobs:
         for record in records:
             self.executor.records[record.digest] = record
             self.executor.observer.finished(record)
-            if record.failure is None and record.kind == "trial":
+            if record.failure is None and record.kind in {"trial", "answer"}:
                 self.done.add(record.digest)
         return records
 

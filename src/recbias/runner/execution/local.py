@@ -78,9 +78,9 @@ def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
 def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
     for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
         yield run_model(executor, model_plan)
+        needed = () if next_plan is None else next_plan.data_context.stages
         context = model_plan.data_context
-        if next_plan is None or next_plan.data_context is not context:
-            executor.forget((context.split, context.queries))
+        executor.forget(stage for stage in (context.split, context.queries) if stage not in needed)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
         labels = [
             model_plan.data_context.keys.dataset
             for model_plan in plan.model_plans
-            if model_plan.model is model and _is_missing(executor, model_plan.answer)
+            if model_plan.model is model and _is_missing(executor, model_plan.asking)
         ]
         if not labels or not isinstance(model.plugin, ChecksFiles):
             continue
@@ -59,7 +59,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     models = [
         model_plan.model
         for model_plan in plan.model_plans
-        if model_plan.data_context is context and _is_missing(executor, model_plan.answer)
+        if model_plan.data_context is context and _is_missing(executor, model_plan.asking)
     ]
     data = None
     if any(isinstance(model.plugin, ChecksData) for model in models):

@@ -74,7 +74,7 @@ def _sends_requests(plugin: object) -> bool:
 
 
 def _is_unanswered(model_plan: ModelPlan, executor: Executor) -> bool:
-    return model_plan.answer is not None and not executor.is_stored(model_plan.answer)
+    return model_plan.asking is not None and not executor.is_stored(model_plan.asking)
 
 
 def _list(

@@ -14,7 +14,7 @@ from recbias.core.errors import (
 )
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS
-from recbias.runner.planning.plan import list_missing_outputs
+from recbias.runner.planning.plan import count_query_folds, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import raise_faults, validate_plugins
 from recbias.runner.tuning.optuna_sampler import has_optuna
 
@@ -31,7 +31,14 @@ def validate_experiment(experiment: Experiment) -> None:
             shorter than a metric's cutoff, and so on.
     """
     validate_plugins(experiment)
-    checks = (_check_size, _check_split, _check_data, _check_searches, _check_metrics)
+    checks = (
+        _check_size,
+        _check_folds,
+        _check_split,
+        _check_data,
+        _check_searches,
+        _check_metrics,
+    )
     raise_faults(fault for check in checks for fault in check(experiment))
 
 
@@ -43,6 +50,7 @@ def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[st
 def _check_size(experiment: Experiment) -> Iterator[UserError]:
     """Yield a fault if the plan would have too many stages to hold in memory."""
     folds = experiment.split.plugin.folds if experiment.split else 1
+    folds = max(folds, count_query_folds(experiment))
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
     trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
     model_stages = len(experiment.models) * (2 + len(experiment.metrics)) + trials
@@ -51,6 +59,14 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
         message = f"{stages:,} stages are more than {MOST_STAGES:,}"
         remedy = "use fewer seeds, folds, trials, models or metrics, or several specs"
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
+
+
+def _check_folds(experiment: Experiment) -> Iterator[UserError]:
+    folds = experiment.split.plugin.folds if experiment.split else 1
+    if folds > 1 and (samples := count_query_folds(experiment)) > 1:
+        message = f"the split has {folds} folds, and the queries are {samples} samples"
+        where, remedy = (*experiment.queries.where, "folds"), "remove the folds of one of the two"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_split(experiment: Experiment) -> Iterator[UserError]:

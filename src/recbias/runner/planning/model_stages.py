@@ -17,7 +17,7 @@ from recbias.runner.planning.stage_planner import (
 )
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
-from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel
+from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
 from recbias.runner.tuning.run_trial import RunTrial
 from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
@@ -51,12 +51,12 @@ class ModelPlanner(StagePlanner):
             yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
-        keys = replace(context.keys, model=model.label)
+        keys = replace(context.training_keys, model=model.label)
         trials, search = self._plan_search(context, model, keys)
         # A model that selects rows of a file by the dataset receives the label of the dataset.
         several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
         k, dataset = self.experiment.k, keys.dataset if several else ""
-        seed, fold = keys.seed or 0, keys.fold or 0
+        seed, fold = _get_training_fold(keys)
         identity = {"seed": seed, "fold": fold, "dataset": dataset}
         fit, learner = None, model if model.tune else find_learner(model)
         if isinstance(learner.plugin, Restores):
@@ -78,19 +78,33 @@ class ModelPlanner(StagePlanner):
                 f"ask {model.label}",
                 "",
                 _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model),
-                _join(search, context.dataset, context.split, context.queries, fit),
+                _join(search, context.dataset, context.split, context.asked, fit),
                 keys,
             ),
             model,
             identity | {"model": self.identify(model), "k": k},
         )
+        shared, keys = answer, replace(keys, fold=context.keys.fold)
+        if context.sampled is not None:
+            take = Stage(
+                "answer",
+                f"take sample {keys.fold} of {model.label}",
+                "",
+                TakeAnswers(),
+                (context.sampled, shared, context.queries),
+                keys,
+            )
+            answer = self.place(take, identity={})
         metrics = tuple(
             metric
             for metric in self.experiment.metrics
             if measures_models(metric) and not list_missing_outputs(metric, model)
         )
         measures = tuple(self._plan_metric(context, answer, metric, keys) for metric in metrics)
-        return ModelPlan(context, model, fit, answer, metrics, measures, trials, search)
+        return ModelPlan(
+            *(context, model, fit, answer, metrics, measures, trials, search),
+            shared_answer=None if answer is shared else shared,
+        )
 
     def _place_model(
         self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
@@ -107,7 +121,7 @@ class ModelPlanner(StagePlanner):
         """Return the trials of a hyperparameter search, and the stage that selects the best."""
         if model.tune is None:
             return (), None
-        seed, fold, tune = keys.seed or 0, keys.fold or 0, model.tune
+        (seed, fold), tune = _get_training_fold(keys), model.tune
         if self.is_smoke_test:
             tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
         k = tune.metric.cutoff or self.experiment.k
@@ -160,6 +174,11 @@ class ModelPlanner(StagePlanner):
                 "fold": keys.fold or 0,
             },
         )
+
+
+def _get_training_fold(keys: Keys) -> tuple[int, int]:
+    """Return the seed and the fold of the split, 1 if the folds are samples of queries."""
+    return keys.seed or 0, keys.fold or 1
 
 
 def _join(*stages: Stage | None) -> tuple[Stage, ...]:

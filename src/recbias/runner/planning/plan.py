@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.protocols import OUTPUTS
+from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.stage import Keys, Stage
 
 
@@ -25,17 +26,38 @@ class Options:
 
 @dataclass(frozen=True)
 class DataContext:
-    """One fold of one dataset under one seed: the stages that all its models share."""
+    """One fold of one dataset under one seed: the stages that all its models share.
+
+    Args:
+        sampled: The queries of all folds, if the folds are samples of queries; else None.
+    """
 
     dataset: Stage
     split: Stage
     queries: Stage
     labels: tuple[Stage, ...] = ()
+    sampled: Stage | None = None
 
     @property
     def keys(self) -> Keys:
         """The dataset's label, the seed and the fold."""
         return self.queries.keys
+
+    @property
+    def asked(self) -> Stage:
+        """The queries that models are run on: those of all folds, if the folds are samples."""
+        return self.sampled or self.queries
+
+    @property
+    def training_keys(self) -> Keys:
+        """The keys of training: without a fold if the folds are samples of queries."""
+        return self.split.keys
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of its stages, in order."""
+        queries = (self.sampled, self.queries) if self.sampled else (self.queries,)
+        return (self.dataset, *self.labels, self.split, *queries)
 
 
 @dataclass(frozen=True)
@@ -48,6 +70,8 @@ class ModelPlan:
     Args:
         fit: Training, None if the learned state cannot be stored.
         answer: The model's output for the queries, None for a dataset alone.
+        shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
+            the folds are samples of queries; else None.
     """
 
     data_context: DataContext
@@ -58,11 +82,17 @@ class ModelPlan:
     measures: tuple[Stage, ...]
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
+    shared_answer: Stage | None = None
+
+    @property
+    def asking(self) -> Stage | None:
+        """The stage that runs queries on the model."""
+        return self.shared_answer or self.answer
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        model_stages = (self.search, self.fit, self.answer)
+        model_stages = (self.search, self.fit, self.shared_answer, self.answer)
         return (*self.trials, *filter(None, model_stages), *self.measuring)
 
     @property
@@ -75,6 +105,12 @@ class ModelPlan:
             if stage.kind == "measure"
         ]
         return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
+
+
+def count_query_folds(experiment: Experiment) -> int:
+    """Return into how many disjoint samples the queries are divided, 1 for a single one."""
+    source = experiment.queries.plugin
+    return source.folds if isinstance(source, AsksInFolds) else 1
 
 
 def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
@@ -105,7 +141,7 @@ class Plan:
         """Every stage once, after the stages that it depends on."""
         stages: list[Stage] = []
         for context in self.data_contexts:
-            stages += [context.dataset, *context.labels, context.split, context.queries]
+            stages += context.stages
         for model_plan in self.model_plans:
             stages += model_plan.stages
         return tuple({stage.digest: stage for stage in stages}.values())

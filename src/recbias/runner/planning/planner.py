@@ -12,10 +12,16 @@ from recbias.core.errors import Faults, UserError
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.model_stages import ModelPlanner
-from recbias.runner.planning.plan import DataContext, Options, Plan
+from recbias.runner.planning.plan import DataContext, Options, Plan, count_query_folds
 from recbias.runner.planning.stage_planner import StagePlanner
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.stages.shared import LabelItems, LoadDataset, SelectQueries, SplitDataset
+from recbias.runner.stages.shared import (
+    LabelItems,
+    LoadDataset,
+    SelectQueries,
+    SplitDataset,
+    TakeQueries,
+)
 from recbias.runner.storage.fingerprints import Fingerprints
 
 
@@ -28,7 +34,8 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     validate_experiment(experiment)
     files = _digest_input_files(experiment, options, fingerprints)
     planner = _DataPlanner(experiment, fingerprints, options, files)
-    n_folds = int(experiment.split.plugin.folds) if experiment.split else 1
+    split_folds = int(experiment.split.plugin.folds) if experiment.split else 1
+    n_folds = max(split_folds, count_query_folds(experiment))
     contexts = tuple(
         planner.plan_context(dataset, seed, fold)
         for dataset in experiment.datasets
@@ -75,9 +82,18 @@ class _DataPlanner(StagePlanner):
 
     def plan_context(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
         load = self._plan_dataset(dataset, seed)
-        return DataContext(
-            load, *self._plan_split(load, seed, fold), self._plan_labels(load, seed)
-        )
+        labels = self._plan_labels(load, seed)
+        n = count_query_folds(self.experiment)
+        if n == 1:
+            split = self._plan_split(load, seed, fold, replace(load.keys, fold=fold + 1))
+            return DataContext(load, split, self._plan_queries(load, split, seed), labels)
+        split = self._plan_split(load, seed, 0, load.keys)
+        sampled = self._plan_queries(load, split, seed, n)
+        take, keys = TakeQueries(fold, n), replace(load.keys, fold=fold + 1)
+        title = f"take sample {fold + 1} of {keys.dataset}"
+        stage = Stage("queries", title, "", take, (sampled,), keys)
+        queries = self.place(stage, identity={"fold": fold, "folds": n})
+        return DataContext(load, split, queries, labels, sampled)
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         filters = tuple(spec.plugin for spec in dataset.filters)
@@ -114,22 +130,23 @@ class _DataPlanner(StagePlanner):
             for spec in self.experiment.labels
         )
 
-    def _plan_split(self, load: Stage, seed: int, fold: int) -> tuple[Stage, Stage]:
-        """Return the stages of the split and of the queries."""
-        spec, source, limit = self.experiment.split, self.experiment.queries, self.options.limit
-        dataset, keys = load.keys.dataset, replace(load.keys, fold=fold + 1)
+    def _plan_split(self, load: Stage, seed: int, fold: int, keys: Keys) -> Stage:
+        spec, title = self.experiment.split, f"split {load.keys.dataset}"
         divide = SplitDataset(spec.plugin if spec else None, fold, seed)
-        split = self.place(
-            Stage("split", f"split {dataset}", "", divide, (load,), keys),
+        return self.place(
+            Stage("split", title, "", divide, (load,), keys),
             *filter(None, [spec]),
             identity={"split": self.identify(spec) if spec else None, "seed": seed, "fold": fold},
         )
+
+    def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
+        """Return the stage that selects the queries of all folds."""
+        source, limit, title = self.experiment.queries, self.options.limit, load.keys.dataset
         needed = any("lists" in model.plugin.provides for model in self.experiment.models)
-        select = SelectQueries(source.plugin, seed, limit, needed)
+        select = SelectQueries(source.plugin, seed, limit, needed, folds)
         identity = {"seed": seed, "limit": limit, "needed": needed}
-        queries = self.place(
-            Stage("queries", f"ask {dataset}", "", select, (load, split), keys),
+        return self.place(
+            Stage("queries", f"ask {title}", "", select, (load, split), split.keys),
             source,
             identity={"queries": self.identify(source), **identity},
         )
-        return split, queries

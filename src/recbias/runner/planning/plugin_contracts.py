@@ -24,6 +24,7 @@ from recbias.core.protocols import (
     Recommender,
     Splitter,
 )
+from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.stage_planner import find_learner
 from recbias.statistics.corrections import PairedTest
@@ -101,6 +102,8 @@ def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     yield from _check_member("settings", spec, lambda: compute_digest(spec.parameters))
     if spec.kind in {"datasets", "splits"}:
         yield from _check_member("gives", spec, lambda: spec.plugin.gives())  # noqa: PLW0108  it may lack it
+    if spec.kind == "queries" and isinstance(spec.plugin, AsksInFolds):
+        yield from _check_member("folds", spec, lambda: spec.plugin.folds)
     if isinstance(spec.plugin, NeedsByParameters):
         yield from _check_member("needs_now", spec, spec.plugin.needs_now)
     if isinstance(spec.plugin, ReadsModels):

@@ -1,7 +1,8 @@
 """Means of a metric over folds and seeds, with intervals, and counts summed over datasets.
 
 A user in five folds is one user, not five: the uncertainty is in the sample of users, so the
-interval of a mean over folds is that of the users' means, not of the five values.
+interval of a mean over folds is that of the users' means, not of the five values. Where the folds
+are disjoint samples of users, it is that of the users of all samples together.
 """
 
 from __future__ import annotations
@@ -22,10 +23,32 @@ def share_units(measurements: Sequence[Measurement]) -> bool:
     return all(ids is units[0] or np.array_equal(ids, units[0]) for ids in units[1:])
 
 
-def average_units(measurements: Sequence[Measurement]) -> FloatArray | None:
-    """Return the mean of each unit, ``float64[u]``; None if a measurement has no units."""
+def can_pool(measurements: Sequence[Measurement]) -> bool:
+    """Return whether measurements have the same units, or no unit in common."""
+    if share_units(measurements):
+        return True
+    ids = [measurement.units.ids for measurement in measurements if measurement.units]
+    return len(set(np.concatenate(ids).tolist())) == sum(map(len, ids))
+
+
+def pool_units(measurements: Sequence[Measurement]) -> FloatArray | None:
+    """Return the value of each unit, ``float64[u]``; None if a measurement has no units.
+
+    It is the mean of the unit if all measurements have the same units; if they have disjoint
+    units, those of one measurement follow those of the other.
+    """
     values = [measurement.units.values for measurement in measurements if measurement.units]
-    return average_defined(values) if len(values) == len(measurements) else None
+    if len(values) < len(measurements):
+        return None
+    return average_defined(values) if share_units(measurements) else np.concatenate(values)
+
+
+def _are_shares(measurements: Sequence[Measurement]) -> bool:
+    """Return whether the pooled values are 0 and 1, as those of disjoint units can be."""
+    shares = [
+        measurement.units is not None and measurement.units.share for measurement in measurements
+    ]
+    return all(shares) and (len(shares) == 1 or not share_units(measurements))
 
 
 def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
@@ -35,17 +58,17 @@ def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if the units differ."""
-    if not share_units(measurements):
+    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part."""
+    if not can_pool(measurements):
         return math.nan, math.nan
-    values, replicates = average_units(measurements), average_replicates(measurements)
+    values, replicates = pool_units(measurements), average_replicates(measurements)
     if replicates is not None:
         low, high = normal_interval(mean, replicates)
         return float(low), float(high)
     if values is not None:
-        summary = Measurement.from_values(values)
-        half_width = (summary.ci_high - summary.ci_low) / 2
-        return mean - half_width, mean + half_width
+        summary = Measurement.from_values(values, share=_are_shares(measurements))
+        shift = mean - summary.value
+        return summary.ci_low + shift, summary.ci_high + shift
     return math.nan, math.nan
 
 

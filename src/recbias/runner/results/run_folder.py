@@ -130,14 +130,16 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
-    """Return the results of the searches that succeeded, in the order of the plan."""
-    searches = []
+    """Return the results of the searches that succeeded, each once, in the order of the plan."""
+    searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
     for model_plan in plan.model_plans:
         stage = model_plan.search
-        if stage is not None and executor.has_succeeded(stage):
-            searches.append((model_plan, executor.value(stage)))
+        if stage is None or stage.digest in searches:
+            continue
+        if executor.has_succeeded(stage):
+            searches[stage.digest] = model_plan, executor.value(stage)
             executor.forget((stage,))
-    return searches
+    return [*searches.values()]
 
 
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.pooling import (
     average_defined,
     average_replicates,
-    average_units,
+    can_pool,
+    pool_units,
     share_units,
 )
 from recbias.statistics.compare import (
@@ -66,7 +67,10 @@ def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
 
 
 def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    """Yield the estimates of each unit's mean, if there are several folds or seeds."""
+    """Yield the estimates of each unit, if there are several folds or seeds.
+
+    A unit that all folds share has the mean of its values; folds with disjoint units are joined.
+    """
     averaged = {
         name: len({vars(row)[name] for row in measurements}) > 1 for name in ("seed", "fold")
     }
@@ -79,7 +83,7 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
         row = next(iter(models.values()))[0]
         n_folds = max(len(folds) for folds in models.values())
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
-        if not share_units([fold.measurement for folds in complete.values() for fold in folds]):
+        if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
             warn(f"{metric_keys[0]} on {dataset}: the folds differ in units, so no test of means")
             continue
         fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
@@ -90,13 +94,13 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
 def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
     systems = [[fold.measurement for fold in folds] for folds in models.values()]
     measurements = [measurement for folds in systems for measurement in folds]
-    if not share_units(measurements):
+    if not all(map(share_units, zip(*systems, strict=False))):
         message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
         raise UnalignedScores(message, remedy="measure all models on one split")
     replicates = _stack([average_replicates(folds) for folds in systems])
     return SystemEstimates(
         systems=tuple(models),
-        values=_stack([average_units(folds) for folds in systems]),
+        values=_stack([pool_units(folds) for folds in systems]),
         points=np.array([average_defined([fold.value for fold in folds]) for folds in systems]),
         replicates=replicates,
         keys=keys,

@@ -164,6 +164,23 @@ class AnswerQueries:
 
 
 @dataclass(frozen=True)
+class TakeAnswers:
+    """Take the outputs for the queries of one fold from those for the queries of all folds."""
+
+    def __call__(self, sampled: Queries, outputs: ModelOutputs, queries: Queries) -> ModelOutputs:
+        """Return the outputs without the lists of, and the responses to, other queries."""
+        lists, responses = outputs.lists, outputs.responses
+        inside = queries.ids.find(sampled.ids.ids) >= 0
+        if lists is not None:
+            lists = lists.take(np.flatnonzero(inside))
+        if responses is not None:
+            others = set(sampled.ids.ids[~inside].tolist())
+            kept = [row for row, name in enumerate(responses.ids.tolist()) if name not in others]
+            responses = responses.take(np.array(kept, dtype=np.int64))
+        return replace(outputs, lists=lists, responses=responses)
+
+
+@dataclass(frozen=True)
 class ComputeMetric:
     """Compute one metric on the outputs of one model, if it has outputs, or on the dataset."""
 

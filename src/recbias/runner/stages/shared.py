@@ -56,16 +56,18 @@ class SplitDataset:
 
 @dataclass(frozen=True)
 class SelectQueries:
-    """Select the queries, the first ``limit`` of them.
+    """Select the queries, the first ``limit`` of each fold.
 
     Args:
         lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
+        folds: The number of samples that the source returns one after another.
     """
 
     source: Any
     seed: int
     limit: int | None
     lists_needed: bool = True
+    folds: int = 1
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
@@ -77,7 +79,8 @@ class SelectQueries:
         queries: Queries = self.source.ask(aligned, make_generator(self.seed, "queries"))
         if self.limit is None:
             return queries
-        return queries.take(np.arange(len(queries))[: self.limit])
+        parts = np.array_split(np.arange(len(queries)), self.folds)
+        return queries.take(np.concatenate([part[: self.limit] for part in parts]))
 
     @property
     def _has_default_source(self) -> bool:
@@ -86,6 +89,18 @@ class SelectQueries:
             return False
         settings = vars(self.source)
         return all(settings[field.name] == field.default for field in fields(self.source))
+
+
+@dataclass(frozen=True)
+class TakeQueries:
+    """Take the queries of one fold from those of all folds, which have the same number each."""
+
+    fold: int
+    folds: int
+
+    def __call__(self, queries: Queries) -> Queries:
+        """Return the queries of the fold."""
+        return queries.take(np.array_split(np.arange(len(queries)), self.folds)[self.fold])
 
 
 @dataclass(frozen=True)

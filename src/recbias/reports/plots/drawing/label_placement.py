@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from recbias.reports.plots.drawing.svg import (
     draw_line,
     draw_text,
     estimate_width,
+    shorten,
 )
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
@@ -120,6 +121,36 @@ def draw_labels(
     """Place labels with the options of ``place_labels``; one without a free spot is blank."""
     spots = place_labels(points, labels, frame, **options)
     return list(map(draw_label, points, labels, spots, classes))
+
+
+def draw_curve_labels(
+    curves: Mapping[str, Sequence[Point]], classes: Mapping[str, str], frame: Frame
+) -> Safe:
+    """Return the name of each curve beside it, where it covers other curves least."""
+    labels = [shorten(name, 22) for name in curves]
+    return join(
+        *draw_labels(
+            [curve[len(curve) // 2] for curve in curves.values()],
+            labels,
+            frame,
+            [classes[name] for name in curves],
+            spots=list(map(_list_spots_beside, curves.values(), labels)),
+            obstacles=[
+                point for curve in curves.values() for point in interpolate_points(curve, 4)
+            ],
+        )
+    )
+
+
+def _list_spots_beside(curve: Sequence[Point], label: str) -> list[Spot]:
+    """Return spots along a curve: on its left and above, or on its right and below."""
+    width = estimate_width(label)
+    spots = []
+    for position, (x, y) in enumerate(curve):
+        cost = 0.04 * abs(position - len(curve) / 2)
+        spots.append(Spot(x - width - 6, y - 3, width, cost))
+        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
+    return spots
 
 
 def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
