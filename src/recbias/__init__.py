@@ -1,7 +1,7 @@
 """recbias measures the bias of recommender systems.
 
-``recbias.run(spec)`` runs an experiment like the command; ``recbias.load(folder)`` opens a run, ``recbias.power(run, 0.01)`` says how many
-units a difference of 0.01 needs.
+``recbias.run(spec)`` runs an experiment like the command; ``recbias.load(folder)`` opens a run;
+``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
-from recbias.runner.results.power_rows import PowerQuestion, PowerTables, compute_power_rows
+from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
+from recbias.runner.results.power_tables import PowerTables
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import compare_models
 from recbias.runner.storage.fingerprints import Fingerprints

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NUMERIC = ("n", "observed", "detectable", "needed")
 
 
-def power(  # noqa: PLR0913  the options of the command, each by name
+def power(
     run: Annotated[
         str,
         typer.Argument(metavar="SPEC|RUN", help="A spec, a run folder, or an experiment's name."),
@@ -188,13 +188,22 @@ def _format_needed(row: Mapping[str, Any]) -> str:
 
 
 def _explain(table: pd.DataFrame, difference: float | None, power: float) -> list[str]:
-    levels = sorted({f"{alpha:.2g}" for alpha in table["alpha"]})
     share = f"{power:.0%} of such runs"
-    found = f"Detectable: the smallest true difference that a test of this run finds in {share}."
-    notes = [f"{found} Level of a single test, corrected by Bonferroni: {', '.join(levels)}."]
+    notes = [
+        f"Detectable: the smallest true difference that a test of this run finds in {share}.",
+        *(_explain_level(str(name), rows) for name, rows in table.groupby("correction")),
+    ]
     if difference is not None:
         text = f"Needed: the number of units that finds a true difference of {difference:g}"
         notes.append(f"{text} in {share}; for groups, of both (a + b) in the shares of the run.")
     if (table["given"] != "").any():
         notes.append("Given: what stays as in this run while the other number changes.")
     return notes
+
+
+def _explain_level(correction: str, rows: pd.DataFrame) -> str:
+    levels = ", ".join(f"{level:.2g}" for level in sorted({*rows["alpha"]}))
+    if correction == "none":
+        return f"Level of a single test: {levels}, not corrected."
+    bound = "" if correction == "bonferroni" else f", which is a bound for {correction}"
+    return f"Level of a single test: {levels} (alpha divided by the family size{bound})."

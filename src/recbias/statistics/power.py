@@ -80,7 +80,7 @@ def compute_detectable_shift(
     student = np.where(critical > LARGEST_CRITICAL, limit, exact)
     normal = ndtri(1.0 - level / 2.0) + ndtri(power)
     shift = np.where(np.isinf(freedom), normal, student)
-    return np.asarray(np.where(freedom >= 1, shift, np.nan))
+    return np.asarray(np.where(freedom >= 1, np.maximum(shift, 0.0), np.nan))
 
 
 def compute_detectable_difference(
@@ -205,7 +205,7 @@ def measure_group_error(variance: FloatArray, share: FloatArray) -> ErrorBySize:
 
 
 def measure_crossed_error(
-    components: FloatArray, names: FloatArray, templates: FloatArray
+    components: FloatArray, names: npt.ArrayLike, templates: npt.ArrayLike
 ) -> ErrorOfMean:
     """Return the error of the mean over every name in every template, both being samples.
 
@@ -216,12 +216,12 @@ def measure_crossed_error(
     MS_r = σ²_rest (Satterthwaite's degrees of freedom).
 
     Args:
-        components: The variances σ² of name, template and rest, ``float64[3, ...]``.
+        components: The variances σ² of name, template and rest, ``float64[3]``.
         names: The number J of names.
         templates: The number K of templates.
 
     >>> components = np.array([0.3, 0.1, 0.6])
-    >>> error, df = measure_crossed_error(components, np.array(6.0), np.array(4.0))
+    >>> error, df = measure_crossed_error(components, 6, 4)
     >>> round(float(error**2), 4), round(float(df), 2)  # 0.3 / 6 + 0.1 / 4 + 0.6 / 24
     (0.1, 5.0)
 
@@ -231,9 +231,10 @@ def measure_crossed_error(
         Learning and Verbal Behavior 1973.
     """
     name, template, rest = components
-    squares = np.stack([rest + templates * name, rest + names * template, rest])
-    dfs = np.stack([names - 1.0, templates - 1.0, (names - 1.0) * (templates - 1.0)])
+    j, k = np.broadcast_arrays(np.asarray(names, np.float64), np.asarray(templates, np.float64))
+    squares = np.stack([rest + k * name, rest + j * template, np.full(j.shape, rest)])
+    dfs = np.stack([j - 1.0, k - 1.0, (j - 1.0) * (k - 1.0)])
     total = squares[0] + squares[1] - squares[2]
     with np.errstate(invalid="ignore", divide="ignore"):
         df = total**2 / (squares**2 / dfs).sum(axis=0)
-        return np.asarray(np.sqrt(total / (names * templates))), np.asarray(df)
+        return np.asarray(np.sqrt(total / (j * k))), np.asarray(df)

@@ -38,10 +38,10 @@ def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[UnitDe
     n_names, n_templates = crossed.n.shape
 
     def measure_names(n: FloatArray) -> ErrorOfMean:
-        return measure_crossed_error(components[:, *[None] * n.ndim], n, np.array(n_templates))
+        return measure_crossed_error(components, n, n_templates)
 
     def measure_templates(n: FloatArray) -> ErrorOfMean:
-        return measure_crossed_error(components[:, *[None] * n.ndim], np.array(n_names), n)
+        return measure_crossed_error(components, n_names, n)
 
     return [
         UnitDesign("name", n_names, measure_names, given=f"{n_templates:,} templates"),

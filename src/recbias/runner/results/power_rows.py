@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,14 @@ from recbias.runner.results.power_of_prompts import (
     select_shares,
     split_label_gap,
 )
+from recbias.runner.results.power_tables import PowerTables, make_key
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
 """The columns of ``significance.csv`` that identify a comparison."""
 
 POWER_COLUMNS = (
     *KEY_COLUMNS,
-    *("unit", "given", "n", "difference", "alpha", "detectable"),
+    *("unit", "given", "n", "difference", "alpha", "correction", "detectable"),
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
@@ -69,73 +68,6 @@ def _refuse(option: str, bounds: str, value: float) -> None:
     remedy = {"--power": "give --power 0.8", "--alpha": "give --alpha 0.05"}
     message = f"must be a number {bounds}, not {value:g}"
     raise OutOfRange(message, where=option, remedy=remedy.get(option, "give --difference 0.01"))
-
-
-@dataclass(frozen=True, eq=False)
-class PowerTables:
-    """The tables of a run that its power is computed from.
-
-    Args:
-        per_unit: ``per_unit.parquet``, or None if no metric has units.
-        read_query_ids: Reads the ids of the queries from the lists of the run.
-    """
-
-    metrics: pd.DataFrame
-    significance: pd.DataFrame
-    per_unit: pd.DataFrame | None
-    manifest: Mapping[str, Any]
-    read_query_ids: Callable[[], Sequence[object]]
-
-    @cached_property
-    def query_ids(self) -> Sequence[object]:
-        """The ids of the queries."""
-        return self.read_query_ids()
-
-    @cached_property
-    def definitions(self) -> Mapping[str, Mapping[str, Any]]:
-        """The metrics of the manifest by their label."""
-        return {entry["metric"]: entry for entry in self.manifest.get("metrics", [])}
-
-    @cached_property
-    def groups(self) -> Mapping[tuple[Any, ...], list[dict[str, Any]]]:
-        """The rows of ``metrics.csv`` by model, seed, fold, metric and cutoff."""
-        rows: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-        for row in self.metrics.to_dict("records"):
-            rows[_key(row)].append({str(name): value for name, value in row.items()})
-        return rows
-
-    @cached_property
-    def units(self) -> Mapping[str, str]:
-        """The unit of each metric that has one."""
-        if self.per_unit is None:
-            return {}
-        pairs = self.per_unit[["metric", "unit"]].drop_duplicates().astype(str)
-        return dict(pairs.itertuples(index=False, name=None))
-
-    def name_unit(self, metric: str) -> str:
-        """Return what the statistics of a metric count."""
-        asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
-        default = asked.pop() if len(asked) == 1 else "unit"
-        default = "name or template" if default == "prompt" else str(default)
-        return self.units.get(metric, default)
-
-    def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:
-        """Return the values of both models of a comparison by prompt; empty for other units."""
-        if self.per_unit is None or self.units.get(row["metric"]) != "prompt":
-            return []
-        keys = ("dataset", "seed", "fold", "metric", "group", "target")
-        chosen = np.ones(len(self.per_unit), dtype=bool)
-        for name in keys:
-            chosen &= (self.per_unit[name].astype(str) == str(row[name])).to_numpy()
-        rows = self.per_unit[chosen]
-        models = [rows[rows["model"].astype(str) == row[side]] for side in ("a", "b")]
-        return [frame.set_index("unit_id")["value"] for frame in models]
-
-
-def _key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, ...]:
-    k = None if math.isnan(row["k"]) else row["k"]
-    names = ("dataset", "model", "seed", "fold")
-    return (*(str(row[name]) for name in names), metric or row["metric"], k)
 
 
 def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFrame:
@@ -191,7 +123,9 @@ def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesi
 
 
 def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [group for group in run.groups.get(_key(row), []) if group["target"] == row["target"]]
+    return [
+        group for group in run.groups.get(make_key(row), []) if group["target"] == row["target"]
+    ]
 
 
 def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
@@ -211,7 +145,7 @@ def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
         is_split = entry.get("name") == "variance_split"
         if not is_split or any(parameters.get(name) != asked.get(name) for name in shared):
             continue
-        shares = select_shares(run.groups.get(_key(row, metric), []))
+        shares = select_shares(run.groups.get(make_key(row, metric), []))
         n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
         form, sides = str(parameters.get("form", "squares")), (str(row["a"]), str(row["b"]))
         return split_label_gap(groups, sides, shares, form=form, n_templates=n_templates)
@@ -233,7 +167,8 @@ def _answer(
     keys = {name: row[name] for name in KEY_COLUMNS}
     units = {"unit": design.unit, "given": design.given, "n": design.n}
     found = design.detect(alpha, question.power)
-    asked = {"difference": row["difference"], "alpha": alpha, "remark": ""}
+    asked = {"difference": row["difference"], "alpha": alpha}
+    asked |= {"correction": row["correction"], "remark": ""}
     answer = {**keys, **units, **asked, **found}
     if question.difference is None or answer["remark"]:
         return answer
