@@ -308,11 +308,13 @@ ABOUT = """
 number of units that a difference needs. Here such a difference is planted in {worlds:,} simulated
 worlds; the number that was computed, units or difference, is in italics. 99% of the rows of a
 correct calculation lie within {low} to {high}. The true variance is used; with the variance of a
-pilot run, the needed number is as uncertain as that variance. The calculation assumes means that
-are close to normally distributed: it is exact for normal values, slightly off for hits of 0 and 1
-while few users differ, and for strongly skewed values it is too cautious where the long tail
-points in the direction of the difference and too optimistic where it points against it, by 2 points
-still with 1,000 units. This section alone: `python benchmarks/calibration/power_studies.py`.
+pilot run, the needed number is as uncertain as that variance.
+
+The calculation assumes means with a normal distribution. It is exact for normal values. For hits of
+0 and 1 of which few users have different ones, more runs than 80% are significant, so that it is
+cautious. For strongly skewed values it is cautious where the long tail points in the direction of
+the difference, and optimistic where it points against it: still by 2 points with 1,000 units. This
+section alone: `python benchmarks/calibration/power_studies.py`.
 """
 HEAD = (
     "| Units | Values | Test | Number | True difference | Significant | Remark |\n"

@@ -147,26 +147,32 @@ def show_power(table: pd.DataFrame, difference: float | None, power: float, name
     from recbias.reports.views.rounding import format_count
     from recbias.reports.views.run_tables import to_records
 
-    rows = to_records(table)
+    rows, places = to_records(table), _count_places(table)
     values = {key: {str(row[key]) for row in rows} for key in ("dataset", "seed", "fold")}
     constants = [f"{key} {min(texts)}" for key, texts in values.items() if len(texts) == 1]
     keys = [key for key, texts in values.items() if len(texts) > 1]
     keys += ["metric", "model", "group", "target", "a", "b", "unit", "given"]
     print_rows(
         (*keys, "n", "observed", "detectable", "needed", "remark"),
-        [_render(row, keys) for row in rows],
+        [_render(row, keys, places[row["metric"]]) for row in rows],
         title=f"{name}: {format_count(len(rows), 'row')} ({', '.join(constants)})",
         numeric=_NUMERIC,
         notes=_explain(table, difference, power),
     )
 
 
-def _render(row: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    from recbias.reports.views.definitions import format_title
-    from recbias.reports.views.rounding import count_decimals, format_value
+def _count_places(table: pd.DataFrame) -> dict[str, int]:
+    """Return the number of decimals for each metric."""
+    from recbias.reports.views.rounding import count_decimals
 
-    known = [row[name] for name in ("difference", "detectable") if not is_missing(row[name])]
-    places = count_decimals(known)
+    columns = table.groupby("metric")[["difference", "detectable"]]
+    return {str(metric): count_decimals(rows.to_numpy().ravel()) for metric, rows in columns}
+
+
+def _render(row: Mapping[str, Any], keys: Sequence[str], places: int) -> list[str]:
+    from recbias.reports.views.definitions import format_title
+    from recbias.reports.views.rounding import format_value
+
     title = format_title(row["metric"], row["k"])
     return [
         *(title if key == "metric" else str(row[key]) for key in keys),

@@ -51,8 +51,7 @@ class UnitDesign:
             return {"remark": f"fewer than {self.smallest:,.0f} units"}
         error, df = self.measure_error(np.array(float(self.n)))
         if error == 0:
-            remark = f"no variance among the {self.n:,} units: any difference is seen"
-            return {"detectable": 0.0, "remark": remark}
+            return {"remark": f"undefined: no variance among the {self.n:,} {self.unit}s"}
         if np.isnan(error):
             return {"remark": "no interval"}
         detectable = compute_detectable_difference(error, df, alpha=alpha, power=power)
@@ -88,7 +87,7 @@ def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
     level = row["alpha"] if row["between"] == "models" else CONTRAST_LEVEL
     half_width = (row["ci_high"] - row["ci_low"]) / 2.0
     error = np.asarray(half_width / _compute_quantile(df, 1.0 - level / 2.0))
-    lost = 0.0 if math.isinf(df) else n - df
+    lost = n - df if math.isfinite(df) else 0.0
     count = 0 if math.isnan(n) else int(n)
     measure_error = scale_error(error, np.asarray(df), np.asarray(n))
     return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
