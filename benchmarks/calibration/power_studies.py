@@ -310,10 +310,10 @@ worlds; the number that was computed, units or difference, is in italics. 99% of
 correct calculation lie within {low} to {high}. The true variance is used; with the variance of a
 pilot run, the needed number is as uncertain as that variance.
 
-The calculation assumes means with a normal distribution. It is exact for normal values. For hits of
-0 and 1 of which few users have different ones, more runs than 80% are significant, so that it is
-cautious. For strongly skewed values it is cautious where the long tail points in the direction of
-the difference, and optimistic where it points against it: still by 2 points with 1,000 units. This
+The calculation assumes means with a normal distribution. It is exact for normal values. For hits
+of 0 and 1 that differ for few users, more runs than 80% are significant: it is cautious. For
+strongly skewed values it is cautious where the long tail points in the direction of the
+difference, and optimistic where it points against it: still by 2 points with 1,000 units. This
 section alone: `python benchmarks/calibration/power_studies.py`.
 """
 HEAD = (

@@ -97,26 +97,14 @@ def power(
 ) -> pd.DataFrame:
     """Return the smallest difference that each comparison could have found, and the units needed.
 
-    Args:
-        run: A finished run, or its folder.
-        difference: The difference to count units for; none by default.
-        power: The probability of a significant result.
-        alpha: The level before correction; by default that of the run.
-
-    Returns:
-        One row for each comparison, with the columns of ``POWER_COLUMNS``.
-
-    Raises:
-        UserError: The run does not exist or compares nothing, or an argument is out of range.
+    Without a ``difference`` no units are counted; ``alpha``, the level before correction, is by
+    default that of the run. The columns are ``POWER_COLUMNS``, one row for each comparison.
+    UserError if the run does not exist or compares nothing, or a number is out of range.
     """
     question = PowerQuestion(difference=difference, power=power, alpha=alpha)
     tables = read_run(run.folder if isinstance(run, Run) else to_local_path(run))
-
-    def read_query_ids() -> list[object]:
-        return [] if tables.lists is None else list(tables.lists["query_id"].unique())
-
     frames = (tables.metrics, tables.significance, tables.per_unit, tables.manifest)
-    return compute_power_rows(PowerTables(*frames, read_query_ids), question)
+    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)
 
 
 def data_folder(data: Path | str | None = None) -> Path:

@@ -19,19 +19,20 @@ class PowerTables:
 
     Args:
         per_unit: ``per_unit.parquet``, or None if no metric has units.
-        read_query_ids: Reads the ids of the queries from the lists of the run.
+        read_lists: Reads ``lists.parquet``, or None if no model recommends lists.
     """
 
     metrics: pd.DataFrame
     significance: pd.DataFrame
     per_unit: pd.DataFrame | None
     manifest: Mapping[str, Any]
-    read_query_ids: Callable[[], Sequence[object]]
+    read_lists: Callable[[], pd.DataFrame | None]
 
     @cached_property
     def query_ids(self) -> Sequence[object]:
-        """The ids of the queries."""
-        return self.read_query_ids()
+        """The ids of the queries that have lists."""
+        lists = self.read_lists()
+        return [] if lists is None else list(lists["query_id"].unique())
 
     @cached_property
     def definitions(self) -> Mapping[str, Mapping[str, Any]]:
