@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
@@ -100,3 +101,54 @@ def test_run_without_comparisons_is_refused(tmp_path: Path) -> None:
     result = invoke_recbias("power", "small", folder=tmp_path)
     assert result.code == 2
     assert result.err.startswith("error: the run compares neither models nor groups")
+
+
+ITEMS = "item_id,price,cheap\n" + "".join(f"i{n},{'$' * (n % 4 + 1)},{n % 2}\n" for n in range(12))
+PROMPTS = """\
+words:
+  name:
+    - {gender: female, words: [Ann, Eve, Ida]}
+    - {gender: male, words: [Bob, Max, Tom]}
+templates:
+  gifts: ["A gift for [name]", "Please surprise [name]", "What would [name] like?"]
+"""
+
+
+def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(ITEMS, encoding="utf-8")
+    (tmp_path / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
+    rng = np.random.default_rng(2)
+    ids = [
+        f"gifts-0{t}:{n}" for t in (1, 2, 3) for n in ("Ann", "Eve", "Ida", "Bob", "Max", "Tom")
+    ]
+    for model in ("ours", "theirs"):
+        rows = [f"{query},{rank},i{item}" for query in ids
+                for rank, item in enumerate(rng.permutation(12)[:4], start=1)]  # fmt: skip
+        text = "\n".join(["query_id,rank,item_id", *rows]) + "\n"
+        (tmp_path / f"{model}.csv").write_text(text, encoding="utf-8")
+    price = {"label": "gender", "attribute": "price"}
+    spec = {
+        "name": "prompts",
+        "dataset": {"name": "tables", "items": str(tmp_path / "items.csv")},
+        "queries": {"name": "templates", "templates": str(tmp_path / "prompts.yaml")},
+        "k": 4,
+        "models": [
+            {"name": "lists", "label": model, "path": str(tmp_path / f"{model}.csv")}
+            for model in ("ours", "theirs")
+        ],
+        "metrics": [
+            {"name": "REC-ST", "label": "cheap"},
+            {"name": "mean_attribute", **price},
+            {"name": "variance_split", **price},
+        ],
+        "tests": ["paired_t"],
+        "report": {"formats": ["csv"]},
+    }
+    table = recbias.power(recbias.run(spec, out=tmp_path / "results"), 0.5)
+    crossed = table[table["given"] != ""]
+    counts = crossed[["metric", "between", "unit", "given", "n"]].to_numpy().tolist()
+    split = "mean_attribute(label=gender, attribute=price)"
+    name, template = ["name", "3 templates", 6], ["template", "6 names", 3]
+    assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
+    assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
+    assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()

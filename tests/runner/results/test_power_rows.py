@@ -190,3 +190,14 @@ def test_interval_gives_the_standard_error_of_a_bootstrap() -> None:
     row |= {"ci_low": float(low), "ci_high": float(high), "correction": "none"}
     (answer,) = compute_power_rows(make_tables([row]), PowerQuestion()).to_dict("records")
     assert float(compute_power(answer["detectable"], 0.2, 8, 0.05)) == pytest.approx(0.8)
+
+
+def test_vectors_of_users_and_items_have_no_number_of_units() -> None:
+    d = np.random.default_rng(1).normal(size=20)
+    per_unit = pd.DataFrame({"metric": ["M"], "unit": ["item"]})
+    rows = [compare_pairs(d, test=test) for test in ("paired_bootstrap", "random_direction")]
+    table = compute_power_rows(make_tables(rows, per_unit=per_unit), PowerQuestion(difference=0.1))
+    (row,) = table.to_dict("records")  # a random direction is no difference of means
+    assert row["detectable"] > 0
+    assert math.isnan(row["needed"])
+    assert row["remark"] == "users and items vary: no number of either"

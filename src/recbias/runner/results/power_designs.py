@@ -36,6 +36,7 @@ class UnitDesign:
         smallest: The smallest number of units that can be tested.
         shares: The shares of the two groups among the units, if they are groups.
         given: What stays as it is: ``4 templates``.
+        obstacle: Why the error by the number of units is not known; blank if it is.
     """
 
     unit: str
@@ -44,6 +45,7 @@ class UnitDesign:
     smallest: float = 2.0
     shares: tuple[float, float] | None = None
     given: str = ""
+    obstacle: str = ""
 
     def detect(self, alpha: float, power: float) -> dict[str, Any]:
         """Return the smallest difference that the run could have seen, with a remark."""
@@ -59,6 +61,8 @@ class UnitDesign:
 
     def count_needed(self, difference: float, alpha: float, power: float) -> dict[str, Any]:
         """Return how many units a difference needs, of both groups and of each; with a remark."""
+        if self.obstacle:
+            return {"remark": self.obstacle}
         (needed,) = find_sample_size(
             self.measure_error, difference, smallest=[self.smallest], alpha=alpha, power=power
         )

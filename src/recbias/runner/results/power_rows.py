@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ POWER_COLUMNS = (
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
+
+OTHER_TESTS = ("welch_anova", "random_direction", "rank_sum")
+"""Tests without a difference of two means, which have no detectable one."""
 
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)\b")
 
@@ -77,7 +80,8 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
     scaled by their variances and shares; names crossed with templates have two rows, one with the
     templates of the run and one with its names. The level of a test is divided by the size of its
     family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
-    Comparisons over folds and seeds replace those of each fold and seed.
+    Comparisons over folds and seeds replace those of each fold and seed. ``OTHER_TESTS`` have no
+    row.
 
     Returns:
         ``POWER_COLUMNS``: ``detectable`` is the smallest difference that the run finds with the
@@ -102,6 +106,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
 
 def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
     """Return the comparisons, without those of single folds if there are some over all folds."""
+    significance = significance[~significance["test"].isin(OTHER_TESTS)]
     averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
     between_models = significance["between"] == "models"
     if not (averaged & between_models).any():
@@ -110,8 +115,10 @@ def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
 
 
 def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesign]:
-    unit = run.name_unit(row["metric"])
+    unit = run.name_unit(row)
     interval = scale_interval(row, unit)
+    if run.units.get(row["metric"]) == "item":
+        return [replace(interval, obstacle="users and items vary: no number of either")]
     if row["between"] == "models":
         return _cross_models(run, row) or [interval]
     rows = {group["group"]: group for group in _list_groups(run, row)}

@@ -55,12 +55,15 @@ class PowerTables:
         pairs = self.per_unit[["metric", "unit"]].drop_duplicates().astype(str)
         return dict(pairs.itertuples(index=False, name=None))
 
-    def name_unit(self, metric: str) -> str:
-        """Return what the statistics of a metric count."""
+    def name_unit(self, row: Mapping[str, Any]) -> str:
+        """Return what a comparison counts."""
         asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
         default = asked.pop() if len(asked) == 1 else "unit"
         default = "name or template" if default == "prompt" else str(default)
-        return self.units.get(metric, default)
+        unit = self.units.get(row["metric"], default)
+        if row["between"] == "groups" and unit == "item":
+            return default  # the groups are of users, whatever the values of the metric are of
+        return "sentence" if (unit, row["test"]) == ("sentence_pair", "welch_t") else unit
 
     def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:
         """Return the values of both models of a comparison by prompt; empty for other units."""
