@@ -151,7 +151,8 @@ def show_power(table: pd.DataFrame, difference: float | None, power: float, name
     values = {key: {str(row[key]) for row in rows} for key in ("dataset", "seed", "fold")}
     constants = [f"{key} {min(texts)}" for key, texts in values.items() if len(texts) == 1]
     keys = [key for key, texts in values.items() if len(texts) > 1]
-    tests = ["test"] if len({row["test"] for row in rows if row["model"]}) > 1 else []
+    kinds = table.groupby(["metric", "between", "model"])["test"].nunique()
+    tests = ["test"] if (kinds > 1).any() else []
     keys += ["metric", "model", "group", "target", *tests, "a", "b", "unit", "given"]
     print_rows(
         (*keys, "n", "observed", "detectable", "needed", "remark"),
