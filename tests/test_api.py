@@ -66,7 +66,7 @@ def test_options_are_checked(options: dict[str, int], tmp_path: Path) -> None:
 
 
 def test_the_public_names_are_those_that_are_documented() -> None:
-    assert sorted(recbias.__all__) == ["Run", "__version__", "load", "run"]
+    assert sorted(recbias.__all__) == ["Run", "__version__", "load", "power", "run"]
     with pytest.raises(AttributeError):
         recbias.nothing  # noqa: B018
 

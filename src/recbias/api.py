@@ -32,6 +32,8 @@ from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
+from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
+from recbias.runner.results.power_tables import PowerTables
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import compare_models
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -84,6 +86,25 @@ def load(folder: Path | str) -> Run:
     folder = to_local_path(folder)
     read_run(folder)
     return Run(folder)
+
+
+def power(
+    run: Run | Path | str,
+    difference: float | None = None,
+    *,
+    power: float = 0.8,
+    alpha: float | None = None,
+) -> pd.DataFrame:
+    """Return the smallest difference that each comparison could have found, and the units needed.
+
+    Without a ``difference`` no units are counted; ``alpha``, the level before correction, is by
+    default that of the run. The columns are ``POWER_COLUMNS``, one row for each comparison.
+    UserError if the run does not exist or compares nothing, or a number is out of range.
+    """
+    question = PowerQuestion(difference=difference, power=power, alpha=alpha)
+    tables = read_run(run.folder if isinstance(run, Run) else to_local_path(run))
+    frames = (tables.metrics, tables.significance, tables.per_unit, tables.manifest)
+    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)
 
 
 def data_folder(data: Path | str | None = None) -> Path:
@@ -221,4 +242,4 @@ def _refuse_without_answers(run_plan: Plan, execution: Executor) -> None:
     raise to_error(failures[0]) if failures else StageError("no model has results")
 
 
-__all__ = ["Run", "UserError", "data_folder", "load", "plan", "read_experiment", "run"]
+__all__ = ["Run", "UserError", "data_folder", "load", "plan", "power", "read_experiment", "run"]

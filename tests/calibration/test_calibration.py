@@ -20,3 +20,14 @@ def test_intervals_cover_true_values_and_tests_keep_their_level() -> None:
     assert tests.count("%") > 3
     assert "▼" not in intervals.split("## Intervals")[1]
     assert "▲" not in tests
+
+
+def test_planted_differences_are_found_as_often_as_the_power_says() -> None:
+    command = [sys.executable, str(SCRIPT.with_name("power_studies.py")), "--worlds", "1000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith(("| users", "| names"))]
+    exact = [row for row in rows if "skewed" not in row and "hits" not in row]
+    assert len(rows) > 25
+    assert not [row for row in exact if "▼" in row or "▲" in row]
+    assert not [row for row in rows if "hits" in row and "▼" in row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from recbias import __version__
-from recbias.cli import data, plugins, results, run, store
+from recbias.cli import data, plugins, power, results, run, store
 from recbias.cli.printing import guard_streams
 
 SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
@@ -25,6 +25,7 @@ app.command("show")(plugins.show)
 app.add_typer(data.app, name="data")
 app.command("report")(results.report)
 app.command("compare")(results.compare)
+app.command("power")(power.power)
 app.command("schema")(plugins.schema)
 app.command("clean")(store.clean)
 

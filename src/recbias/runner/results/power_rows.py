@@ -1,0 +1,191 @@
+"""What a run could have seen, and how many units a difference needs: ``recbias power``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.errors import MissingEvidence, OutOfRange
+from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
+from recbias.runner.results.power_designs import UnitDesign, compare_groups, scale_interval
+from recbias.runner.results.power_of_prompts import (
+    count_templates,
+    cross_prompts,
+    select_shares,
+    split_label_gap,
+)
+from recbias.runner.results.power_tables import PowerTables, make_key
+
+KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
+"""The columns of ``significance.csv`` that identify a comparison."""
+
+POWER_COLUMNS = (
+    *KEY_COLUMNS,
+    *("unit", "given", "n", "difference", "alpha", "correction", "detectable"),
+    *("needed", "needed_a", "needed_b", "remark"),
+)
+"""The columns of ``compute_power_rows``."""
+
+OTHER_TESTS = ("welch_anova", "random_direction", "rank_sum")
+"""Tests without a difference of two means, which have no detectable one."""
+
+_RANGE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerQuestion:
+    """What is asked of a run.
+
+    Args:
+        difference: The difference to find, or None to ask for the detectable one only.
+        power: The probability of a significant result.
+        alpha: The level before correction; by default that of the run.
+
+    Raises:
+        OutOfRange: A difference not above 0, a level outside 0 and 1, or a power that is not
+            between the level and 1.
+    """
+
+    difference: float | None = None
+    power: float = 0.8
+    alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no answer."""
+        level = 0.05 if self.alpha is None else self.alpha
+        if self.difference is not None and not 0 < self.difference < math.inf:
+            _refuse("--difference", "above 0", self.difference)
+        if not 1e-12 <= level < 1:
+            _refuse("--alpha", "above 0 and below 1", level)
+        if not level < self.power < 1:
+            _refuse("--power", "above alpha and below 1", self.power)
+
+
+def _refuse(option: str, bounds: str, value: float) -> None:
+    remedy = {"--power": "give --power 0.8", "--alpha": "give --alpha 0.05"}
+    message = f"must be a number {bounds}, not {value:g}"
+    raise OutOfRange(message, where=option, remedy=remedy.get(option, "give --difference 0.01"))
+
+
+def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFrame:
+    """Return what each comparison of a run could have found, and the units that it needs.
+
+    The standard error of a comparison is that of its interval; two groups of other units are
+    scaled by their variances and shares; names crossed with templates have two rows, one with the
+    templates of the run and one with its names. The level of a test is divided by the size of its
+    family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
+    Comparisons over folds and seeds replace those of each fold and seed. ``OTHER_TESTS`` have no
+    row.
+
+    Returns:
+        ``POWER_COLUMNS``: ``detectable`` is the smallest difference that the run finds with the
+        power, ``needed`` the number of units, and ``needed_a`` and ``needed_b`` those of each
+        group. A number that does not exist is NaN, with a remark.
+
+    Raises:
+        MissingEvidence: The run compares nothing.
+    """
+    comparisons = _select_comparisons(run.significance)
+    if comparisons.empty:
+        message = "the run compares neither models nor groups"
+        remedy = "add `tests: [paired_t]` or a metric with `by:` to the spec, and run it again"
+        raise MissingEvidence(message, remedy=remedy)
+    rows = [
+        _answer(run, row, design, question)
+        for row in comparisons.to_dict("records")
+        for design in _find_designs(run, {str(name): value for name, value in row.items()})
+    ]
+    return pd.DataFrame(rows, columns=list(POWER_COLUMNS))
+
+
+def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
+    """Return the comparisons, without those of single folds if there are some over all folds."""
+    significance = significance[~significance["test"].isin(OTHER_TESTS)]
+    averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
+    between_models = significance["between"] == "models"
+    if not (averaged & between_models).any():
+        return significance
+    return significance[averaged | ~between_models]
+
+
+def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesign]:
+    unit = run.name_unit(row)
+    interval = scale_interval(row, unit)
+    if run.units.get(row["metric"]) == "item":
+        return [replace(interval, obstacle="users and items vary: no number of either")]
+    if row["between"] == "models":
+        return _cross_models(run, row) or [interval]
+    rows = {group["group"]: group for group in _list_groups(run, row)}
+    sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
+    grouped = compare_groups(row, sides, unit)
+    if grouped is None:
+        return [interval]
+    return (_split_label(run, row) if row["test"] == "permutation" else []) or [grouped]
+
+
+def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        group for group in run.groups.get(make_key(row), []) if group["target"] == row["target"]
+    ]
+
+
+def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+    values = run.select_prompts(row)
+    if not values or not values[0].index.equals(values[1].index):
+        return []
+    return cross_prompts(values[0].index, (values[0] - values[1]).to_numpy(np.float64))
+
+
+def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+    """Return the designs of names and templates, if the run has the ``variance_split`` too."""
+    shared = ("label", "attribute", "k")
+    asked = run.definitions.get(row["metric"], {}).get("parameters", {})
+    groups = [group for group in _list_groups(run, row) if group["group"] != "neutral"]
+    for metric, entry in run.definitions.items():
+        parameters = entry.get("parameters", {})
+        is_split = entry.get("name") == "variance_split"
+        if not is_split or any(parameters.get(name) != asked.get(name) for name in shared):
+            continue
+        shares = select_shares(run.groups.get(make_key(row, metric), []))
+        n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
+        form, sides = str(parameters.get("form", "squares")), (str(row["a"]), str(row["b"]))
+        return split_label_gap(groups, sides, shares, form=form, n_templates=n_templates)
+    return []
+
+
+def _list_names(run: PowerTables, row: Mapping[str, Any]) -> Sequence[object]:
+    if run.per_unit is None:
+        return []
+    rows = run.per_unit[(run.per_unit["metric"] == row["metric"])]
+    return list(rows.loc[rows["unit"].astype(str) == "name", "unit_id"].unique())
+
+
+def _answer(
+    run: PowerTables, row: Mapping[Any, Any], design: UnitDesign, question: PowerQuestion
+) -> dict[str, Any]:
+    level = row["alpha"] if question.alpha is None else question.alpha
+    alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)
+    keys = {name: row[name] for name in KEY_COLUMNS}
+    units = {"unit": design.unit, "given": design.given, "n": design.n}
+    found = design.detect(alpha, question.power)
+    asked = {"difference": row["difference"], "alpha": alpha}
+    asked |= {"correction": row["correction"], "remark": ""}
+    answer = {**keys, **units, **asked, **found}
+    if question.difference is None or answer["remark"]:
+        return answer
+    width, bounds = _find_range(run.definitions.get(row["metric"], {}))
+    if question.difference > width:
+        return {**answer, "remark": f"the difference is larger than the range {bounds}"}
+    return {**answer, **design.count_needed(question.difference, alpha, question.power)}
+
+
+def _find_range(definition: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the width of the range of a metric, infinite if it is not bounded by numbers."""
+    match = _RANGE.match(str(definition.get("values", "")))
+    return (float(match[2]) - float(match[1]), match[0]) if match else (math.inf, "")

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import brentq
+
+import recbias
+from recbias.cli.results import find_run
+from recbias.reports.views.run_tables import read_run
+from support.commands import invoke_recbias, run_recbias, write_small_spec
+
+
+def test_power_prints_the_detectable_difference_of_each_comparison(finished_runs: Path) -> None:
+    result = run_recbias("power", "one", folder=finished_runs)
+    assert (result.code, result.err) == (0, "")
+    title, head, _, *lines = result.out.splitlines()
+    assert title == "one: 6 rows (dataset demo, seed 42, fold 1)"
+    assert head.split() == ["metric", "a", "b", "unit", "n", "observed", "detectable"]
+    significance = read_run(find_run("one", finished_runs / "results")).significance
+    row = significance.iloc[0]
+    # 60 users, alpha 0.05 / 3: the noncentrality with which t(59) exceeds 2.464 in 80% is 3.316
+    critical = stats.t.isf(0.05 / 3 / 2, 59)
+    shift = brentq(lambda nc: stats.nct.sf(critical, 59, nc) - 0.8, 0, 10)
+    assert shift == pytest.approx(3.316, abs=0.001)
+    std = float(row["difference"]) / float(row["effect_size"])
+    detectable = float(lines[0].split()[6])
+    assert detectable == pytest.approx(shift * abs(std) / math.sqrt(60), abs=1e-4)
+    assert lines[-1] == "Level of a single test: 0.017 (alpha divided by the family size)."
+
+
+def test_power_counts_the_users_that_a_difference_needs(finished_runs: Path) -> None:
+    table = recbias.power(finished_runs / "results" / "one" / "latest", 0.01)
+    assert (table["needed"] > 60).all()
+    # to the normal approximation: n of the run times (detectable / difference)^2
+    expected = 60 * (table["detectable"] / 0.01) ** 2
+    assert (table["needed"] / expected).between(0.94, 1.0).all()
+
+
+def test_power_of_a_run_object_is_that_of_its_folder(finished_runs: Path) -> None:
+    run = recbias.load(finished_runs / "results" / "one" / "latest")
+    assert recbias.power(run, alpha=0.01)["alpha"].tolist() == pytest.approx([0.01 / 3] * 6)
+
+
+def test_json_has_null_where_a_number_does_not_exist(finished_runs: Path) -> None:
+    words = ("power", "one", "--difference", "2", "--metric", "HR@10", "--json")
+    result = invoke_recbias(*words, "--model", "ItemKNN", folder=finished_runs)
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["asked"], answer["power"], len(answer["rows"])) == (2.0, 0.8, 2)
+    for row in answer["rows"]:
+        assert row["needed"] is None
+        assert row["remark"] == "the difference is larger than the range 0 to 1"
+        assert row["b"] == "ItemKNN"
+
+
+def test_spec_stands_for_its_latest_run_and_asks_for_a_pilot(tmp_path: Path) -> None:
+    path = write_small_spec(tmp_path)
+    result = invoke_recbias("power", path.name, folder=tmp_path)
+    assert result.code == 2
+    assert result.err.splitlines() == [
+        "error: small has no finished run in results, which gives the variance",
+        "help: run a pilot: recbias run small.yaml --limit 200",
+    ]
+    recbias.run(path, out=tmp_path / "results")
+    result = invoke_recbias("power", path.name, "--difference", "1e-9", folder=tmp_path)
+    assert result.code == 0, result.err
+    assert "more than 1,000,000,000" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--difference", "0"), "--difference: must be a number above 0, not 0"),
+        (("--difference", "-0.1"), "--difference: must be a number above 0, not -0.1"),
+        (("--difference", "nan"), "--difference: must be a number above 0, not nan"),
+        (("--difference", "inf"), "--difference: must be a number above 0, not inf"),
+        (("--power", "1"), "--power: must be a number above alpha and below 1, not 1"),
+        (("--power", "0.01"), "--power: must be a number above alpha and below 1, not 0.01"),
+        (("--alpha", "0"), "--alpha: must be a number above 0 and below 1, not 0"),
+        (("--metric", "nDGC"), "--metric: the run has no comparison of the metric 'nDGC'"),
+        (("--model", "EASE"), "--model: the run has no comparison of the model 'EASE'"),
+    ],
+)
+def test_impossible_questions_are_refused(
+    words: tuple[str, ...], message: str, finished_runs: Path
+) -> None:
+    result = invoke_recbias("power", "one", *words, folder=finished_runs)
+    error, remedy = result.err.splitlines()
+    assert (result.code, error) == (2, f"error: {message}")
+    assert remedy.startswith("help: ")
+
+
+def test_run_without_comparisons_is_refused(tmp_path: Path) -> None:
+    path = write_small_spec(tmp_path)
+    recbias.run(path, overrides=["tests=[]"], out=tmp_path / "results")
+    result = invoke_recbias("power", "small", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: the run compares neither models nor groups")
+
+
+ITEMS = "item_id,price,cheap\n" + "".join(f"i{n},{'$' * (n % 4 + 1)},{n % 2}\n" for n in range(12))
+PROMPTS = """\
+words:
+  name:
+    - {gender: female, words: [Ann, Eve, Ida]}
+    - {gender: male, words: [Bob, Max, Tom]}
+templates:
+  gifts: ["A gift for [name]", "Please surprise [name]", "What would [name] like?"]
+"""
+
+
+def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(ITEMS, encoding="utf-8")
+    (tmp_path / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
+    rng = np.random.default_rng(2)
+    ids = [
+        f"gifts-0{t}:{n}" for t in (1, 2, 3) for n in ("Ann", "Eve", "Ida", "Bob", "Max", "Tom")
+    ]
+    for model in ("ours", "theirs"):
+        rows = [f"{query},{rank},i{item}" for query in ids
+                for rank, item in enumerate(rng.permutation(12)[:4], start=1)]  # fmt: skip
+        text = "\n".join(["query_id,rank,item_id", *rows]) + "\n"
+        (tmp_path / f"{model}.csv").write_text(text, encoding="utf-8")
+    price = {"label": "gender", "attribute": "price"}
+    spec = {
+        "name": "prompts",
+        "dataset": {"name": "tables", "items": str(tmp_path / "items.csv")},
+        "queries": {"name": "templates", "templates": str(tmp_path / "prompts.yaml")},
+        "k": 4,
+        "models": [
+            {"name": "lists", "label": model, "path": str(tmp_path / f"{model}.csv")}
+            for model in ("ours", "theirs")
+        ],
+        "metrics": [
+            {"name": "REC-ST", "label": "cheap"},
+            {"name": "mean_attribute", **price},
+            {"name": "variance_split", **price},
+        ],
+        "tests": ["paired_t"],
+        "report": {"formats": ["csv"]},
+    }
+    table = recbias.power(recbias.run(spec, out=tmp_path / "results"), 0.5)
+    crossed = table[table["given"] != ""]
+    counts = crossed[["metric", "between", "unit", "given", "n"]].to_numpy().tolist()
+    split = "mean_attribute(label=gender, attribute=price)"
+    name, template = ["name", "3 templates", 6], ["template", "6 names", 3]
+    assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
+    assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
+    assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()
