@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingFile, UnknownColumn, WrongType
@@ -55,6 +56,19 @@ class ScriptedScorer:
         return np.array([-1.0, -2.5, -2.0, -5.0, -3.0])
 
 
+@dataclass
+class ScriptedSearch:
+    """Scores all titles that are not excluded."""
+
+    scorer: ScriptedScorer
+
+    def score_best(
+        self, context: str, k: int, *, excluded: BoolArray, offsets: FloatArray | None
+    ) -> FloatArray:
+        scores = self.scorer.score(context) - (0.0 if offsets is None else offsets)
+        return np.where(excluded, -np.inf, scores)
+
+
 @pytest.fixture
 def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
     """Replace the model by scripted scorers; return those that are made."""
@@ -66,6 +80,7 @@ def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
 
     monkeypatch.setattr(likelihood, "load_causal_model", lambda *_, **__: None)
     monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
+    monkeypatch.setattr(likelihood, "TextSearch", ScriptedSearch)
     return made
 
 

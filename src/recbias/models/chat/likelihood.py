@@ -20,6 +20,7 @@ from recbias.core.stage_context import Checkpoints, report_progress, warn
 from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
 from recbias.language.likelihood import TextScorer
+from recbias.language.likelihood_search import TextSearch
 from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.models.chat.titles import Histories, read_titles
 from recbias.numerics.sparse.topk import top_k
@@ -36,8 +37,10 @@ class LMLikelihood:
 
     With ``debias``, the score of the same title after ``neutral_prompt`` is subtracted, so that a
     title that is likely in any context has no advantage. All titles are in the catalogue, so
-    nothing has to be parsed or matched. The prompt is evaluated once for each user, and prefixes
-    that titles share once for each prompt. Users without training items have empty lists.
+    nothing has to be parsed or matched. The prompt is evaluated once for each user, prefixes
+    that titles share once for each prompt, and a title whose first tokens are so improbable that
+    it cannot be among the k best is not evaluated further. Users without training items have
+    empty lists.
 
     Args:
         model: A causal language model: a folder, a ``.gguf`` file, an installed package that
@@ -120,15 +123,18 @@ class FittedLikelihood:
         """Return the candidates with the highest scores for each query."""
         histories = Histories.from_data(data).select(queries)
         candidates = np.flatnonzero(data.candidates)
-        scorer = self._load_scorer(candidates)
-        neutral = scorer.score(self.settings.neutral_prompt) if self.settings.debias else 0.0
+        search = TextSearch(self._load_scorer(candidates))
+        neutral = None
+        if self.settings.debias:
+            neutral = search.scorer.score(self.settings.neutral_prompt)
         lists = _UnfinishedLists.resume(len(queries), k)
         for row in range(lists.n_complete, len(queries)):
             report_progress("score the titles", row, len(queries))
             if histories[row].size:
-                scores = scorer.score(self._write_prompt(histories[row])) - neutral
-                unseen = ~np.isin(candidates, histories[row])
-                lists.rank(row, candidates, np.where(unseen, scores, -np.inf))
+                prompt = self._write_prompt(histories[row])
+                seen = np.isin(candidates, histories[row])
+                scores = search.score_best(prompt, k, excluded=seen, offsets=neutral)
+                lists.rank(row, candidates, scores)
             lists.n_complete = row + 1
             lists.checkpoints.save_if_due(lists.make_checkpoint)
         n_empty = sum(not items.size for items in histories)
