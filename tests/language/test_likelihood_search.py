@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recbias.core.arrays import AnyArray
 from recbias.core.errors import OutOfRange
 from recbias.language.causal_models import CausalModel
-from recbias.language.likelihood import TextScorer
+from recbias.language.likelihood import Context, TextScorer
 from recbias.language.likelihood_search import LENGTHS, TextSearch
+from recbias.language.prefix_trees import PrefixTree
 from support.models.small_causal import make_network, make_tokenizer
 
 LLAMA = CausalModel(make_tokenizer(), make_network("llama"))
@@ -16,10 +18,10 @@ CONTEXT = "I watched Heat. I will also like"
 
 
 def count_tokens(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    counts = []
+    counts = list[int]()
     plain = TextScorer._score_tree
 
-    def score_and_count(scorer, tree, context):
+    def score_and_count(scorer: TextScorer, tree: PrefixTree, context: Context) -> AnyArray:
         counts.append(tree.tokens.size)
         return plain(scorer, tree, context)
 
@@ -62,7 +64,7 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
     offsets = np.where(np.arange(len(texts)) < 40, 0.0, 100.0)
     nothing = np.zeros(len(texts), dtype=bool)
     scores = TextSearch(scorer).score_best(CONTEXT, 5, excluded=nothing, offsets=offsets)
-    assert np.sort(scores)[-5:] == pytest.approx(np.sort((full - offsets))[-5:], abs=1e-5)
+    assert np.sort(scores)[-5:] == pytest.approx(np.sort(full - offsets)[-5:], abs=1e-5)
     assert np.isneginf(scores).sum() > 60
     assert sum(counts) < n_all
 
