@@ -19,6 +19,19 @@ TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 
 
 @dataclass(frozen=True, eq=False)
+class Context:
+    """A context that was evaluated.
+
+    Args:
+        cache: Its keys and values in the attention layers.
+        root: The log-probability of each token after it, ``(1, vocabulary)``.
+    """
+
+    cache: Any
+    root: Any
+
+
+@dataclass(frozen=True, eq=False)
 class TextScorer:
     """Scores the same texts after any number of contexts.
 
@@ -62,28 +75,42 @@ class TextScorer:
             OutOfRange: The context is empty, or it and the longest text exceed the length of the
                 model.
         """
+        return self.divide_by_length(self.sum_trees(self.trees, self.read_context(context)))
+
+    def read_context(self, context: str) -> Context:
+        """Return a context, evaluated once for all texts; errors are those of ``score``."""
         context_ids = self.model.encode(context)
         self._check_length(len(context_ids))
-        return self._score_trees(self.trees, context_ids)
+        return self._evaluate_context(context_ids)
 
     def score_after(self, contexts: Sequence[str]) -> Iterator[FloatArray]:
         """Yield the scores of the texts after each context; see ``score``."""
         return map(self.score, contexts)
 
-    def _score_trees(self, trees: Sequence[PrefixTree], context_ids: Tokens) -> FloatArray:
+    def sum_trees(self, trees: Sequence[PrefixTree], context: Context) -> FloatArray:
+        """Return the sum of the log-probabilities in trees for each text, ``float64[n]``."""
+        import torch
+
+        totals = np.zeros(len(self.texts))
+        with torch.inference_mode():
+            for tree in trees:
+                np.add.at(totals, tree.text_rows, self._score_tree(tree, context))
+        return totals
+
+    def divide_by_length(self, totals: FloatArray) -> FloatArray:
+        """Return sums over the tokens of each text as means."""
+        means: FloatArray = totals / np.array([len(text) for text in self.texts])
+        return means
+
+    def _evaluate_context(self, context_ids: Tokens) -> Context:
         import torch
         from transformers import DynamicCache
 
-        totals = np.zeros(len(self.texts))
         cache = DynamicCache()  # without the configuration, it keeps tokens outside of a window
         with torch.inference_mode():
             ids = torch.tensor([context_ids], device=self.model.device)
             logits = self.model.network(ids, past_key_values=cache, use_cache=True).logits
-            root = logits[:, -1].float().log_softmax(dim=-1)
-            for tree in trees:
-                np.add.at(totals, tree.text_rows, self._score_tree(tree, cache, root))
-        means: FloatArray = totals / np.array([len(text) for text in self.texts])
-        return means
+            return Context(cache, logits[:, -1].float().log_softmax(dim=-1))
 
     def _check_length(self, n_context: int) -> None:
         longest = max((len(text) for text in self.texts), default=0)
@@ -113,26 +140,28 @@ class TextScorer:
         text = self.texts[row]
         context_ids = text[:1]
         try:
-            score = self._score_trees([tree], context_ids)[row]
+            total = self.sum_trees([tree], self._evaluate_context(context_ids))[row]
         except torch.OutOfMemoryError:
             raise
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return "it does not accept an attention mask of its own for each token"
-        difference = abs(score - score_tokens(self.model, context_ids, text))
+        score = score_tokens(self.model, context_ids, text)
+        difference = abs(total / len(text) - score)
         tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         is_equal = difference <= tolerance  # not where one is NaN
         return "" if is_equal else f"the score of one text changes by {difference:.2g}"
 
-    def _score_tree(self, tree: PrefixTree, cache: Any, root: Any) -> AnyArray:
+    def _score_tree(self, tree: PrefixTree, context: Context) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
         import torch
 
         nodes, next_tokens = torch.from_numpy(tree.nodes), torch.from_numpy(tree.next_tokens)
         scores = torch.empty(nodes.shape, dtype=torch.float64)
         is_first = nodes < 0
-        scores[is_first] = root[0, next_tokens[is_first].to(root.device)].double().cpu()
+        first_tokens = next_tokens[is_first].to(context.root.device)
+        scores[is_first] = context.root[0, first_tokens].double().cpu()
         if tree.tokens.size:
-            logits = self._evaluate(tree, cache)
+            logits = self._evaluate(tree, context.cache)
             inner = ~is_first
             rows, columns = nodes[inner].to(logits.device), next_tokens[inner].to(logits.device)
             normalizers = torch.cat([block.float().logsumexp(-1) for block in logits.split(64)])

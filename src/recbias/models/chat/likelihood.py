@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -10,23 +10,24 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, Codes, FloatArray
+from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import Checkpoints, report_progress, warn
+from recbias.core.stage_context import report_progress, warn
 from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
 from recbias.language.chat.client import plan_requests
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.likelihood import TextScorer
+from recbias.language.likelihood_search import TextSearch
 from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.models.chat.served_likelihood import ServedScorer
 from recbias.models.chat.titles import Histories, read_titles
-from recbias.numerics.sparse.topk import top_k
+from recbias.models.chat.unfinished_lists import UnfinishedLists
 
 SLOT = "{history}"
 """The place of the history in a prompt."""
@@ -42,10 +43,11 @@ class LMLikelihood:
     title that is likely in any context has no advantage. All titles are in the catalogue, so
     nothing has to be parsed or matched. Users without training items have empty lists.
 
-    In the process (``model``), the prompt is evaluated once for each user, and prefixes that
-    titles share once for each prompt. A server (``llm``) is sent one request for each user and
-    title; it must return the log-probabilities of a prompt (``echo`` with ``logprobs`` of the
-    completions interface), as vLLM does and the server of llama.cpp does not.
+    In the process (``model``), the prompt is evaluated once for each user, prefixes that titles
+    share once for each prompt, and a title whose first tokens are so improbable that it cannot be
+    among the k best is not evaluated further. A server (``llm``) is sent one request for each
+    user and title; it must return the log-probabilities of a prompt (``echo`` with ``logprobs``
+    of the completions interface), as vLLM does and the server of llama.cpp does not.
 
     Args:
         model: A causal language model: a folder, a ``.gguf`` file, an installed package that
@@ -165,18 +167,16 @@ class FittedLikelihood:
         histories = Histories.from_data(data).select(queries)
         candidates, debias = np.flatnonzero(data.candidates), self.settings.debias
         scorer = self._load_scorer(candidates)
-        lists = _UnfinishedLists.resume(len(queries), k)
+        neutral = next(scorer.score_after([self.settings.neutral_prompt])) if debias else None
+        lists = UnfinishedLists.resume(len(queries), k)
         remaining = [items for items in histories[lists.n_complete :] if items.size]
         contexts = [self.write_prompt(items) for items in remaining]
-        neutral = next(scorer.score_after([self.settings.neutral_prompt])) if debias else 0.0
-        all_scores = scorer.score_after(contexts)
+        seen = (np.isin(candidates, items) for items in remaining)
+        all_scores = _score_unseen(scorer, contexts, seen, k, neutral)
         for row in range(lists.n_complete, len(queries)):
             report_progress("score the titles", row, len(queries))
             if histories[row].size:
-                scores = next(all_scores) - neutral
-                unseen = ~np.isin(candidates, histories[row])
-                scores = np.where(unseen & ~np.isnan(scores), scores, -np.inf)
-                lists.rank(row, candidates, scores)
+                lists.rank(row, candidates, next(all_scores))
             lists.n_complete = row + 1
             lists.checkpoints.save_if_due(lists.make_checkpoint)
         n_empty = sum(not items.size for items in histories)
@@ -208,34 +208,22 @@ class FittedLikelihood:
         return text if year is None else f"{text} ({year})"
 
 
-@dataclass(eq=False)
-class _UnfinishedLists:
-    """The lists of the first queries, which a checkpoint holds."""
+def _score_unseen(
+    scorer: TextScorer | ServedScorer,
+    contexts: Sequence[str],
+    seen: Iterable[BoolArray],
+    k: int,
+    neutral: FloatArray | None,
+) -> Iterator[FloatArray]:
+    """Yield the scores of the texts after each context; -inf for seen texts, at least.
 
-    items: Codes
-    scores: AnyArray
-    n_complete: int
-    checkpoints: Checkpoints
-
-    @classmethod
-    def resume(cls, n_queries: int, k: int) -> _UnfinishedLists:
-        """Return the lists of the last checkpoint, or empty ones."""
-        checkpoints = Checkpoints.current()
-        stored = checkpoints.load()
-        if stored is not None:
-            arrays = stored["items"].copy(), stored["scores"].copy()
-            return cls(*arrays, int(stored["n_complete"]), checkpoints)
-        items = np.full((n_queries, k), -1, dtype=np.int32)
-        return cls(items, np.full((n_queries, k), np.nan, dtype=np.float32), 0, checkpoints)
-
-    def rank(self, row: int, candidates: AnyArray, scores: FloatArray) -> None:
-        """Store the best candidates of a query; a score of -inf is excluded."""
-        columns, self.scores[row] = (
-            array[0] for array in top_k(scores[None], self.items.shape[1])
-        )
-        self.items[row] = np.where(columns < 0, -1, candidates[columns])
-
-    def make_checkpoint(self) -> Mapping[str, AnyArray]:
-        """Return the arrays from which the work can be resumed."""
-        n_complete = np.array(self.n_complete)
-        return {"items": self.items, "scores": self.scores, "n_complete": n_complete}
+    In the process, a text that cannot be among the k best is not evaluated to its end.
+    """
+    if isinstance(scorer, TextScorer):
+        search = TextSearch(scorer)
+        for context, excluded in zip(contexts, seen, strict=True):
+            yield search.score_best(context, k, excluded=excluded, offsets=neutral)
+        return
+    for scores, excluded in zip(scorer.score_after(contexts), seen, strict=True):
+        differences = scores if neutral is None else scores - neutral
+        yield np.where(excluded | np.isnan(differences), -np.inf, differences)
