@@ -30,7 +30,7 @@ def test_prompts_have_labels(tmp_path: Path) -> None:
     assert queries.users.tolist() == [-1] * 6
     assert queries.texts is not None
     assert queries.texts[0] == "I am a girl fan of Ang Lee."
-    assert queries.labels.names == ["attribute", "value", "name", "gender"]
+    assert queries.labels.names == ["attribute", "value", "name", "gender", "neutral"]
     groups = group_by(queries.labels, "gender")
     assert (groups.names, groups.missing) == (("gender=boy", "gender=girl"), 2)
 
