@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +47,9 @@ def ignore_identity(payload: dict[str, Any]) -> str:
     return write_list(choose_films(read_request(payload)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class NoisyScript:
-    """Answers with random films; a share of prompts about women gets other ones.
+    """Answers each prompt and seed with random films; a prompt about a woman gets other ones.
 
     Args:
         seed: The seed of the films.
@@ -60,20 +59,13 @@ class NoisyScript:
     seed: int
     n_changed: int = 0
 
-    def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(self.seed)
-        self.lock = threading.Lock()
-
     def __call__(self, payload: dict[str, Any]) -> str:
         sentence = read_request(payload)
         films = choose_films(sentence)
-        with self.lock:
-            is_kept = self.rng.random(K) < 0.7
-            others = self.rng.permutation([film for film in TITLES if film not in films])
-        listed = [
-            film if kept else other
-            for film, kept, other in zip(films, is_kept, others, strict=False)
-        ]
+        rng = np.random.default_rng([self.seed, zlib.crc32(sentence.encode()), payload["seed"]])
+        others = rng.permutation([film for film in TITLES if film not in films])
+        is_kept = rng.random(K) < 0.7
+        listed = np.where(is_kept, films, others[:K]).tolist()
         if any(name in sentence for name in WOMEN):
             listed[: self.n_changed] = [f"Invented {rank}" for rank in range(self.n_changed)]
         return write_list(listed)
@@ -93,7 +85,7 @@ def audit(
     }
     label = {"label": "gender"}
     with serve_chat(script) as server:
-        llm = {"model": "small", "base_url": server.base_url, "retries": 0}
+        llm = {"model": "small", "base_url": server.base_url, "retries": 0, "seed": 0}
         model = {"name": "ChatRecommender", "llm": llm | settings.pop("llm", {})}
         names = ("list_overlap", "overlap_spread", "identity_effect")
         spec = {
@@ -116,7 +108,8 @@ def index_rows(frame: pd.DataFrame | None, metric: str) -> dict[tuple[str, str],
     """Return the rows of a metric, by group and target."""
     assert frame is not None
     filled = frame[frame["metric"].str.startswith(metric)].fillna({"target": "", "group": ""})
-    return {(row["group"], row["target"]): row for row in filled.to_dict("records")}
+    rows = [{str(name): cell for name, cell in row.items()} for row in filled.to_dict("records")]
+    return {(row["group"], row["target"]): row for row in rows}
 
 
 def get_values(run: recbias.Run, metric: str) -> dict[tuple[str, str], float]:
