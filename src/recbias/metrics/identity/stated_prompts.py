@@ -161,13 +161,13 @@ def _index_neutral(pairs: Groups, rows: AnyArray) -> AnyArray:
 
 def _select_stated(evidence: Evidence, is_stated: BoolArray, has_neutral: BoolArray) -> AnyArray:
     """Return the queries that state an identity and have a neutral prompt, ``int[s]``."""
-    n_excluded = int(np.count_nonzero(is_stated & ~has_neutral))
-    if n_excluded:
-        warn(f"{evidence.metric}: {n_excluded:,} prompts without a neutral prompt are excluded")
     rows = np.flatnonzero(is_stated & has_neutral)
     if not rows.size:
         message = "no prompt that states an identity has a neutral prompt"
         raise NothingLeft(message, where="pair", remedy=REMEDY)
+    n_excluded = int(np.count_nonzero(is_stated & ~has_neutral))
+    if n_excluded:
+        warn(f"{evidence.metric}: {n_excluded:,} prompts without a neutral prompt are excluded")
     return rows
 
 
