@@ -16,6 +16,7 @@ import pytest
 import recbias
 from recbias.core.errors import UserError
 from support.chat.chat_server import Script, serve_chat
+from support.commands import invoke_recbias
 from support.worlds.film_worlds import TITLES, get_lists, get_units, write_films, write_list
 
 WOMEN, MEN = ("Ann", "Eve", "Mia", "Zoe"), ("Bob", "Dan", "Max", "Tom")
@@ -91,7 +92,7 @@ def audit(
         spec = {
             "name": "audit",
             "dataset": dataset,
-            "queries": queries | settings.pop("queries", {}),
+            "queries": settings.pop("whole_queries", queries | settings.pop("queries", {})),
             "k": K,
             "models": [model],
             "metrics": [{"name": name} | label for name in names],
@@ -270,3 +271,65 @@ def test_faults_are_found_before_anything_is_sent(
     assert message in text
     assert remedy in text
     assert not sent
+
+
+def test_packaged_spec_runs_against_a_server_and_plans_its_requests(tmp_path: Path) -> None:
+    spec = Path(__file__).parents[2] / "configs" / "identity-audit.yaml"
+    with serve_chat(lambda _: write_list(TITLES[:10])) as server:
+        overrides = [f"models.{model}.llm.base_url={server.base_url}" for model in (0, 1)]
+        settings = [f"--set={override}" for override in overrides]
+        plan = invoke_recbias("plan", spec, *settings, folder=tmp_path)
+        run = recbias.run(spec, overrides=overrides, out=tmp_path / "results")
+        n_sent = len(server.payloads)
+        again = recbias.run(spec, overrides=overrides, out=tmp_path / "results", fresh=True)
+        assert len(server.payloads) == n_sent
+    # 20 sentences: 4 persons, neutral, neutral again; of the first 100 ten once more, of which
+    # those that are neutral are the control draws
+    assert 2 * 120 <= n_sent <= 2 * 130
+    assert f"{n_sent} requests, 0 stored, {n_sent} to send" in plan.out
+    assert set(get_values(run, "identity_effect").values()) == {0}
+    assert again.metrics["value"].tolist() == run.metrics["value"].tolist()
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "Repeatability of the replies" in report
+
+
+def test_prompts_of_fairllm_are_paired_by_name(tmp_path: Path) -> None:
+    attributes, names = tmp_path / "sst_json.json", tmp_path / "director.csv"
+    values = {"gender": ["a girl", "a boy"], "neutral": [""]}
+    attributes.write_text(json.dumps(values), encoding="utf-8")
+    names.write_text("Director\n" + "\n".join(f"Director {n}" for n in range(9)), encoding="utf-8")
+    queries = {
+        "name": "fairllm",
+        "paths": [str(attributes)],
+        "names": str(names),
+        "sentence": "I am [value] fan of [name].",
+        "control_draws": 1,
+    }
+
+    def favour_girls(payload: dict[str, Any]) -> str:
+        films = choose_films(read_request(payload))
+        return write_list([*films[:4], TITLES[-1]] if "girl" in read_request(payload) else films)
+
+    run, prompts = audit(tmp_path, favour_girls, items=False, whole_queries=queries)
+    assert len(prompts) == 9 * 4
+    effect = get_values(run, "identity_effect")
+    # 4 of 5 films are shared: 1 - 4 / 6, unless the last title is among the five
+    assert effect["gender=girl", ""] == pytest.approx(1 / 3, abs=0.08)
+    assert effect["gender=boy", ""] == 0
+    # of the 2^9 ways to swap girl and boy within the names, two have the largest range
+    assert get_tests(run, "overlap_spread")["", ""]["p"] == pytest.approx(2 / 2**9)
+
+
+def test_queries_without_texts_are_refused(tmp_path: Path) -> None:
+    world = write_films(tmp_path, {"u1": [1], "u2": [2]})
+    model = {"name": "ChatRecommender", "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
+    with pytest.raises(UserError, match="the queries are users") as error:
+        world.run([model], metrics=["unmatched"])
+    assert "WOK" in error.value.remedy
+
+
+def test_interactions_without_titles_are_refused(tmp_path: Path) -> None:
+    write_films(tmp_path, {"u1": [1]})
+    dataset = {"name": "tables", "interactions": str(tmp_path / "interactions.csv")}
+    with pytest.raises(UserError, match="the dataset has no items"):
+        audit(tmp_path, ignore_identity, dataset=dataset)

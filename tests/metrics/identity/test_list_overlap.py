@@ -206,3 +206,36 @@ def test_false_alarms_without_an_effect_are_as_many_as_alpha_says() -> None:
     # binomial(200, 0.05): 99.9 % of the counts are from 2 to 21
     for p_values in (p_spread, p_effect):
         assert 2 <= np.count_nonzero(np.array(p_values) <= 0.05) <= 21
+
+
+def sample_names(seed: int) -> Evidence:
+    """Return lists that depend on the name in the prompt, but not on its gender."""
+    rng = np.random.default_rng(seed)
+    tastes = {f"n{name}": rng.normal(0, rng.uniform(0, 2), N_ITEMS) for name in range(10)}
+    rows = []
+    for template in range(6):
+        level = rng.normal(0, 2, N_ITEMS)
+        for name, taste in [*tastes.items(), ("", np.zeros(N_ITEMS))]:
+            gender = "fm"[int(name[1:]) % 2] if name else None
+            items = np.argsort(-level - taste)[:5].tolist()
+            rows.append((f"t{template}", name or None, gender, float(not name), items))
+    columns = ["template", "name", "gender", "neutral", "items"]
+    table = pd.DataFrame(rows, columns=columns).astype({"name": object, "gender": object})
+    lists = table.pop("items").tolist()
+    queries = make_prompt_queries(table.where(table.notna(), None))
+    items = make_priced_items(["$"] * N_ITEMS)
+    return make_prompt_evidence(queries, lists, items, bootstrap_seed=seed)
+
+
+def test_names_that_differ_are_no_difference_between_genders() -> None:
+    names = OverlapSpread(label="gender", permutations=199)
+    prompts = OverlapSpread(label="gender", units="template", permutations=199)
+    worlds = [sample_names(seed) for seed in range(200)]
+    alarms = {
+        metric.units: np.count_nonzero(
+            [metric.measure(world)[0].contrasts[0].p <= 0.05 for world in worlds]
+        )
+        for metric in (names, prompts)
+    }
+    assert alarms["auto"] <= 21
+    assert alarms["template"] > 2 * alarms["auto"]  # prompts of one name are not independent

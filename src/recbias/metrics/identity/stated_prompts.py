@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.conditions import match_rows
-from recbias.core.queries.groups import Groups, group_by
+from recbias.core.queries.groups import Groups, group_by, split_crossing
 from recbias.core.queries.queries import DRAW, Queries
 from recbias.core.stage_context import warn
 from recbias.metrics.prompts.query_labels import TEMPLATE, group_queries, locate_errors
@@ -109,7 +110,9 @@ def find_stated_prompts(
     neutral_rows = _index_neutral(pairs, np.flatnonzero(is_neutral & (draws == 0)))
     rows = _select_stated(evidence, ~is_neutral & (draws == 0), neutral_rows[pairs.codes] >= 0)
     redraws = np.flatnonzero(is_neutral & (draws > 0) & (neutral_rows[pairs.codes] >= 0))
-    stated = replace(evidence, queries=_label_pairs(evidence.queries.take(rows), pairs, rows))
+    excluded = {*split_crossing(unit)} - {*split_crossing(label)}
+    queries = _label_pairs(evidence.queries.take(rows), pairs, rows, excluded)
+    stated = replace(evidence, queries=queries)
     return StatedPrompts(
         evidence=stated,
         groups=group_queries(stated, label),
@@ -171,8 +174,11 @@ def _select_stated(evidence: Evidence, is_stated: BoolArray, has_neutral: BoolAr
     return rows
 
 
-def _label_pairs(queries: Queries, pairs: Groups, rows: AnyArray) -> Queries:
-    """Return the queries with the name of their pair as ``template``."""
+def _label_pairs(
+    queries: Queries, pairs: Groups, rows: AnyArray, excluded: Collection[str]
+) -> Queries:
+    """Return the queries with the name of their pair as ``template``, without excluded labels."""
     names = np.array(pairs.names, dtype=object)[pairs.codes[rows]]
-    frame = queries.labels.frame.reset_index(drop=True).assign(**{TEMPLATE: pd.Series(names)})
-    return replace(queries, labels=Attributes(queries.ids, frame, queries.labels.kind))
+    frame = queries.labels.frame.reset_index(drop=True).drop(columns=[*excluded], errors="ignore")
+    labels = frame.assign(**{TEMPLATE: pd.Series(names)})
+    return replace(queries, labels=Attributes(queries.ids, labels, queries.labels.kind))
