@@ -214,7 +214,11 @@ def test_prose_of_two_queries_is_no_overlap(tmp_path: Path) -> None:
     def answer_one_title_and_noise(payload: dict[str, Any]) -> str:
         return "1. Amber Harbour\n2. ...\n3. ..."
 
-    run, _ = audit(tmp_path, answer_one_title_and_noise, items=False)
+    metrics = [{"name": "list_overlap", "label": "gender"}, "unmatched"]
+    run, _ = audit(tmp_path, answer_one_title_and_noise, items=False, metrics=metrics)
+    unmatched = {target: value for (_, target), value in get_values(run, "unmatched").items()}
+    assert np.isnan(unmatched[""])  # there is no catalogue
+    assert (unmatched["reason=format"], unmatched["reason=missing"]) == (2, 2)
     # 3 ranks each, of which one is shared: 1 / (3 + 3 - 1)
     assert list(get_values(run, "list_overlap").values()) == pytest.approx([0.2] * 4)
 
@@ -288,6 +292,10 @@ def test_packaged_spec_runs_against_a_server_and_plans_its_requests(tmp_path: Pa
     assert 2 * 120 <= n_sent <= 2 * 130
     assert f"{n_sent} requests, 0 stored, {n_sent} to send" in plan.out
     assert set(get_values(run, "identity_effect").values()) == {0}
+    assert (
+        recbias.run(run.folder / "spec.yaml", out=tmp_path / "results", offline=True).lists
+        is not None
+    )
     assert again.metrics["value"].tolist() == run.metrics["value"].tolist()
     report = (run.folder / "report.md").read_text(encoding="utf-8")
     assert "Repeatability of the replies" in report

@@ -79,7 +79,7 @@ def test_effect_by_hand() -> None:
     (test,) = effect["gender=m"].contrasts
     theirs = ttest_rel([2 / 3, 1], [2 / 3, 0])
     assert (test.statistic, test.p) == pytest.approx((theirs.statistic, theirs.pvalue))
-    assert (test.a, test.b) == ("identity stated", "neutral drawn again")
+    assert (test.a, test.b) == ("gender=m", "neutral drawn again")
 
 
 def test_several_further_draws_are_averaged() -> None:

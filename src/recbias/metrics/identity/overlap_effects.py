@@ -20,8 +20,8 @@ from recbias.statistics.permutation.group_permutation import TestedSpread, permu
 from recbias.statistics.permutation.label_permutation import Permutations
 from recbias.statistics.tests.paired import PairedT
 
-STATED, REDRAWN = "identity stated", "neutral drawn again"
-"""The sides of the comparison with the control."""
+STATED, REDRAWN = "all identities", "neutral drawn again"
+"""The first side of the comparison for all groups together, and the second side of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def _measure_effect(
     units = UnitScores(stated.unit, stated.names[rows], sides[0] - sides[1])
     columns = PairedT().pairs(sides, np.random.default_rng(0))  # the t test uses no randomness
     fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": STATED, "b": REDRAWN, "n": int(fields["n"])}
+    fields |= {"a": group or STATED, "b": REDRAWN, "n": int(fields["n"])}
     test = Contrast(between="prompts", test="paired_t", **fields)
     return replace(Measurement.from_units(units, group=group), contrasts=(test,))
 
