@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recbias.core.stage_context import Fact, collect_facts
+from recbias.core.stage_context import Fact, collect_facts, collect_warnings
 from recbias.language.chat.client import complete, plan_requests
 from recbias.language.chat.requests import select_repeats
 from support.chat.chat_requests import make_model, make_requests
-from support.chat.chat_server import Script, serve_chat
+from support.chat.chat_server import Answer, Script, make_reply, serve_chat
 
 
 def echo(payload: dict[str, Any]) -> str:
     return f"1. reply to {payload['messages'][-1]['content']}"
 
 
+def make_refusal() -> Answer:
+    return Answer(make_reply("I cannot help with that.", "content_filter"))
+
+
 def repeat(
-    folder: Path, script: Script, read: Callable[[str], object] | None = str.casefold
+    folder: Path, script: Script, read: Callable[[str], Sequence[object]] | None = str.casefold
 ) -> tuple[dict[str, Fact], int]:
     """Return the facts of 20 requests of which half are repeated, and the number of requests."""
-    with serve_chat(script) as server, collect_facts() as facts:
+    with serve_chat(script) as server, collect_facts() as facts, collect_warnings():
         model = make_model(server, repeatability=0.5, concurrency=1)
         replies = complete(make_requests(model, 20), model, folder=folder, read=read)
         assert len(replies) == 20
@@ -42,6 +46,11 @@ def test_other_texts_may_say_the_same(tmp_path: Path) -> None:
     numbers = itertools.count()
     facts, _ = repeat(tmp_path, lambda _: "A" if next(numbers) < 20 else "a")
     assert (facts["repeated_same_text"], facts["repeated_same_titles"]) == (0, 10)
+
+
+def test_replies_without_titles_have_no_titles_in_common(tmp_path: Path) -> None:
+    facts, _ = repeat(tmp_path, lambda _: make_refusal())
+    assert (facts["repeated_same_text"], facts["repeated_same_titles"]) == (10, 0)
 
 
 def test_without_a_reader_only_texts_are_compared(tmp_path: Path) -> None:

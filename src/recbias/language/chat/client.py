@@ -31,7 +31,7 @@ def complete(
     *,
     folder: Path | None = None,
     backend: ChatBackend | None = None,
-    read: Callable[[str], object] | None = None,
+    read: Callable[[str], Sequence[object]] | None = None,
 ) -> list[ChatReply]:
     """Return the reply to each request, in order.
 
@@ -45,7 +45,7 @@ def complete(
         model: The model.
         folder: The folder of the stored replies; None is that of the stage, or a temporary one.
         backend: What sends the requests; None is the backend of the model's provider.
-        read: Returns what an answer says: repeated replies are compared by it and by their text.
+        read: Returns the titles of an answer: repeated replies are compared by them and by text.
 
     Raises:
         MissingReplies: The network may not be used and replies are missing, or requests failed

@@ -60,19 +60,20 @@ def report_replies(replies: Sequence[ChatReply], model: LanguageModel) -> None:
 
 
 def report_repeats(
-    pairs: Sequence[tuple[ChatReply, ChatReply]], read: Callable[[str], object] | None
+    pairs: Sequence[tuple[ChatReply, ChatReply]], read: Callable[[str], Sequence[object]] | None
 ) -> None:
     """Record how many replies to repeated requests are the same.
 
     Args:
         pairs: The first and the second reply to each repeated request.
-        read: Returns what an answer says, to compare that too.
+        read: Returns the titles of an answer; replies without any do not have the same titles.
     """
     _count("repeated_requests", len(pairs))
     same_text = [(a.outcome, a.text) == (b.outcome, b.text) for a, b in pairs]
     _count("repeated_same_text", sum(same_text))
     if read is not None:
-        _count("repeated_same_titles", sum(read(a.answer) == read(b.answer) for a, b in pairs))
+        titles = [(read(a.answer), read(b.answer)) for a, b in pairs]
+        _count("repeated_same_titles", sum(bool(a) and a == b for a, b in titles))
 
 
 def _warn_of_outcomes(outcomes: Counter[str], n_replies: int) -> None:

@@ -129,7 +129,7 @@ def _tabulate_repeats(run: RunTables, heads: tuple[str, ...]) -> Table:
         for keys, numbers in counts.items()
     )
     columns = make_columns((*heads, *REPEATS), numeric=tuple(REPEATS))
-    note = "Requests sent once more, unchanged; titles are compared in their order."
+    note = "Requests sent once more, unchanged. Same titles: at least one, in the same order."
     return Table("Repeatability of the replies", columns, rows, (note,))
 
 
