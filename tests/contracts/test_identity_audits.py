@@ -82,7 +82,7 @@ def audit(
         "name": "templates",
         "templates": str(write_sentences(folder)),
         "neutral": {"name": "a friend"},
-        "control_draws": 1,
+        "control_samples": 1,
     }
     label = {"label": "gender"}
     with serve_chat(script) as server:
@@ -166,7 +166,7 @@ def test_planted_effect_of_one_group_is_found(tmp_path: Path) -> None:
 def test_control_is_another_sample_with_its_own_stored_reply(tmp_path: Path) -> None:
     first, prompts = audit(tmp_path, NoisyScript(seed=1))
     lists = get_lists(first).groupby("query_id", observed=True)["item_id"].agg(tuple)
-    assert lists["films-01:neutral"] != lists["films-01:neutral:draw-1"]
+    assert lists["films-01:neutral"] != lists["films-01:neutral:sample-1"]
     samples = [
         json.loads(line)["sample"]
         for path in (tmp_path / "results" / "replies").glob("*.jsonl")
@@ -175,7 +175,7 @@ def test_control_is_another_sample_with_its_own_stored_reply(tmp_path: Path) -> 
     assert (len(prompts), samples.count(0), samples.count(1)) == (120, 108, 12)
 
 
-def test_seed_of_the_server_differs_between_the_draws(tmp_path: Path) -> None:
+def test_seed_of_the_server_differs_between_the_samples(tmp_path: Path) -> None:
     seeds: list[tuple[str, int]] = []
 
     def answer(payload: dict[str, Any]) -> str:
@@ -236,11 +236,15 @@ def test_lists_of_one_title_have_overlap_0_or_1(tmp_path: Path, form: str) -> No
     [
         ({"queries": {"neutral": False}}, "there are no neutral prompts", "neutral: true"),
         (
-            {"queries": {"neutral": False, "control_draws": 0}},
+            {"queries": {"neutral": False, "control_samples": 0}},
             "the queries have no column 'neutral'",
             "neutral: true",
         ),
-        ({"queries": {"control_draws": 0}}, "no neutral prompt is drawn again", "control_draws"),
+        (
+            {"queries": {"control_samples": 0}},
+            "no neutral prompt is sampled again",
+            "control_samples",
+        ),
         ({"queries": {"neutral": {"nam": "me"}}}, "there is no slot 'nam'", "name"),
         (
             {"metrics": [{"name": "list_overlap", "label": "age"}]},
@@ -288,7 +292,7 @@ def test_packaged_spec_runs_against_a_server_and_plans_its_requests(tmp_path: Pa
         again = recbias.run(spec, overrides=overrides, out=tmp_path / "results", fresh=True)
         assert len(server.payloads) == n_sent
     # 20 sentences: 4 persons, neutral, neutral again; of the first 100 ten once more, of which
-    # those that are neutral are the control draws
+    # those that are neutral are the control samples
     assert 2 * 120 <= n_sent <= 2 * 130
     assert f"{n_sent} requests, 0 stored, {n_sent} to send" in plan.out
     assert set(get_values(run, "identity_effect").values()) == {0}
@@ -311,7 +315,7 @@ def test_prompts_of_fairllm_are_paired_by_name(tmp_path: Path) -> None:
         "paths": [str(attributes)],
         "names": str(names),
         "sentence": "I am [value] fan of [name].",
-        "control_draws": 1,
+        "control_samples": 1,
     }
 
     def favour_girls(payload: dict[str, Any]) -> str:

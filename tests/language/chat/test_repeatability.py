@@ -83,7 +83,7 @@ def test_share_is_rounded_up_and_does_not_depend_on_the_order(
     assert all(request.sample == 1 for request in repeats.values())
 
 
-def test_seed_of_a_repeated_request_is_the_same_and_that_of_another_draw_is_not() -> None:
+def test_seed_of_a_repeated_request_is_the_same_and_that_of_another_sample_is_not() -> None:
     with serve_chat(echo) as server:
         model = make_model(server, seed=4)
         (request,) = make_requests(model, 1)

@@ -54,21 +54,21 @@ def test_a_sentence_needs_both_slots(tmp_path: Path, sentence: str) -> None:
     assert caught.value.where == "sentence"
 
 
-def test_control_draws_repeat_the_neutral_prompts(tmp_path: Path) -> None:
+def test_control_samples_repeat_the_neutral_prompts(tmp_path: Path) -> None:
     attributes, names = write_files(tmp_path)
     source = FaiRLLMPrompts(
-        paths=(attributes,), sentence=SENTENCE, names=names, n_names=1, control_draws=1
+        paths=(attributes,), sentence=SENTENCE, names=names, n_names=1, control_samples=1
     )
     queries = source.ask(None, None)
-    assert queries.ids.ids.tolist()[2:] == ["neutral:Ang Lee", "neutral:Ang Lee:draw-1"]
+    assert queries.ids.ids.tolist()[2:] == ["neutral:Ang Lee", "neutral:Ang Lee:sample-1"]
     assert queries.labels.frame["neutral"].tolist() == [0, 0, 1, 1]
-    assert queries.labels.frame["draw"].tolist() == [0, 0, 0, 1]
+    assert queries.labels.frame["sample"].tolist() == [0, 0, 0, 1]
 
 
-def test_control_draws_need_a_neutral_prompt(tmp_path: Path) -> None:
+def test_control_samples_need_a_neutral_prompt(tmp_path: Path) -> None:
     attributes, names = write_files(tmp_path)
     attributes.write_text(json.dumps({"gender": ["a girl"]}), encoding="utf-8")
-    source = FaiRLLMPrompts(paths=(attributes,), sentence=SENTENCE, names=names, control_draws=1)
+    source = FaiRLLMPrompts(paths=(attributes,), sentence=SENTENCE, names=names, control_samples=1)
     with pytest.raises(NothingLeft, match="no neutral prompts") as caught:
         source.ask(None, None)
-    assert caught.value.where == "control_draws"
+    assert caught.value.where == "control_samples"

@@ -137,27 +137,27 @@ def test_neutral_prompts_may_have_words_in_place_of_the_mask() -> None:
     assert all("my friend" in text for text in neutral)
 
 
-def test_control_draws_repeat_each_neutral_prompt() -> None:
-    queries = query(Templates(kinds=("names",), neutral=True, control_draws=2))
+def test_control_samples_repeat_each_neutral_prompt() -> None:
+    queries = query(Templates(kinds=("names",), neutral=True, control_samples=2))
     labels = queries.labels.frame
-    assert labels["draw"].value_counts().to_dict() == {0.0: 1566 + 18, 1.0: 18, 2.0: 18}
-    assert (labels.loc[labels["draw"] > 0, "neutral"] == 1).all()
+    assert labels["sample"].value_counts().to_dict() == {0.0: 1566 + 18, 1.0: 18, 2.0: 18}
+    assert (labels.loc[labels["sample"] > 0, "neutral"] == 1).all()
     texts = dict(
         zip(queries.ids.ids, queries.texts if queries.texts is not None else (), strict=True)
     )
-    assert texts["names-01:neutral:draw-2"] == texts["names-01:neutral"]
+    assert texts["names-01:neutral:sample-2"] == texts["names-01:neutral"]
 
 
-def test_control_draws_need_neutral_prompts() -> None:
-    with pytest.raises(Contradiction, match="no neutral prompts to draw again") as caught:
-        Templates(control_draws=1)
-    assert (caught.value.where, caught.value.remedy) == ("control_draws", "add neutral: true")
+def test_control_samples_need_neutral_prompts() -> None:
+    with pytest.raises(Contradiction, match="no neutral prompts to sample again") as caught:
+        Templates(control_samples=1)
+    assert (caught.value.where, caught.value.remedy) == ("control_samples", "add neutral: true")
 
 
-def test_draw_may_not_be_a_label_of_the_words(tmp_path: Path) -> None:
+def test_sample_may_not_be_a_label_of_the_words(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    words = "words: {a: [{draw: 'yes', words: [x]}]}\n"
+    words = "words: {a: [{sample: 'yes', words: [x]}]}\n"
     path.write_text(words + "templates: {k: ['[a]']}\n", encoding="utf-8")
-    with pytest.raises(Contradiction, match="already named 'draw'") as caught:
-        Templates(templates=path, neutral=True, control_draws=1)
-    assert caught.value.where == "control_draws"
+    with pytest.raises(Contradiction, match="already named 'sample'") as caught:
+        Templates(templates=path, neutral=True, control_samples=1)
+    assert caught.value.where == "control_samples"

@@ -27,7 +27,7 @@ from support.worlds.template_worlds import (
 
 N_ITEMS = 40
 Row = tuple[str, str | None, int, int, list[int]]
-"""Template, gender, neutral, draw, and the list."""
+"""Template, gender, neutral, sample, and the list."""
 
 PAIRED: tuple[Row, ...] = (
     ("t1", "f", 0, 0, [0, 1]),
@@ -43,9 +43,9 @@ PAIRED: tuple[Row, ...] = (
 
 
 def make_evidence(rows: Sequence[Row], **fields: Any) -> Evidence:
-    columns = ["template", "gender", "neutral", "draw"]
+    columns = ["template", "gender", "neutral", "sample"]
     table = pd.DataFrame([row[:4] for row in rows], columns=columns)
-    table = table.astype({"template": object, "gender": object, "neutral": float, "draw": float})
+    table = table.astype({"template": object, "gender": object, "neutral": float, "sample": float})
     items = make_priced_items(["$"] * N_ITEMS)
     queries = make_prompt_queries(table.where(table.notna(), None))
     return make_prompt_evidence(queries, [row[4] for row in rows], items, **fields)
@@ -79,10 +79,10 @@ def test_effect_by_hand() -> None:
     (test,) = effect["gender=m"].contrasts
     theirs = ttest_rel([2 / 3, 1], [2 / 3, 0])
     assert (test.statistic, test.p) == pytest.approx((theirs.statistic, theirs.pvalue))
-    assert (test.a, test.b) == ("gender=m", "neutral drawn again")
+    assert (test.a, test.b) == ("gender=m", "neutral sampled again")
 
 
-def test_several_further_draws_are_averaged() -> None:
+def test_several_control_samples_are_averaged() -> None:
     rows = [*PAIRED[:4], ("t1", None, 1, 2, [0, 1]), *PAIRED[4:]]
     effect = index_measurements(IdentityEffect(label="gender").measure(make_evidence(rows)))
     # the control of t1 is now (2/3 + 0) / 2
@@ -187,9 +187,9 @@ def sample_world(seed: int, *, n_templates: int = 12, n_values: int = 3) -> Evid
         weights = rng.dirichlet(np.full(N_ITEMS, 0.3))
         scores = np.log(weights + 1e-9)
         identities = [(f"v{value}", 0, 0) for value in range(n_values)]
-        for label, neutral, draw in [*identities, (None, 1, 0), (None, 1, 1)]:
+        for label, neutral, sample in [*identities, (None, 1, 0), (None, 1, 1)]:
             listed = np.argsort(-scores - rng.gumbel(size=N_ITEMS))[:5].tolist()
-            rows.append((f"t{template}", label, neutral, draw, listed))
+            rows.append((f"t{template}", label, neutral, sample, listed))
     return make_evidence(rows, bootstrap_seed=seed)
 
 

@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 
-DRAW = "draw"
+SAMPLE = "sample"
 """The label of prompts that are sent several times: 0, or 1, 2, ... where a prompt is repeated."""
 
 

@@ -13,7 +13,7 @@ from recbias.core.errors import NothingLeft, WrongType
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
 from recbias.language.templates.fairllm_files import read_prompts
-from recbias.language.templates.template_sets import NEUTRAL, add_draws
+from recbias.language.templates.template_sets import NEUTRAL, add_samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,8 @@ class FaiRLLMPrompts:
         names: For the attributes: a CSV file with the names in the column ``name`` or
             ``Director``, or else in its first column.
         n_names: The number of names that are used, from the first; null for all.
-        control_draws: How many more times each neutral prompt is asked, for the no-effect control
-            of ``identity_effect``; the label ``draw`` of these prompts is 1, 2, ...
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``; the label ``sample`` of these prompts is 1, 2, ...
 
     Raises:
         MissingFile: A file does not exist.
@@ -51,7 +51,7 @@ class FaiRLLMPrompts:
             ``[value]`` or ``[name]``.
         UnknownColumn: A table has no prompts.
         MalformedLine: A record has no prompt, or two prompts have the same identifier.
-        NothingLeft: There are control draws, but no neutral prompt.
+        NothingLeft: There are control samples, but no neutral prompt.
 
     Source:
         Zhang, Bao, Zhang, Wang, Feng and He, "Is ChatGPT Fair for Recommendation? Evaluating
@@ -63,7 +63,7 @@ class FaiRLLMPrompts:
     sentence: str | None = None
     names: InputFile | None = None
     n_names: Annotated[int, Gt(0)] | None = None
-    control_draws: Annotated[int, Ge(0), Le(100)] = 0
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
 
     def __post_init__(self) -> None:
         """Refuse a sentence without its slots before any data is read."""
@@ -76,8 +76,8 @@ class FaiRLLMPrompts:
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, file by file; the dataset is not used."""
         table = read_prompts(self.paths, self.sentence, self.names, self.n_names)
-        if self.control_draws and not (NEUTRAL in table and (table[NEUTRAL] == 1).any()):
+        if self.control_samples and not (NEUTRAL in table and (table[NEUTRAL] == 1).any()):
             remedy = 'add "neutral": [""] to the attributes, or the file neutral.csv'
-            message = "there are no neutral prompts to draw again"
-            raise NothingLeft(message, where="control_draws", remedy=remedy)
-        return Queries.of_prompts(add_draws(table, self.control_draws))
+            message = "there are no neutral prompts to sample again"
+            raise NothingLeft(message, where="control_samples", remedy=remedy)
+        return Queries.of_prompts(add_samples(table, self.control_samples))

@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import MalformedLine
 from recbias.core.outputs.text_outputs import MASK
-from recbias.core.queries.queries import DRAW
+from recbias.core.queries.queries import SAMPLE
 
 PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
@@ -116,23 +116,23 @@ def fill_templates(
     return pd.DataFrame({column: _stack_column(blocks, column) for column in columns})
 
 
-def add_draws(prompts: pd.DataFrame, n_draws: int) -> pd.DataFrame:
-    """Return the prompts, and each neutral one ``n_draws`` more times.
+def add_samples(prompts: pd.DataFrame, n_samples: int) -> pd.DataFrame:
+    """Return the prompts, and each neutral one ``n_samples`` more times.
 
-    Prompts have ``draw`` 0; the repeated ones 1, 2, ... and the identifier ``a:neutral:draw-1``.
+    Prompts have ``sample`` 0; repeated ones 1, 2, ... and the identifier ``a:neutral:sample-1``.
 
     Args:
         prompts: The columns ``id``, ``neutral`` and others.
-        n_draws: The number of further draws; with 0 there is no column ``draw``.
+        n_samples: The number of further samples; with 0 there is no column ``sample``.
     """
-    if not n_draws:
+    if not n_samples:
         return prompts
     neutral = prompts[prompts[NEUTRAL] == 1]
-    draws = [
-        neutral.assign(id=neutral["id"] + f":{DRAW}-{draw}").assign(**{DRAW: float(draw)})
-        for draw in range(1, n_draws + 1)
+    copies = [
+        neutral.assign(id=neutral["id"] + f":{SAMPLE}-{number}").assign(**{SAMPLE: float(number)})
+        for number in range(1, n_samples + 1)
     ]
-    return pd.concat([prompts.assign(**{DRAW: 0.0}), *draws], ignore_index=True)
+    return pd.concat([prompts.assign(**{SAMPLE: 0.0}), *copies], ignore_index=True)
 
 
 def refuse_equal_ids(ids: Ids, file: str) -> None:

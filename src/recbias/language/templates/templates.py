@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
 from recbias.core.protocols import InputFile
-from recbias.core.queries.queries import DRAW, Queries
+from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 from recbias.language.templates.lmrec_templates import parse_authors_json, parse_paper
@@ -23,7 +23,7 @@ from recbias.language.templates.template_sets import (
     NEUTRAL,
     Kind,
     TemplateSet,
-    add_draws,
+    add_samples,
     fill_templates,
     refuse_equal_ids,
 )
@@ -69,8 +69,8 @@ class Templates:
         neutral: Add each template once more with all its slots masked, or with these words
             (``{name: my friend}``). Such a prompt (``names-03:neutral``) has no word and no label
             of a word; the label ``neutral`` is 1 for these prompts and 0 for all others.
-        control_draws: How many more times each neutral prompt is asked, for the no-effect control
-            of ``identity_effect``: ``names-03:neutral:draw-1`` has the label ``draw`` 1.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``: ``names-03:neutral:sample-1`` has the label ``sample`` 1.
 
     Raises:
         UnknownName: There is no such kind, or no such slot.
@@ -79,8 +79,8 @@ class Templates:
             template has no slot or occurs twice, and so on.
         WrongType: ``words`` is given with a YAML file.
         MissingFile: The authors' JSON is given without ``words``.
-        Contradiction: ``neutral`` or ``draw`` is already the name of a slot or label, or there are
-            control draws without neutral prompts.
+        Contradiction: ``neutral`` or ``sample`` is already the name of a slot or label, or there
+            are control samples without neutral prompts.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
@@ -96,7 +96,7 @@ class Templates:
     words: tuple[InputFile, ...] = ()
     mask: tuple[str, ...] = ()
     neutral: bool | Mapping[str, str] = field(default=False, hash=False)
-    control_draws: Annotated[int, Ge(0), Le(100)] = 0
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
 
     packaged = staticmethod(load_packaged)
 
@@ -105,7 +105,7 @@ class Templates:
         try:
             self._check_slots(self._select_kinds())
         except UserError as error:
-            if error.where in {"kinds", "words", "mask", "neutral", "control_draws"}:
+            if error.where in {"kinds", "words", "mask", "neutral", "control_samples"}:
                 raise
             raise type(error)(str(error), where="templates", remedy=error.remedy) from error
 
@@ -113,7 +113,7 @@ class Templates:
         """Return the prompts, template by template; the dataset is not used."""
         words = {} if self.neutral is True else self.neutral or None
         table = fill_templates(self._select_kinds(), masked=self.mask, neutral=words)
-        table = add_draws(table, self.control_draws)
+        table = add_samples(table, self.control_samples)
         refuse_equal_ids(table["id"].to_numpy(dtype=object), str(self.templates))
         return Queries.of_prompts(table)
 
@@ -139,13 +139,13 @@ class Templates:
                 if slot not in slots:
                     remedy = suggest(slot, slots)
                     raise UnknownName(f"there is no slot {slot!r}", where=setting, remedy=remedy)
-        if self.control_draws and not self.neutral:
-            message = "there are no neutral prompts to draw again"
-            raise Contradiction(message, where="control_draws", remedy="add neutral: true")
-        added = {NEUTRAL: self.neutral, DRAW: self.control_draws}
+        if self.control_samples and not self.neutral:
+            message = "there are no neutral prompts to sample again"
+            raise Contradiction(message, where="control_samples", remedy="add neutral: true")
+        added = {NEUTRAL: self.neutral, SAMPLE: self.control_samples}
         for name in (name for name, is_added in added.items() if is_added):
             if any(name in (*kind.words, *kind.labels) for kind in kinds):
-                where = "neutral" if name == NEUTRAL else "control_draws"
+                where = "neutral" if name == NEUTRAL else "control_samples"
                 message = f"a slot or label is already named {name!r}"
                 raise Contradiction(message, where=where, remedy="choose another name for it")
 

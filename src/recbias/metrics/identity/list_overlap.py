@@ -20,7 +20,7 @@ from recbias.metrics.prompts.slot_counts import Cutoff
 from recbias.numerics.list_overlap import OverlapForm
 
 CONTROL = "control"
-"""The target of the overlap of two draws of the neutral prompt."""
+"""The target of the overlap of two samples of the neutral prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,8 @@ class ListOverlap(StatedIdentityMetric):
     of A only, so lists that are not identical can have 1.
 
     Returned are the mean over all prompts with the label, that of each value of the label, and
-    under ``control`` that of the neutral prompts drawn again (``control_draws`` of the queries):
-    the overlap that the model has with itself. Only ``identity_effect`` compares the two. An item
+    under ``control`` that of the neutral prompts sampled again (``control_samples`` of the
+    queries): the overlap that the model has with itself. Only ``identity_effect`` compares the two. An item
     outside the catalogue keeps its rank and equals no other item; without a catalogue, items are
     equal if their normalised titles are. An empty list has no overlap with any other (a refusal is
     a changed list); two empty lists are undefined. The intervals treat prompts as independent.
@@ -123,8 +123,8 @@ class ListOverlap(StatedIdentityMetric):
                 metric = stated.evidence.metric
                 warn(f"{metric}: {measurement.group} has one prompt: no interval")
         if control.size:
-            redraws = _measure_prompts(stated.redraw_ids, control, "")
-            measurements.append(replace(redraws, target=CONTROL))
+            control_rows = _measure_prompts(stated.control_ids, control, "")
+            measurements.append(replace(control_rows, target=CONTROL))
         return measurements
 
 

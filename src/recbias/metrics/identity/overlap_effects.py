@@ -20,7 +20,7 @@ from recbias.statistics.permutation.group_permutation import TestedSpread, permu
 from recbias.statistics.permutation.label_permutation import Permutations
 from recbias.statistics.tests.paired import PairedT
 
-STATED, REDRAWN = "all identities", "neutral drawn again"
+STATED, CONTROL_SIDE = "all identities", "neutral sampled again"
 """The first side of the comparison for all groups together, and the second side of all."""
 
 
@@ -28,21 +28,21 @@ STATED, REDRAWN = "all identities", "neutral drawn again"
 class IdentityEffect(StatedIdentityMetric):
     """How much a stated identity changes the list, beyond what the model changes by itself.
 
-        effect(t) = gap(neutral, stated) - gap(neutral, neutral drawn again),    gap = 1 - overlap
+        effect(t) = gap(neutral, stated) - gap(neutral, neutral again),    gap = 1 - overlap
 
     ``t`` is a neutral prompt: the first gap is the mean over the prompts of ``t`` that state the
-    identity, the second that over the further draws of ``t``. Both compare with the same first
-    draw, so without an effect the mean is 0, however random the replies are; at temperature 0
+    identity, the second that over the further samples of ``t``. Both compare with the same first
+    sample, so without an effect the mean is 0, however random the replies are; at temperature 0
     the second gap measures what the server does not reproduce. Returned are the mean over neutral
     prompts for all prompts with the label, and for each value of the label, with the t interval
     and Student's paired t-test. A neutral prompt is undefined if one of its gaps is.
 
     A mean above 0 whose interval excludes 0: the model reacts to the identity. The conclusion
     is about further neutral prompts with the same identities and words. The queries need
-    ``control_draws``.
+    ``control_samples``.
 
     Raises:
-        NothingLeft: The neutral prompts are not drawn again.
+        NothingLeft: The neutral prompts are not sampled again.
 
     Range:
         -1 to 1; 0 without an effect.
@@ -53,16 +53,16 @@ class IdentityEffect(StatedIdentityMetric):
     def find_prompts(self, evidence: Evidence) -> StatedPrompts:
         """Return the prompts that state an identity."""
         stated = super().find_prompts(evidence)
-        if not stated.redraws.size:
-            remedy = "add control_draws: 1 to the queries"
-            raise NothingLeft("no neutral prompt is drawn again", where="neutral", remedy=remedy)
+        if not stated.control_rows.size:
+            remedy = "add control_samples: 1 to the queries"
+            raise NothingLeft("no neutral prompt is sampled again", where="neutral", remedy=remedy)
         return stated
 
     def _measure(
         self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
         groups, n_pairs = stated.groups, stated.names.size
-        noise = 1.0 - average_groups(control, stated.redrawn, n_pairs)
+        noise = 1.0 - average_groups(control, stated.control_pairs, n_pairs)
         members = [(name, groups.codes == code) for code, name in enumerate(groups.names)]
         return [
             _measure_effect(
@@ -84,7 +84,7 @@ def _measure_effect(
     units = UnitScores(stated.unit, stated.names[rows], sides[0] - sides[1])
     columns = PairedT().pairs(sides, np.random.default_rng(0))  # the t test uses no randomness
     fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": group or STATED, "b": REDRAWN, "n": int(fields["n"])}
+    fields |= {"a": group or STATED, "b": CONTROL_SIDE, "n": int(fields["n"])}
     test = Contrast(between="prompts", test="paired_t", **fields)
     return replace(Measurement.from_units(units, group=group), contrasts=(test,))
 

@@ -14,7 +14,7 @@ from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.conditions import match_rows
 from recbias.core.queries.groups import Groups, group_by, split_crossing
-from recbias.core.queries.queries import DRAW, Queries
+from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.core.stage_context import warn
 from recbias.metrics.prompts.query_labels import TEMPLATE, group_queries, locate_errors
 from recbias.numerics.list_overlap import INVALID, OverlapForm, measure_overlap
@@ -38,9 +38,9 @@ class StatedPrompts:
         pairs: The neutral prompt of each prompt, ``int[s]``, from 0.
         rows: The query of each prompt, ``int[s]``.
         neutral: The query of each neutral prompt, ``int[t]``; -1 if a name has none.
-        redraws: The queries that are neutral prompts drawn again, ``int[r]``.
-        redraw_ids: Their identifiers.
-        redrawn: The neutral prompt of each of them, ``int[r]``.
+        control_rows: The queries that are neutral prompts sampled again, ``int[r]``.
+        control_ids: Their identifiers.
+        control_pairs: The neutral prompt of each of them, ``int[r]``.
     """
 
     evidence: Evidence
@@ -50,20 +50,22 @@ class StatedPrompts:
     pairs: AnyArray
     rows: AnyArray
     neutral: AnyArray
-    redraws: AnyArray
-    redraw_ids: Ids
-    redrawn: AnyArray
+    control_rows: AnyArray
+    control_ids: Ids
+    control_pairs: AnyArray
 
     def measure(self, form: OverlapForm, p: float, k: int | None) -> tuple[FloatArray, FloatArray]:
-        """Return the overlap with the first draw of the neutral prompt.
+        """Return the overlap with the first sample of the neutral prompt.
 
         Returns:
-            That of each prompt, ``float64[s]``, and that of each further draw, ``float64[r]``.
+            That of each prompt, ``float64[s]``, and that of each further sample, ``float64[r]``.
         """
         items = read_items(self.evidence, k)
         return (
             measure_overlap(items[self.neutral[self.pairs]], items[self.rows], form, p=p),
-            measure_overlap(items[self.neutral[self.redrawn]], items[self.redraws], form, p=p),
+            measure_overlap(
+                items[self.neutral[self.control_pairs]], items[self.control_rows], form, p=p
+            ),
         )
 
 
@@ -106,10 +108,10 @@ def find_stated_prompts(
     labels = evidence.queries.labels
     is_neutral = _mark_neutral(labels, neutral)
     unit, pairs = _pair_queries(labels, pair)
-    draws = labels.numbers(DRAW) if DRAW in labels.names else np.zeros(len(evidence.queries))
-    neutral_rows = _index_neutral(pairs, np.flatnonzero(is_neutral & (draws == 0)))
-    rows = _select_stated(evidence, ~is_neutral & (draws == 0), neutral_rows[pairs.codes] >= 0)
-    redraws = np.flatnonzero(is_neutral & (draws > 0) & (neutral_rows[pairs.codes] >= 0))
+    samples = labels.numbers(SAMPLE) if SAMPLE in labels.names else np.zeros(len(evidence.queries))
+    neutral_rows = _index_neutral(pairs, np.flatnonzero(is_neutral & (samples == 0)))
+    rows = _select_stated(evidence, ~is_neutral & (samples == 0), neutral_rows[pairs.codes] >= 0)
+    control_rows = np.flatnonzero(is_neutral & (samples > 0) & (neutral_rows[pairs.codes] >= 0))
     excluded = {*split_crossing(unit)} - {*split_crossing(label)}
     queries = _label_pairs(evidence.queries.take(rows), pairs, rows, excluded)
     stated = replace(evidence, queries=queries)
@@ -121,9 +123,9 @@ def find_stated_prompts(
         pairs=pairs.codes[rows],
         rows=rows,
         neutral=neutral_rows,
-        redraws=redraws,
-        redraw_ids=evidence.queries.ids.ids[redraws],
-        redrawn=pairs.codes[redraws],
+        control_rows=control_rows,
+        control_ids=evidence.queries.ids.ids[control_rows],
+        control_pairs=pairs.codes[control_rows],
     )
 
 

@@ -17,7 +17,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import InputFile, Output
-from recbias.core.queries.queries import DRAW, Queries
+from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
 from recbias.language.chat.requests import ChatRequest
@@ -37,8 +37,8 @@ class ChatRecommender:
     """Ask a chat model for recommendations with the text of each query.
 
     The queries are prompts (``templates``, ``fairllm``): the text of a prompt is put into a
-    packaged one that asks for a list of k titles. A prompt whose label ``draw`` is 1 or more is
-    one that is drawn again: it is sent as another sample, with its own stored reply, and never
+    packaged one that asks for a list of k titles. A prompt whose label ``sample`` is 1 or more is
+    one that is sampled again: it is sent as another sample, with its own stored reply, and never
     answered by the reply to the first.
 
     If there is a catalogue, each title is looked up in the catalogue, as ``WOK`` does; a title
@@ -117,12 +117,12 @@ class ChatRecommender:
     def build_requests(
         self, queries: Queries, prompts: Sequence[RenderedPrompt]
     ) -> list[ChatRequest]:
-        """Return the request of each query, of the sample that its label ``draw`` names."""
+        """Return the request of each query, of the sample that its label ``sample`` names."""
         labels = queries.labels
-        draws = labels.numbers(DRAW) if DRAW in labels.names else np.zeros(len(queries))
+        samples = labels.numbers(SAMPLE) if SAMPLE in labels.names else np.zeros(len(queries))
         return [
-            self.llm.build_request(prompt.messages, sample=int(draw))
-            for prompt, draw in zip(prompts, np.nan_to_num(draws), strict=True)
+            self.llm.build_request(prompt.messages, sample=int(number))
+            for prompt, number in zip(prompts, np.nan_to_num(samples), strict=True)
         ]
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedChatRecommender:
