@@ -101,10 +101,11 @@ class ListOverlap(StatedIdentityMetric):
 
     Returned are the mean over all prompts with the label, that of each value of the label, and
     under ``control`` that of the neutral prompts sampled again (``control_samples`` of the
-    queries): the overlap that the model has with itself. Only ``identity_effect`` compares the two. An item
-    outside the catalogue keeps its rank and equals no other item; without a catalogue, items are
-    equal if their normalised titles are. An empty list has no overlap with any other (a refusal is
-    a changed list); two empty lists are undefined. The intervals treat prompts as independent.
+    queries): the overlap that the model has with itself. Only ``identity_effect`` compares the
+    two. An item outside the catalogue keeps its rank and equals no other item; without a
+    catalogue, items are equal if their normalised titles are. An empty list has no overlap with
+    any other (a refusal is a changed list); two empty lists are undefined. The intervals treat
+    prompts as independent.
     """
 
     direction: ClassVar[Direction] = "higher"
