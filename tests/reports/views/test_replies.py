@@ -116,10 +116,14 @@ def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
         {"kind": "answer", "model": "WOK", "facts": dict(zip(names, counts, strict=True))}
         for counts in [(10, 7, 8), (10, 10, 10)]
     ]
+    manifest["stages"].append(
+        {"kind": "answer", "model": "other", "facts": dict(zip(names[:2], (4, 3), strict=True))}
+    )
     path.write_text(json.dumps(manifest), encoding="utf-8")
     _, table = build_reply_tables(read_run(tmp_path))
     assert table.title == "Repeatability of the replies"
     assert [column.title for column in table.columns] == [
         *("model", "repeated", "same text", "same titles")
     ]
-    assert read_rows(table) == [("WOK", "20", "17", "18")]
+    # titles of the other model are not compared
+    assert read_rows(table) == [("WOK", "20", "17", "18"), ("other", "4", "3", "")]

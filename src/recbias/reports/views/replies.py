@@ -122,10 +122,16 @@ def _tabulate_repeats(run: RunTables, heads: tuple[str, ...]) -> Table:
         facts = stage.get("facts") or {}
         if stage.get("kind") == "answer" and facts.get(REPEATS["repeated"]):
             keys = tuple(str(stage.get(name)) for name in heads)
-            numbers = {column: facts.get(fact, 0) for column, fact in REPEATS.items()}
+            numbers = {name: facts[fact] for name, fact in REPEATS.items() if fact in facts}
             counts.setdefault(keys, Counter()).update(numbers)
     rows = tuple(
-        (*map(Cell, keys), *(Cell(f"{numbers[name]:,}", numbers[name]) for name in REPEATS))
+        (
+            *map(Cell, keys),
+            *(
+                Cell(f"{numbers[name]:,}", numbers[name]) if name in numbers else Cell("")
+                for name in REPEATS
+            ),
+        )
         for keys, numbers in counts.items()
     )
     columns = make_columns((*heads, *REPEATS), numeric=tuple(REPEATS))
