@@ -72,6 +72,7 @@ MODELS = {
     "Encoder-LR": "recbias.models.text.regressions:EncoderLR",
     "WOK": "recbias.models.chat.wok:WOK",
     "LMRerank": "recbias.models.chat.reranking:LMRerank",
+    "ChatRecommender": "recbias.models.chat.prompted:ChatRecommender",
     "LMLikelihood": "recbias.models.chat.likelihood:LMLikelihood",
     "implicit/ALS": "recbias.models.libraries.implicit:ImplicitALS",
     "implicit/BPR": "recbias.models.libraries.implicit:ImplicitBPR",
@@ -150,6 +151,9 @@ METRICS = {
     "mean_attribute": "recbias.metrics.prompts.mean_attribute:MeanAttribute",
     "top_words": "recbias.metrics.prompts.top_words:TopWords",
     "variance_split": "recbias.metrics.prompts.variance_split:VarianceSplit",
+    "list_overlap": "recbias.metrics.identity.list_overlap:ListOverlap",
+    "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
+    "identity_effect": "recbias.metrics.identity.overlap_effects:IdentityEffect",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embeddings.embedding_association:EAA",
@@ -190,7 +194,7 @@ REGISTRIES: Mapping[str, Registry] = {
 LISTINGS = Registry(
     "listing",
     {
-        "prompts": "recbias.language.prompts.prompt_files:load_packaged",
+        "prompts": "recbias.language.prompts.request_prompts:load_all_prompts",
         "mitigations": "recbias.language.prompts.mitigations:load_mitigations",
     },
     "recbias.listings",

@@ -62,6 +62,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "metrics": {
         "accuracy": {"prompts"},
         "embeddings": set(),
+        "identity": {"prompts"},
         "popularity": set(),
         "prompts": set(),
         "text": set(),

@@ -29,6 +29,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         f"category_{name}": {"attribute": "genres"}
         for name in ("precision", "R-precision", "MAP", "MRR", "nDCG")
     },
+    **{
+        key: {"label": "colour", "neutral": "name in ['name 0', 'name 1']"}
+        for key in ("list_overlap", "overlap_spread", "identity_effect")
+    },
     "top_words": {"label": "colour", "attribute": "genres"},
     **dict.fromkeys(
         (

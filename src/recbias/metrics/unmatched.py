@@ -30,7 +30,7 @@ class Unmatched:
     is ``format`` (not a title), ``watched`` before, ``repeated``, ``newer`` than allowed,
     ``unknown`` (not in the catalogue), or ``missing``. They sum to the total if k is the length of
     the lists, and are not computed for a shorter cutoff. Undefined for a query without a list or
-    reply.
+    reply; the total is undefined without a catalogue.
 
     Args:
         k: Cutoff; by default the length of the lists.
@@ -58,6 +58,8 @@ class Unmatched:
         for values in reasons.values():
             has_reply |= ~np.isnan(values)
         counts[~(lists.filled.any(axis=1) | has_reply)] = np.nan
+        if not len(evidence.item_ids):
+            counts[:] = np.nan
         return [
             evidence.measure_queries(counts),
             *(

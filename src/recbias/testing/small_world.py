@@ -15,7 +15,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.core.queries.queries import Queries
+from recbias.core.queries.queries import SAMPLE, Queries
 
 K, N_USERS, N_ITEMS, N_SEEN = 6, 40, 24, 8
 """The length of the lists, and the users, items, and items of each user of the checkerboard."""
@@ -66,7 +66,8 @@ def make_random_evidence() -> Evidence:
     """Return random evidence of every kind for the users of the checkerboard.
 
     One list is empty and one is short. The queries have the labels ``colour``, ``name`` and
-    ``template``: a name has one colour, and occurs with each template once.
+    ``template``: a name has one colour, and occurs with each template once. ``sample`` is 1 for
+    the second name, and 0 otherwise.
     """
     data, rng = make_checkerboard(), np.random.default_rng(3)
     queries = query_all_users(data)
@@ -106,6 +107,7 @@ def _make_labels(queries: Queries) -> Attributes:
         "colour": [["white", "black"][name % 2] for name in names],
         "name": [f"name {name}" for name in names],
         "template": [f"template {row % N_TEMPLATES}" for row in rows],
+        SAMPLE: [float(name == 1) for name in names],
     }
     return Attributes(queries.ids, pd.DataFrame(columns), "query")
 

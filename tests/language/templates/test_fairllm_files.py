@@ -57,6 +57,7 @@ def test_attributes_are_crossed_with_names(tmp_path: Path) -> None:
         "value": "a white",
         "name": "Ang Lee",
         "race": "white",
+        "neutral": 0.0,
     }
     assert prompts["race"].tolist() == ["white"] * 2 + ["African American"] * 2 + [None] * 4
     assert prompts["physics"].tolist() == [None] * 4 + ["fat"] * 2 + [None] * 2
@@ -64,6 +65,7 @@ def test_attributes_are_crossed_with_names(tmp_path: Path) -> None:
     assert neutral["id"] == "neutral:Joss Whedon"
     assert neutral["text"] == "I am a fan of Joss Whedon."
     assert neutral["value"] is None
+    assert prompts["neutral"].tolist() == [0.0] * 6 + [1.0] * 2
 
 
 def test_only_the_first_names_are_used(tmp_path: Path) -> None:
@@ -79,7 +81,8 @@ def test_results_have_the_attribute_of_their_folder(tmp_path: Path) -> None:
         write_results(tmp_path / "top_20" / "religion", "an Islamic", "Adele", "Drake"),
         write_results(tmp_path / "top_20" / "neutral", "a", "Adele", "Drake"),
     )
-    assert prompts.columns.tolist() == ["id", "text", "attribute", "value", "name", "religion"]
+    labels = ["attribute", "value", "name", "religion", "neutral"]
+    assert prompts.columns.tolist() == ["id", "text", *labels]
     assert prompts["attribute"].tolist() == ["religion"] * 4 + ["neutral"] * 2
     assert prompts["religion"].tolist() == ["Buddhist"] * 2 + ["Islamic"] * 2 + [None] * 2
     assert prompts["id"].tolist()[::3] == ["religion:Buddhist:Adele", "religion:Islamic:Drake"]

@@ -162,7 +162,7 @@ def test_masked_slots_change_the_text_only() -> None:
 def test_neutral_prompts_follow_those_with_words() -> None:
     words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
     prompts = fill_templates(
-        [Kind("names", ("for [name]", "[name] and his/her car"), words)], neutral=True
+        [Kind("names", ("for [name]", "[name] and his/her car"), words)], neutral={}
     )
     assert prompts["id"].tolist() == [
         *("names-01:Ann", "names-01:Bob", "names-01:neutral"),

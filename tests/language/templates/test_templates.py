@@ -127,3 +127,37 @@ def test_neutral_excludes_a_label_of_that_name(tmp_path: Path) -> None:
     with pytest.raises(Contradiction, match="already named 'neutral'") as caught:
         Templates(templates=path, neutral=True)
     assert caught.value.where == "neutral"
+
+
+def test_neutral_prompts_may_have_words_in_place_of_the_mask() -> None:
+    queries = query(Templates(kinds=("names",), neutral={"name": "my friend"}))
+    assert queries.texts is not None
+    neutral = queries.texts[(queries.labels.frame["neutral"] == 1).to_numpy()]
+    assert len(neutral) == 18
+    assert all("my friend" in text for text in neutral)
+
+
+def test_control_samples_repeat_each_neutral_prompt() -> None:
+    queries = query(Templates(kinds=("names",), neutral=True, control_samples=2))
+    labels = queries.labels.frame
+    assert labels["sample"].value_counts().to_dict() == {0.0: 1566 + 18, 1.0: 18, 2.0: 18}
+    assert (labels.loc[labels["sample"] > 0, "neutral"] == 1).all()
+    texts = dict(
+        zip(queries.ids.ids, queries.texts if queries.texts is not None else (), strict=True)
+    )
+    assert texts["names-01:neutral:sample-2"] == texts["names-01:neutral"]
+
+
+def test_control_samples_need_neutral_prompts() -> None:
+    with pytest.raises(Contradiction, match="no neutral prompts to sample again") as caught:
+        Templates(control_samples=1)
+    assert (caught.value.where, caught.value.remedy) == ("control_samples", "add neutral: true")
+
+
+def test_sample_may_not_be_a_label_of_the_words(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    words = "words: {a: [{sample: 'yes', words: [x]}]}\n"
+    path.write_text(words + "templates: {k: ['[a]']}\n", encoding="utf-8")
+    with pytest.raises(Contradiction, match="already named 'sample'") as caught:
+        Templates(templates=path, neutral=True, control_samples=1)
+    assert caught.value.where == "control_samples"

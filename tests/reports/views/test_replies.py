@@ -105,3 +105,25 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "responses.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(MissingRun, match="line 1 is not a reply"):
         build_reply_tables(read_run(tmp_path))
+
+
+def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
+    build(tmp_path, make_line(("Heat (1995)", "matched")))
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    names = ("repeated_requests", "repeated_same_text", "repeated_same_titles")
+    manifest["stages"] = [
+        {"kind": "answer", "model": "WOK", "facts": dict(zip(names, counts, strict=True))}
+        for counts in [(10, 7, 8), (10, 10, 10)]
+    ]
+    manifest["stages"].append(
+        {"kind": "answer", "model": "other", "facts": dict(zip(names[:2], (4, 3), strict=True))}
+    )
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    _, table = build_reply_tables(read_run(tmp_path))
+    assert table.title == "Repeatability of the replies"
+    assert [column.title for column in table.columns] == [
+        *("model", "repeated", "same text", "same titles")
+    ]
+    # titles of the other model are not compared
+    assert read_rows(table) == [("WOK", "20", "17", "18"), ("other", "4", "3", "")]

@@ -12,6 +12,9 @@ from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 
+SAMPLE = "sample"
+"""The label of prompts that are sent several times: 0, or 1, 2, ... where a prompt is repeated."""
+
 
 @runtime_checkable
 class AsksInFolds(Protocol):

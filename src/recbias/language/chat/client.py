@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import count
@@ -20,9 +20,9 @@ from recbias.language.chat.budget import estimate_spending
 from recbias.language.chat.dispatching.dispatcher import Dispatcher
 from recbias.language.chat.dispatching.shared_limits import SharedLimits
 from recbias.language.chat.reply_store import ReplyStore
-from recbias.language.chat.requests import ChatReply, ChatRequest
+from recbias.language.chat.requests import ChatReply, ChatRequest, select_repeats
 from recbias.language.chat.settings import LanguageModel
-from recbias.language.chat.tally import report_replies
+from recbias.language.chat.tally import report_repeats, report_replies
 
 
 def complete(
@@ -31,17 +31,21 @@ def complete(
     *,
     folder: Path | None = None,
     backend: ChatBackend | None = None,
+    read: Callable[[str], Sequence[object]] | None = None,
 ) -> list[ChatReply]:
     """Return the reply to each request, in order.
 
     Stored replies are used; the others are requested, each once, and stored as they arrive. The
-    counts are recorded as facts of the stage, and replies without text are warned of.
+    counts are recorded as facts of the stage, and replies without text are warned of. With
+    ``repeatability``, a share of the requests is sent once more, and the facts count the replies
+    that are the same.
 
     Args:
         requests: The requests to the model, all of one kind; those at one address get one reply.
         model: The model.
         folder: The folder of the stored replies; None is that of the stage, or a temporary one.
         backend: What sends the requests; None is the backend of the model's provider.
+        read: Returns the titles of an answer: repeated replies are compared by them and by text.
 
     Raises:
         MissingReplies: The network may not be used and replies are missing, or requests failed
@@ -53,14 +57,19 @@ def complete(
     """
     store = ReplyStore(folder or get_context().reply_folder or _make_temporary_folder())
     store.refresh()
-    replies = _find_replies(requests, store)
+    repeats = select_repeats(requests, model.repeatability)
+    sent = [*requests, *repeats.values()]
+    replies = _find_replies(sent, store)
     replies = {address: replace(reply, cached=True) for address, reply in replies.items()}
-    missing = _select_missing(requests, replies)
+    missing = _select_missing(sent, replies)
     if missing:
         _request_replies(missing, model, store, backend, is_proven=bool(replies))
         replies |= _find_replies(missing, store)
     ordered = [replies[request.address] for request in requests]
     report_replies(ordered, model)
+    if repeats:
+        pairs = [(replies[first], replies[again.address]) for first, again in repeats.items()]
+        report_repeats(pairs, read)
     return ordered
 
 
@@ -85,10 +94,11 @@ def plan_requests(
     """Return the requests with their tokens and cost, without sending any.
 
     Args:
-        requests: The requests to the model.
+        requests: The requests to the model; those that ``repeatability`` repeats are added.
         model: The model.
         folder: The folder of the stored replies; None is that of the stage.
     """
+    requests = [*requests, *select_repeats(requests, model.repeatability).values()]
     store = ReplyStore(folder or get_context().reply_folder or _make_temporary_folder())
     store.refresh()
     prices = model.prices

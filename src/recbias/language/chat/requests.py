@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.digests import compute_digest
@@ -154,6 +154,21 @@ class ChatReply:
     def answer(self) -> str:
         """The text to read: empty unless the reply is complete."""
         return self.text if self.outcome == "complete" else ""
+
+
+def select_repeats(requests: Iterable[ChatRequest], share: float | None) -> dict[str, ChatRequest]:
+    """Return a share of the first samples to be sent once more, by the address of the first.
+
+    The addresses are digests, so the smallest of them are a random choice, which only the requests
+    determine. The seed of the decoding stays as it is: another reply is not reproducible.
+
+    Args:
+        requests: The requests.
+        share: The share that is repeated, rounded up; None for none.
+    """
+    first = {request.address: request for request in requests if request.sample == 0}
+    chosen = sorted(first)[: math.ceil((share or 0.0) * len(first))]
+    return {address: replace(first[address], sample=1) for address in chosen}
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:

@@ -84,6 +84,8 @@ class LanguageModel:
         max_tokens: The maximum number of tokens of a reply.
         seed: The seed of the server's sampling; ``anthropic`` has none.
         extra_body: Further fields of every request, for parameters of one server.
+        repeatability: The share of the requests that are sent once more, to count how many replies
+            come back the same; None for none.
         structured_output: Whether replies are restricted to a JSON Schema where one is given.
         concurrency: The maximum number of requests at a time; for ``transformers``, in a batch.
         retries: How often a failed request is sent again.
@@ -109,6 +111,7 @@ class LanguageModel:
     max_tokens: Annotated[int, Ge(1)] = 512
     seed: int | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    repeatability: Annotated[float, Gt(0), Le(1)] | None = None
     structured_output: bool = False
     concurrency: Annotated[int, Ge(1), Le(1000)] = 32
     retries: Annotated[int, Ge(0), Le(100)] = 6
@@ -171,7 +174,8 @@ class LanguageModel:
 
         Args:
             messages: The conversation.
-            sample: The number of the sample, where one conversation is asked several times.
+            sample: The number of the sample, where one conversation is asked several times; it is
+                added to the seed, so that samples are independent.
             response_schema: The JSON Schema of replies; used if ``structured_output`` is set.
         """
         decoding = Decoding(
@@ -179,7 +183,7 @@ class LanguageModel:
             top_p=self.top_p,
             top_k=self.top_k,
             max_tokens=self.max_tokens,
-            seed=self.seed,
+            seed=None if self.seed is None else self.seed + sample,
             response_schema=response_schema if self.structured_output else None,
             extra_body=self.extra_body,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from recbias.core.printable import make_printable
@@ -57,6 +57,23 @@ def report_replies(replies: Sequence[ChatReply], model: LanguageModel) -> None:
     if negotiated:
         record_fact("negotiated", ", ".join(negotiated))
         warn(f"{_show(model.model)} refuses parameters; sent with: {', '.join(negotiated)}")
+
+
+def report_repeats(
+    pairs: Sequence[tuple[ChatReply, ChatReply]], read: Callable[[str], Sequence[object]] | None
+) -> None:
+    """Record how many replies to repeated requests are the same.
+
+    Args:
+        pairs: The first and the second reply to each repeated request.
+        read: Returns the titles of an answer; replies without any do not have the same titles.
+    """
+    _count("repeated_requests", len(pairs))
+    same_text = [(a.outcome, a.text) == (b.outcome, b.text) for a, b in pairs]
+    _count("repeated_same_text", sum(same_text))
+    if read is not None:
+        titles = [(read(a.answer), read(b.answer)) for a, b in pairs]
+        _count("repeated_same_titles", sum(bool(a) and a == b for a, b in titles))
 
 
 def _warn_of_outcomes(outcomes: Counter[str], n_replies: int) -> None:

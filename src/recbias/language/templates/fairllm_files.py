@@ -14,6 +14,7 @@ from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, Wrong
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.language.templates.template_sets import NEUTRAL
 
 PROMPT, VALUE = "Instruction", "Prompt sensitive attr"
 """The columns of the authors' results with the prompt and the value of the attribute."""
@@ -23,9 +24,6 @@ PROMPT_KEYS = ("instruction", "prompt", "text", "input")
 
 REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
 """Keys of a record that are not labels."""
-
-NEUTRAL = "neutral"
-"""The attribute of prompts without a sensitive attribute."""
 
 
 def read_prompts(
@@ -50,7 +48,10 @@ def read_prompts(
         warn(f"repeated prompts are excluded: {int(is_repeated.sum()):,}")
     table = table[~is_repeated].reset_index(drop=True)
     table.insert(0, "id", _make_ids(table, paths[0]))
-    return table.where(table.notna(), None)
+    table = table.where(table.notna(), None)
+    if "attribute" in table.columns and NEUTRAL not in table.columns:
+        table[NEUTRAL] = (table["attribute"] == NEUTRAL).astype(float)
+    return table
 
 
 def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:

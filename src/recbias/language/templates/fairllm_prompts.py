@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Gt, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.errors import WrongType
+from recbias.core.errors import NothingLeft, WrongType
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
 from recbias.language.templates.fairllm_files import read_prompts
+from recbias.language.templates.template_sets import NEUTRAL, add_samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +23,8 @@ class FaiRLLMPrompts:
     The labels of a prompt are the ``attribute`` that it mentions (``religion``; ``neutral`` if it
     mentions none), the ``value`` as written (``a Buddhist``), the ``name`` of the artist or
     director, and, in a column named after the attribute, the value without its article
-    (``religion=Buddhist``), which is missing in prompts with another attribute. A file contains
-    one of:
+    (``religion=Buddhist``), which is missing in prompts with another attribute. ``neutral`` is 1
+    for neutral prompts and 0 for all others. A file contains one of:
 
     - **the attributes** (``sst_json.json``: the values of each attribute). The prompts are
       ``sentence`` with every value and every name of ``names``.
@@ -41,6 +42,8 @@ class FaiRLLMPrompts:
         names: For the attributes: a CSV file with the names in the column ``name`` or
             ``Director``, or else in its first column.
         n_names: The number of names that are used, from the first; null for all.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``; the label ``sample`` of these prompts is 1, 2, ...
 
     Raises:
         MissingFile: A file does not exist.
@@ -48,6 +51,7 @@ class FaiRLLMPrompts:
             ``[value]`` or ``[name]``.
         UnknownColumn: A table has no prompts.
         MalformedLine: A record has no prompt, or two prompts have the same identifier.
+        NothingLeft: There are control samples, but no neutral prompt.
 
     Source:
         Zhang, Bao, Zhang, Wang, Feng and He, "Is ChatGPT Fair for Recommendation? Evaluating
@@ -59,6 +63,7 @@ class FaiRLLMPrompts:
     sentence: str | None = None
     names: InputFile | None = None
     n_names: Annotated[int, Gt(0)] | None = None
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
 
     def __post_init__(self) -> None:
         """Refuse a sentence without its slots before any data is read."""
@@ -71,4 +76,8 @@ class FaiRLLMPrompts:
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, file by file; the dataset is not used."""
         table = read_prompts(self.paths, self.sentence, self.names, self.n_names)
-        return Queries.of_prompts(table)
+        if self.control_samples and not (NEUTRAL in table and (table[NEUTRAL] == 1).any()):
+            remedy = 'add "neutral": [""] to the attributes, or the file neutral.csv'
+            message = "there are no neutral prompts to sample again"
+            raise NothingLeft(message, where="control_samples", remedy=remedy)
+        return Queries.of_prompts(add_samples(table, self.control_samples))

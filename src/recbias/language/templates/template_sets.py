@@ -12,6 +12,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import MalformedLine
 from recbias.core.outputs.text_outputs import MASK
+from recbias.core.queries.queries import SAMPLE
 
 PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
@@ -21,7 +22,7 @@ PRONOUNS = {
 """The pronouns by the ``gender`` of the preceding word."""
 
 NEUTRAL = "neutral"
-"""The label of prompts with all slots masked, and the end of their identifiers."""
+"""The label of prompts without an identity, and the end of their identifiers."""
 
 _TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
 
@@ -82,7 +83,10 @@ def find_slots(sentence: str) -> list[str]:
 
 
 def fill_templates(
-    kinds: Iterable[Kind], *, masked: Collection[str] = (), neutral: bool = False
+    kinds: Iterable[Kind],
+    *,
+    masked: Collection[str] = (),
+    neutral: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return one row per prompt: every sentence with every word of its slots.
 
@@ -91,8 +95,9 @@ def fill_templates(
     ``orientation`` follows from the genders of ``first`` and ``second``.
 
     The word of ``masked`` slots is ``[MASK]`` in the text, with gender-neutral pronouns; the other
-    columns do not change. With ``neutral``, each sentence is added with all slots masked, after
-    its prompts with words: the column ``neutral`` is 1 for these rows and 0 otherwise.
+    columns do not change. With ``neutral``, each sentence is added after its prompts with these
+    words, or ``[MASK]`` in a slot without one: the column ``neutral`` is 1 for these rows and 0
+    otherwise.
 
     >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
     >>> table = fill_templates([Kind("names", ("A table for [name] and his/her friend",), words)])
@@ -100,15 +105,34 @@ def fill_templates(
     ['names-01:Bob', 'A table for Bob and his friend', 'male']
     """
     kinds = list(kinds)
-    blocks = [block for kind in kinds for block in _fill_kind(kind, masked, neutral=neutral)]
+    blocks = [block for kind in kinds for block in _fill_kind(kind, masked, neutral)]
     slots = dict.fromkeys(slot for kind in kinds for slot in kind.words)
     labels = dict.fromkeys(label for kind in kinds for label in kind.labels)
     columns = list(dict.fromkeys(["id", "text", "kind", "template", *slots, *labels]))
     if {"first_gender", "second_gender"} <= labels.keys():
         columns.append("orientation")
-    if neutral:
+    if neutral is not None:
         columns.append(NEUTRAL)
     return pd.DataFrame({column: _stack_column(blocks, column) for column in columns})
+
+
+def add_samples(prompts: pd.DataFrame, n_samples: int) -> pd.DataFrame:
+    """Return the prompts, and each neutral one ``n_samples`` more times.
+
+    Prompts have ``sample`` 0; repeated ones 1, 2, ... and the identifier ``a:neutral:sample-1``.
+
+    Args:
+        prompts: The columns ``id``, ``neutral`` and others.
+        n_samples: The number of further samples; with 0 there is no column ``sample``.
+    """
+    if not n_samples:
+        return prompts
+    neutral = prompts[prompts[NEUTRAL] == 1]
+    copies = [
+        neutral.assign(id=neutral["id"] + f":{SAMPLE}-{number}").assign(**{SAMPLE: float(number)})
+        for number in range(1, n_samples + 1)
+    ]
+    return pd.concat([prompts.assign(**{SAMPLE: 0.0}), *copies], ignore_index=True)
 
 
 def refuse_equal_ids(ids: Ids, file: str) -> None:
@@ -120,24 +144,26 @@ def refuse_equal_ids(ids: Ids, file: str) -> None:
 
 
 def _fill_kind(
-    kind: Kind, masked: Collection[str], *, neutral: bool
+    kind: Kind, masked: Collection[str], neutral: Mapping[str, str] | None
 ) -> Iterator[dict[str, AnyArray]]:
     width = max(2, len(str(len(kind.sentences))))
     for number, sentence in enumerate(kind.sentences, 1):
         template = f"{kind.name}-{number:0{width}d}"
-        yield _fill_sentence(kind, sentence, template, masked)
-        if neutral:
+        yield _fill_sentence(kind, sentence, template, dict.fromkeys(masked, MASK))
+        if neutral is not None:
             slots = {slot: np.zeros(1, dtype=np.intp) for slot in find_slots(sentence)}
             texts = {"id": f"{template}:{NEUTRAL}", "kind": kind.name, "template": template}
             yield {
                 **{column: _repeat(text, 1) for column, text in texts.items()},
-                "text": _fill_text(kind, sentence, slots, slots),
+                "text": _fill_text(
+                    kind, sentence, slots, {**dict.fromkeys(slots, MASK), **neutral}
+                ),
                 NEUTRAL: np.ones(1),
             }
 
 
 def _fill_sentence(
-    kind: Kind, sentence: str, template: str, masked: Collection[str]
+    kind: Kind, sentence: str, template: str, masked: Mapping[str, str]
 ) -> dict[str, AnyArray]:
     slots = find_slots(sentence)
     sizes = [len(kind.words[slot].words) for slot in slots]
@@ -167,7 +193,7 @@ def _fill_sentence(
 
 
 def _fill_text(
-    kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Collection[str]
+    kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Mapping[str, str]
 ) -> Ids:
     texts: Ids = _repeat("", next(iter(indices.values())).size)
     end, slot = 0, next(iter(indices))
@@ -176,7 +202,7 @@ def _fill_text(
         slot, end = match[1] or slot, match.end()
         word_list = kind.words[slot]
         if slot in masked:
-            word_list = WordList((MASK,) * len(word_list.words), {})
+            word_list = WordList((masked[slot],) * len(word_list.words), {})
         words = word_list.words
         if not match[1]:
             forms = PRONOUNS[match[2]]

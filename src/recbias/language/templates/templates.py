@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
 from recbias.core.protocols import InputFile
-from recbias.core.queries.queries import Queries
+from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 from recbias.language.templates.lmrec_templates import parse_authors_json, parse_paper
@@ -22,6 +23,7 @@ from recbias.language.templates.template_sets import (
     NEUTRAL,
     Kind,
     TemplateSet,
+    add_samples,
     fill_templates,
     refuse_equal_ids,
 )
@@ -64,9 +66,11 @@ class Templates:
         kinds: The kinds of sentences; null for all.
         words: For the authors' JSON: the files of words, named by kind (``names.json``).
         mask: Slots whose word is ``[MASK]`` in the text; ``his/her`` is then ``their``.
-        neutral: Add each template once more with all its slots masked. Such a prompt
-            (``names-03:neutral``) has no word and no label of a word; the label ``neutral`` is 1
-            for these prompts and 0 for all others.
+        neutral: Add each template once more with all its slots masked, or with these words
+            (``{name: my friend}``). Such a prompt (``names-03:neutral``) has no word and no label
+            of a word; the label ``neutral`` is 1 for these prompts and 0 for all others.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``: ``names-03:neutral:sample-1`` has the label ``sample`` 1.
 
     Raises:
         UnknownName: There is no such kind, or no such slot.
@@ -75,7 +79,8 @@ class Templates:
             template has no slot or occurs twice, and so on.
         WrongType: ``words`` is given with a YAML file.
         MissingFile: The authors' JSON is given without ``words``.
-        Contradiction: ``neutral`` is already the name of a slot or label.
+        Contradiction: ``neutral`` or ``sample`` is already the name of a slot or label, or there
+            are control samples without neutral prompts.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
@@ -90,7 +95,8 @@ class Templates:
     kinds: tuple[str, ...] | None = None
     words: tuple[InputFile, ...] = ()
     mask: tuple[str, ...] = ()
-    neutral: bool = False
+    neutral: bool | Mapping[str, str] = field(default=False, hash=False)
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
 
     packaged = staticmethod(load_packaged)
 
@@ -99,13 +105,15 @@ class Templates:
         try:
             self._check_slots(self._select_kinds())
         except UserError as error:
-            if error.where in {"kinds", "words", "mask", "neutral"}:
+            if error.where in {"kinds", "words", "mask", "neutral", "control_samples"}:
                 raise
             raise type(error)(str(error), where="templates", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, template by template; the dataset is not used."""
-        table = fill_templates(self._select_kinds(), masked=self.mask, neutral=self.neutral)
+        words = {} if self.neutral is True else self.neutral or None
+        table = fill_templates(self._select_kinds(), masked=self.mask, neutral=words)
+        table = add_samples(table, self.control_samples)
         refuse_equal_ids(table["id"].to_numpy(dtype=object), str(self.templates))
         return Queries.of_prompts(table)
 
@@ -123,15 +131,23 @@ class Templates:
         return [kind for kind in template_set.kinds if kind.name in self.kinds]
 
     def _check_slots(self, kinds: Collection[Kind]) -> None:
-        """Refuse unknown slots in ``mask``, and a label or slot named like the added label."""
+        """Refuse unknown slots, and a label or slot named like an added label."""
         slots = {slot for kind in kinds for slot in kind.words}
-        for slot in self.mask:
-            if slot not in slots:
-                remedy = suggest(slot, slots)
-                raise UnknownName(f"there is no slot {slot!r}", where="mask", remedy=remedy)
-        if self.neutral and any(NEUTRAL in (*kind.words, *kind.labels) for kind in kinds):
-            message = f"a slot or label is already named {NEUTRAL!r}"
-            raise Contradiction(message, where="neutral", remedy="choose another name for it")
+        used = {"mask": self.mask, "neutral": self.neutral if self.neutral is not True else ()}
+        for setting, names in used.items():
+            for slot in names or ():
+                if slot not in slots:
+                    remedy = suggest(slot, slots)
+                    raise UnknownName(f"there is no slot {slot!r}", where=setting, remedy=remedy)
+        if self.control_samples and not self.neutral:
+            message = "there are no neutral prompts to sample again"
+            raise Contradiction(message, where="control_samples", remedy="add neutral: true")
+        added = {NEUTRAL: self.neutral, SAMPLE: self.control_samples}
+        for name in (name for name, is_added in added.items() if is_added):
+            if any(name in (*kind.words, *kind.labels) for kind in kinds):
+                where = "neutral" if name == NEUTRAL else "control_samples"
+                message = f"a slot or label is already named {name!r}"
+                raise Contradiction(message, where=where, remedy="choose another name for it")
 
 
 def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:

@@ -14,6 +14,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UserError
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups, group_by, split_crossing
+from recbias.core.queries.queries import SAMPLE
 from recbias.core.stage_context import warn
 
 TEMPLATE, KIND = "template", "kind"
@@ -94,7 +95,7 @@ def _encode_columns(
     labels: Attributes, groups: Groups, labelled: BoolArray
 ) -> dict[str, AnyArray]:
     """Return the cells of all columns but those of the label and the attributes of a template."""
-    excluded = {TEMPLATE, KIND, NEUTRAL, *split_crossing(groups.by)}
+    excluded = {TEMPLATE, KIND, NEUTRAL, SAMPLE, *split_crossing(groups.by)}
     columns = [name for name in labels.names if name not in excluded]
     return {name: encode_column(labels, name)[labelled] for name in columns}
 

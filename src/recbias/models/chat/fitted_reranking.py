@@ -15,16 +15,21 @@ from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.language.chat.client import complete, plan_requests
+from recbias.language.chat.client import plan_requests
 from recbias.language.chat.requests import ChatRequest
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import (
     HistoryItem,
     RenderedPrompt,
 )
-from recbias.models.chat.candidate_replies import CandidateRanks, rank_candidates
+from recbias.models.chat.candidate_replies import (
+    TITLES_PER_CANDIDATE,
+    CandidateRanks,
+    rank_candidates,
+)
 from recbias.models.chat.prompting import report_histories
 from recbias.models.chat.ranking_labels import describe_rankings, record_counts
+from recbias.models.chat.replies import request_titles
 from recbias.models.chat.shortlists import Presentation, Shortlist
 from recbias.models.chat.titles import Histories
 
@@ -53,7 +58,8 @@ class FittedReranking:
         """Return the lists of the other model with its first items in the new order."""
         lists = self._recommend_base(queries, k, data)
         shortlists = list(self._make_shortlists(lists, queries, data))
-        replies = complete(self._build_requests(shortlists), self.llm)
+        n_titles = TITLES_PER_CANDIDATE * self.presentation.n_candidates
+        replies, _ = request_titles(self._build_requests(shortlists), self.llm, n_titles)
         size = self.presentation.n_orders
         parts = [replies[start : start + size] for start in range(0, len(replies), size)]
         rankings = [

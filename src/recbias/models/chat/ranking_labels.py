@@ -13,7 +13,7 @@ from recbias.core.stage_context import record_fact, warn
 from recbias.language.chat.requests import ChatReply
 from recbias.language.replies.reply_outcomes import REASONS, Reason
 from recbias.models.chat.candidate_replies import CandidateRanks
-from recbias.models.chat.reply_labels import describe_replies
+from recbias.models.chat.replies import describe_replies
 from recbias.models.chat.shortlists import Shortlist
 
 REJECTED = tuple(reason for reason in REASONS if reason != Reason.MISSING)

@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 from annotated_types import Gt, Le
 
-from recbias.core.arrays import AnyArray, Ids
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import record_fact, warn
+from recbias.core.stage_context import warn
 from recbias.language.causal_model_files import list_causal_model_files
-from recbias.language.chat.client import complete, plan_requests
-from recbias.language.chat.requests import ChatReply, ChatRequest
+from recbias.language.chat.client import plan_requests
+from recbias.language.chat.requests import ChatRequest
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
-from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
-from recbias.language.replies.reply_parsing import parse_reply
+from recbias.language.replies.reply_outcomes import resolve_replies
 from recbias.models.chat.prompting import load_prompt, report_histories
-from recbias.models.chat.reply_labels import describe_replies
+from recbias.models.chat.replies import make_responses, record_matching, request_titles
 from recbias.models.chat.titles import Histories, read_titles
 
 SCHEMA = {
@@ -151,9 +149,9 @@ class FittedWOK:
             warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
         asked = queries.take(rows)
         prompts = self.render_prompts([histories[row] for row in rows], k)
-        replies = complete(self.build_requests(prompts), self.settings.llm)
+        replies, parsed = request_titles(self.build_requests(prompts), self.settings.llm, k)
         outcomes = resolve_replies(
-            [parse_reply(reply.answer, k) for reply in replies],
+            parsed,
             k,
             self.catalogue,
             histories=data.train.binary[asked.users],
@@ -162,7 +160,7 @@ class FittedWOK:
         self.answers[queries.ids.digest] = make_responses(
             asked.ids.ids, prompts, replies, outcomes
         )
-        _record_matching(outcomes)
+        record_matching(outcomes)
         return _pad_rows(outcomes.to_ranked_lists(data.train.n_items), rows, len(queries))
 
     def responses(self, queries: Queries) -> Responses:
@@ -189,32 +187,6 @@ class FittedWOK:
         ]
         report_histories(prompt, prompts)
         return prompts
-
-
-def make_responses(
-    ids: Ids,
-    prompts: Sequence[RenderedPrompt],
-    replies: Sequence[ChatReply],
-    outcomes: ReplyOutcomes,
-) -> Responses:
-    """Return replies as responses, with what became of them as labels.
-
-    The labels are ``prompt``, ``outcome``, ``parsed`` (a JSON list with the title and the outcome
-    of each rank), ``prompt_tokens``, ``completion_tokens``, ``cached``, and the number of invalid
-    ranks for each reason, ``invalid.format``, ``invalid.watched``, ...
-    """
-    labels: dict[str, Any] = dict(describe_replies(prompts, replies, outcomes.describe_ranks()))
-    labels |= {f"invalid.{name}": counts for name, counts in outcomes.count_reasons().items()}
-    texts = np.array([reply.text for reply in replies], dtype=object)
-    return Responses(ids, texts, np.full(len(replies), None, dtype=object), pd.DataFrame(labels))
-
-
-def _record_matching(outcomes: ReplyOutcomes) -> None:
-    record_fact("titles_matched_by_similarity", outcomes.n_fuzzy)
-    record_fact("titles_matched_by_popularity", outcomes.n_ambiguous)
-    commonest = outcomes.list_unmatched_titles()
-    for rank, row in enumerate(commonest.itertuples(), start=1):
-        record_fact(f"unmatched_title.{rank:02d}", f"{row.count} x {row.title} ({row.reason})")
 
 
 def _pad_rows(lists: RankedLists, rows: AnyArray, n_queries: int) -> RankedLists:

@@ -24,6 +24,13 @@ UNMATCHED = ("unknown", "format", "newer")
 MAX_TITLES = 15
 """The largest number of unmatched titles of a model."""
 
+REPEATS = {
+    "repeated": "repeated_requests",
+    "same text": "repeated_same_text",
+    "same titles": "repeated_same_titles",
+}
+"""The columns of the table of repeated requests, and the facts that count them."""
+
 _COUNTS = ("replies", *OUTCOMES, "stored before", "tokens in", "tokens out")
 
 
@@ -58,7 +65,7 @@ class ReplyCounts:
 
 
 def build_reply_tables(run: RunTables) -> list[Table]:
-    """Return the outcomes of the replies, and the commonest unmatched titles; none without them.
+    """Return the outcomes of the replies, how many repeat, and the commonest unmatched titles.
 
     Raises:
         MissingRun: ``responses.jsonl`` cannot be read.
@@ -67,7 +74,11 @@ def build_reply_tables(run: RunTables) -> list[Table]:
     if not counts:
         return []
     heads = ("dataset", "model") if len({dataset for dataset, _ in counts}) > 1 else ("model",)
-    tables = [_tabulate_outcomes(counts, heads), _tabulate_titles(counts, heads)]
+    tables = [
+        _tabulate_outcomes(counts, heads),
+        _tabulate_repeats(run, heads),
+        _tabulate_titles(counts, heads),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -102,6 +113,30 @@ def _tabulate_outcomes(
         for keys, replies in counts.items()
     )
     return Table("Replies", make_columns((*heads, *_COUNTS), numeric=_COUNTS), rows)
+
+
+def _tabulate_repeats(run: RunTables, heads: tuple[str, ...]) -> Table:
+    """Return how many requests were sent once more, and how many replies were the same."""
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for stage in run.manifest.get("stages", []):
+        facts = stage.get("facts") or {}
+        if stage.get("kind") == "answer" and facts.get(REPEATS["repeated"]):
+            keys = tuple(str(stage.get(name)) for name in heads)
+            numbers = {name: facts[fact] for name, fact in REPEATS.items() if fact in facts}
+            counts.setdefault(keys, Counter()).update(numbers)
+    rows = tuple(
+        (
+            *map(Cell, keys),
+            *(
+                Cell(f"{numbers[name]:,}", numbers[name]) if name in numbers else Cell("")
+                for name in REPEATS
+            ),
+        )
+        for keys, numbers in counts.items()
+    )
+    columns = make_columns((*heads, *REPEATS), numeric=tuple(REPEATS))
+    note = "Requests sent once more, unchanged. Same titles: at least one, in the same order."
+    return Table("Repeatability of the replies", columns, rows, (note,))
 
 
 def _tabulate_titles(

@@ -61,7 +61,7 @@ class SlotExchange:
 
     def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
         """Yield each labelling once, ``int[block, n1 n2 ...]``, in blocks of ``rows``."""
-        tables = [_list_arrangements(classes) for classes in self.classes]
+        tables = [list_arrangements(classes) for classes in self.classes]
         for slot_classes in iterate_combinations(tables, rows):
             yield self._labels(slot_classes)
 
@@ -151,7 +151,7 @@ def permute_slots(
     return observed, p[:, 0]
 
 
-def _list_arrangements(classes: AnyArray) -> AnyArray:
+def list_arrangements(classes: AnyArray) -> AnyArray:
     """Return every arrangement of the classes over the words, ``int[ways, n]``."""
     size = classes.size
     arrangements = [np.full(size, -1)]

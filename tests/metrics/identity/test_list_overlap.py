@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.stage_context import collect_warnings
+from recbias.metrics.identity.list_overlap import ListOverlap
+from recbias.metrics.identity.overlap_effects import IdentityEffect, OverlapSpread
+from support.worlds.template_worlds import (
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+)
+
+N_ITEMS = 40
+Row = tuple[str, str | None, int, int, list[int]]
+"""Template, gender, neutral, sample, and the list."""
+
+PAIRED: tuple[Row, ...] = (
+    ("t1", "f", 0, 0, [0, 1]),
+    ("t1", "m", 0, 0, [0, 2]),
+    ("t1", None, 1, 0, [0, 1]),
+    ("t1", None, 1, 1, [0, 3]),
+    ("t2", "f", 0, 0, [4, 5]),
+    ("t2", "m", 0, 0, [7, 8]),
+    ("t2", None, 1, 0, [4, 6]),
+    ("t2", None, 1, 1, [4, 6]),
+)
+"""Overlaps: f 1 and 1/3, m 1/3 and 0, neutral again 1/3 and 1."""
+
+
+def make_evidence(rows: Sequence[Row], **fields: Any) -> Evidence:
+    columns = ["template", "gender", "neutral", "sample"]
+    table = pd.DataFrame([row[:4] for row in rows], columns=columns)
+    table = table.astype({"template": object, "gender": object, "neutral": float, "sample": float})
+    items = make_priced_items(["$"] * N_ITEMS)
+    queries = make_prompt_queries(table.where(table.notna(), None))
+    return make_prompt_evidence(queries, [row[4] for row in rows], items, **fields)
+
+
+def index_measurements(measurements: Sequence[Measurement]) -> dict[str, Measurement]:
+    return {measurement.group or measurement.target: measurement for measurement in measurements}
+
+
+def test_means_by_hand() -> None:
+    overlap = index_measurements(ListOverlap(label="gender").measure(make_evidence(PAIRED)))
+    assert overlap["gender=f"].value == pytest.approx((1 + 1 / 3) / 2)
+    assert overlap["gender=m"].value == pytest.approx((1 / 3 + 0) / 2)
+    assert overlap[""].value == pytest.approx((1 + 1 / 3 + 1 / 3 + 0) / 4)
+    assert overlap["control"].value == pytest.approx((1 / 3 + 1) / 2)
+    units = overlap["gender=f"].units
+    assert units is not None
+    assert units.ids.tolist() == ["q0", "q4"]
+
+
+def test_effect_by_hand() -> None:
+    effect = index_measurements(IdentityEffect(label="gender").measure(make_evidence(PAIRED)))
+    # gaps of f 0 and 2/3, of m 2/3 and 1, of the control 2/3 and 0
+    assert effect["gender=f"].value == pytest.approx(((0 - 2 / 3) + (2 / 3 - 0)) / 2)
+    assert effect["gender=m"].value == pytest.approx(((2 / 3 - 2 / 3) + (1 - 0)) / 2)
+    # both genders of a template together: (0 + 2/3) / 2 - 2/3 and (2/3 + 1) / 2 - 0
+    assert effect[""].value == pytest.approx((-1 / 3 + 5 / 6) / 2)
+    units = effect[""].units
+    assert units is not None
+    assert units.ids.tolist() == ["template=t1", "template=t2"]
+    (test,) = effect["gender=m"].contrasts
+    theirs = ttest_rel([2 / 3, 1], [2 / 3, 0])
+    assert (test.statistic, test.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+    assert (test.a, test.b) == ("gender=m", "neutral sampled again")
+
+
+def test_several_control_samples_are_averaged() -> None:
+    rows = [*PAIRED[:4], ("t1", None, 1, 2, [0, 1]), *PAIRED[4:]]
+    effect = index_measurements(IdentityEffect(label="gender").measure(make_evidence(rows)))
+    # the control of t1 is now (2/3 + 0) / 2
+    assert effect["gender=m"].value == pytest.approx(((2 / 3 - 1 / 3) + 1) / 2)
+
+
+def test_spread_by_hand() -> None:
+    evidence = make_evidence(PAIRED)
+    (spread,) = OverlapSpread(label="gender").measure(evidence)
+    assert spread.value == pytest.approx(2 / 3 - 1 / 6)
+    (test,) = spread.contrasts
+    assert (test.a, test.b, test.n) == ("gender=f", "gender=m", 4)
+    # swapping the labels in t1, t2 or both: means differ by 1/6, 1/6 and 1/2
+    assert test.p == pytest.approx(2 / 4)
+    (std,) = OverlapSpread(label="gender", spread="std").measure(evidence)
+    assert std.value == pytest.approx(1 / 4)
+
+
+@given(st.permutations(range(len(PAIRED))))
+def test_the_order_of_the_queries_does_not_matter(order: list[int]) -> None:
+    evidence = make_evidence([PAIRED[row] for row in order])
+    for metric in (ListOverlap(label="gender"), IdentityEffect(label="gender")):
+        values = {m.group + m.target: m.value for m in metric.measure(evidence)}
+        expected = metric.measure(make_evidence(PAIRED))
+        assert values == pytest.approx({m.group + m.target: m.value for m in expected})
+
+
+def test_two_empty_lists_are_undefined_and_counted() -> None:
+    rows: list[Row] = [*PAIRED, ("t3", "f", 0, 0, []), ("t3", "m", 0, 0, [1])]
+    rows += [("t3", None, 1, 0, []), ("t3", None, 1, 1, [])]
+    evidence = make_evidence(rows)
+    overlap = index_measurements(ListOverlap(label="gender").measure(evidence))
+    assert (overlap["gender=f"].n, overlap["gender=f"].undefined) == (2, 1)
+    assert overlap["gender=m"].value == pytest.approx((1 / 3 + 0 + 0) / 3)
+    assert overlap["control"].undefined == 1
+    effect = index_measurements(IdentityEffect(label="gender").measure(evidence))
+    assert (effect["gender=m"].n, effect["gender=m"].undefined) == (2, 1)
+
+
+def test_items_outside_the_catalogue_keep_their_rank_and_overlap_with_nothing() -> None:
+    lists = {"f": [0, N_ITEMS], "m": [0, 1], None: [0, N_ITEMS]}
+    rows: list[Row] = [
+        (template, label, int(label is None), 0, listed)
+        for template in ("t1", "t2")
+        for label, listed in lists.items()
+    ]
+    outside = np.array(["(unknown, rank 2) A"], dtype=object)
+    evidence = make_evidence(rows)
+    ranked = RankedLists(evidence.ranked.items, evidence.ranked.scores, outside)
+    overlap = ListOverlap(label="gender").measure(replace(evidence, lists=ranked))
+    assert index_measurements(overlap)["gender=f"].value == pytest.approx(1 / 3)
+
+
+def test_a_group_of_one_prompt_has_no_interval_and_a_warning() -> None:
+    rows = [*PAIRED, ("t1", "x", 0, 0, [0, 9])]
+    with collect_warnings() as warnings:
+        overlap = index_measurements(ListOverlap(label="gender").measure(make_evidence(rows)))
+    assert "the metric: gender=x has one prompt: no interval" in warnings
+    assert math.isnan(overlap["gender=x"].ci_low)
+
+
+def test_prompts_without_neutral_prompt_are_excluded_and_counted() -> None:
+    rows = [*PAIRED, ("t9", "f", 0, 0, [0, 9])]
+    with collect_warnings() as warnings:
+        overlap = index_measurements(ListOverlap(label="gender").measure(make_evidence(rows)))
+    assert "the metric: 1 prompts without a neutral prompt are excluded" in warnings
+    assert overlap["gender=f"].n == 2
+
+
+def test_k_compares_the_first_ranks() -> None:
+    overlap = ListOverlap(label="gender", k=1).measure(make_evidence(PAIRED))
+    assert index_measurements(overlap)["gender=m"].value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows", "error", "where"),
+    [
+        (ListOverlap(label="age"), PAIRED, UnknownColumn, "label"),
+        (ListOverlap(label="gender", neutral="plain == 1"), PAIRED, UnknownColumn, "neutral"),
+        (ListOverlap(label="gender", neutral="neutral == 2"), PAIRED, NothingLeft, "neutral"),
+        (ListOverlap(label="gender", pair="city"), PAIRED, UnknownColumn, "pair"),
+        (ListOverlap(label="gender"), [*PAIRED, PAIRED[2]], Contradiction, "pair"),
+        (ListOverlap(label="gender"), [PAIRED[0], PAIRED[6]], NothingLeft, "pair"),
+        (ListOverlap(label="gender"), [PAIRED[0], PAIRED[2]], NothingLeft, "label"),
+        (IdentityEffect(label="gender"), [*PAIRED[:3], *PAIRED[4:7]], NothingLeft, "neutral"),
+    ],
+)
+def test_faults_name_the_setting(
+    metric: Any, rows: Sequence[Row], error: type[UserError], where: str
+) -> None:
+    with pytest.raises(error) as caught:
+        metric.check(make_evidence(rows))
+    assert caught.value.where == where
+    assert caught.value.remedy
+
+
+def sample_world(seed: int, *, n_templates: int = 12, n_values: int = 3) -> Evidence:
+    """Return lists that depend on the template only, as on a model that ignores identities."""
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for template in range(n_templates):
+        weights = rng.dirichlet(np.full(N_ITEMS, 0.3))
+        scores = np.log(weights + 1e-9)
+        identities = [(f"v{value}", 0, 0) for value in range(n_values)]
+        for label, neutral, sample in [*identities, (None, 1, 0), (None, 1, 1)]:
+            listed = np.argsort(-scores - rng.gumbel(size=N_ITEMS))[:5].tolist()
+            rows.append((f"t{template}", label, neutral, sample, listed))
+    return make_evidence(rows, bootstrap_seed=seed)
+
+
+def test_false_alarms_without_an_effect_are_as_many_as_alpha_says() -> None:
+    spread, effect = (
+        OverlapSpread(label="gender", permutations=199),
+        IdentityEffect(label="gender"),
+    )
+    n_worlds, p_spread, p_effect = 200, [], []
+    for seed in range(n_worlds):
+        evidence = sample_world(seed)
+        p_spread.append(spread.measure(evidence)[0].contrasts[0].p)
+        p_effect.append(effect.measure(evidence)[0].contrasts[0].p)
+    # binomial(200, 0.05): 99.9 % of the counts are from 2 to 21
+    for p_values in (p_spread, p_effect):
+        assert 2 <= np.count_nonzero(np.array(p_values) <= 0.05) <= 21
+
+
+def sample_names(seed: int) -> Evidence:
+    """Return lists that depend on the name in the prompt, but not on its gender."""
+    rng = np.random.default_rng(seed)
+    tastes = {f"n{name}": rng.normal(0, rng.uniform(0, 2), N_ITEMS) for name in range(10)}
+    rows = []
+    for template in range(6):
+        level = rng.normal(0, 2, N_ITEMS)
+        for name, taste in [*tastes.items(), ("", np.zeros(N_ITEMS))]:
+            gender = "fm"[int(name[1:]) % 2] if name else None
+            items = np.argsort(-level - taste)[:5].tolist()
+            rows.append((f"t{template}", name or None, gender, float(not name), items))
+    columns = ["template", "name", "gender", "neutral", "items"]
+    table = pd.DataFrame(rows, columns=columns).astype({"name": object, "gender": object})
+    lists = table.pop("items").tolist()
+    queries = make_prompt_queries(table.where(table.notna(), None))
+    items = make_priced_items(["$"] * N_ITEMS)
+    return make_prompt_evidence(queries, lists, items, bootstrap_seed=seed)
+
+
+def test_names_that_differ_are_no_difference_between_genders() -> None:
+    names = OverlapSpread(label="gender", permutations=199)
+    prompts = OverlapSpread(label="gender", units="template", permutations=199)
+    worlds = [sample_names(seed) for seed in range(200)]
+    alarms = {
+        metric.units: np.count_nonzero(
+            [metric.measure(world)[0].contrasts[0].p <= 0.05 for world in worlds]
+        )
+        for metric in (names, prompts)
+    }
+    assert alarms["auto"] <= 21
+    assert alarms["template"] > 2 * alarms["auto"]  # prompts of one name are not independent
