@@ -137,8 +137,7 @@ class LanguageModel:
 
     def _validate_parameters(self) -> None:
         if self.provider == "transformers":
-            names = [name for name in SERVER_SETTINGS if getattr(self, name)]
-            for name in names:
+            for name in [name for name in SERVER_SETTINGS if getattr(self, name)]:
                 message = f"a model in the process has no {name}"
                 raise Contradiction(message, where=name, remedy=f"leave {name} out")
         fixed = sorted(FIXED_FIELDS & set(self.extra_body))
