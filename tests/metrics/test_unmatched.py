@@ -51,12 +51,20 @@ def test_reasons_are_read_from_the_replies_by_query() -> None:
     responses = make_responses(
         ["u3", "u1", "u2"], unknown=[0, 1, 1], watched=[0, 1, 0], missing=[3, 0, 2]
     )
-    values = list_values([*Unmatched().measure(make_evidence(LISTS, responses=responses))])
-    assert list(values) == ["", "reason=unknown", "reason=watched", "reason=missing"]
-    assert_equal(values["reason=unknown"], [math.nan, 1, 1, 0])
-    assert_equal(values["reason=watched"], [math.nan, 1, 0, 0])
-    assert_equal(values["reason=missing"], [math.nan, 0, 2, 3])
-    assert_equal(values[""], [0, 2, 3, 3])  # the empty reply to u3 counts as three ranks
+    total, *reasons = Unmatched().measure(make_evidence(LISTS, responses=responses))
+    assert_equal(list_values([total])[""], [0, 2, 3, 3])  # the empty reply to u3 is three ranks
+    # unknown: 1, 1, 0 of u1, u2, u3; watched: 1, 0, 0; missing: 0, 2, 3
+    expected = {"unknown": 2 / 3, "watched": 1 / 3, "missing": 5 / 3}
+    assert {row.target: row.value for row in reasons} == {
+        f"reason={reason}": pytest.approx(value) for reason, value in expected.items()
+    }
+    assert all((row.n, row.undefined) == (3, 1) for row in reasons)
+
+
+def test_reasons_are_not_tested_between_models() -> None:
+    responses = make_responses(["u1"], unknown=[1])
+    _, reason = Unmatched().measure(make_evidence(LISTS, responses=responses))
+    assert reason.units is None
 
 
 def test_a_recommender_without_candidates_left_has_unmatched_ranks() -> None:

@@ -64,7 +64,7 @@ def find_pilot(run: str, out: Path) -> Path:
     from recbias.core.errors import MissingRun
     from recbias.core.input_files import has_file, to_local_path
 
-    if not has_file(to_local_path(run)):
+    if to_local_path(run).is_dir() or not has_file(to_local_path(run)):
         return find_run(run, out)
     name = api.read_experiment(to_local_path(run)).name
     try:

@@ -84,7 +84,7 @@ def describe_type(hint: Any) -> str:
     if is_selected_model(plain_type):
         return "a model"
     if is_dataclass(plain_type):
-        names = [as_yaml_name(field.name) for field in fields(plain_type)]
+        names = [as_yaml_name(field.name) for field in fields(plain_type) if field.init]
         return f"a mapping with {', '.join(names)}"
     return _describe_plain_type(plain_type)
 

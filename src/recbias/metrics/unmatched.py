@@ -29,8 +29,8 @@ class Unmatched:
     model generates replies, there is also a value for each reason (``reason=watched``): the rank
     is ``format`` (not a title), ``watched`` before, ``repeated``, ``newer`` than allowed,
     ``unknown`` (not in the catalogue), or ``missing``. They sum to the total if k is the length of
-    the lists, and are not computed for a shorter cutoff. Undefined for a query without a list or
-    reply; the total is undefined without a catalogue.
+    the lists, are not computed for a shorter cutoff, and are not tested. Undefined for a query
+    without a list or reply; the total is undefined without a catalogue.
 
     Args:
         k: Cutoff; by default the length of the lists.
@@ -63,7 +63,7 @@ class Unmatched:
         return [
             evidence.measure_queries(counts),
             *(
-                replace(evidence.measure_queries(values), target=f"reason={reason}")
+                replace(evidence.measure_queries(values), target=f"reason={reason}", units=None)
                 for reason, values in reasons.items()
             ),
         ]

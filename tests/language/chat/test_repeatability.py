@@ -11,7 +11,7 @@ import pytest
 
 from recbias.core.stage_context import Fact, collect_facts, collect_warnings
 from recbias.language.chat.client import complete, plan_requests
-from recbias.language.chat.requests import select_repeats
+from recbias.language.chat.requests import REPEAT, select_repeats
 from support.chat.chat_requests import make_model, make_requests
 from support.chat.chat_server import Answer, Script, make_reply, serve_chat
 
@@ -80,7 +80,7 @@ def test_share_is_rounded_up_and_does_not_depend_on_the_order(
     repeats = select_repeats(requests, share)
     assert len(repeats) == n_repeats
     assert select_repeats(requests[::-1], share) == repeats
-    assert all(request.sample == 1 for request in repeats.values())
+    assert all(request.sample == REPEAT for request in repeats.values())
 
 
 def test_seed_of_a_repeated_request_is_the_same_and_that_of_another_sample_is_not() -> None:

@@ -72,9 +72,10 @@ def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -
         )
     # the head holds 0.9 of 121, that is items 0 and 1 (of 1 and 2, as popular, the lower code)
     assert values == [0.5 if metric is APLT else 1.0]
-    (message,) = warnings
-    assert message.startswith(
-        "the metric: 2 positions of the lists hold an item of unknown popularity"
+    outside, unknown = warnings
+    assert outside.startswith("the metric: 1 positions of the lists hold no item of the catalogue")
+    assert unknown.startswith(
+        "the metric: 1 positions of the lists hold an item of unknown popularity"
     )
 
 

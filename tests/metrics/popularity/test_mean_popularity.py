@@ -93,7 +93,7 @@ def test_items_outside_the_catalogue_are_excluded_with_a_warning(metric: Any) ->
         values = measure_queries(metric(), make_popularity_evidence([[5, 0], [1]]))
     assert values == measure_queries(metric(), make_popularity_evidence([[0], [1]]))
     assert len(warnings) == 1
-    assert "the metric: 1 positions of the lists hold an item of unknown popularity" in warnings[0]
+    assert "the metric: 1 positions of the lists hold no item of the catalogue" in warnings[0]
 
 
 def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:

@@ -163,9 +163,10 @@ def test_items_of_unknown_popularity_are_excluded_with_a_warning(metric: Any) ->
     assert values == measure_queries(
         metric(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
     )
-    (message,) = warnings
-    assert message.startswith(
-        "the metric: 3 positions of the lists hold an item of unknown popularity"
+    outside, unknown = warnings
+    assert outside.startswith("the metric: 1 positions of the lists hold no item of the catalogue")
+    assert unknown.startswith(
+        "the metric: 2 positions of the lists hold an item of unknown popularity"
     )
 
 

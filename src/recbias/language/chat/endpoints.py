@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -17,7 +18,17 @@ HIDDEN = "[hidden]"
 """What a secret in a text is replaced by."""
 
 MIN_SECRET_LENGTH = 8
-"""Shorter secrets (``none``, ``EMPTY``) are words that may occur in any text."""
+"""Shorter secrets, and shorter parts of one, are words that may occur in any text (``EMPTY``)."""
+
+FIXED_FIELDS = {"messages", "model", "n", "stream"}
+"""Fields of a request that ``extra_body`` may not replace."""
+
+_SECRET_NAME = re.compile(
+    r"(^|\.)(key|token)$|(api|access|auth|secret|private|bearer)[_-]?(key|token)$"
+    r"|(secret|password|authorization|credentials?)$",
+    re.IGNORECASE,
+)
+"""The name of a field that holds a secret, such as ``api_key``; not ``prompt_cache_key``."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9a-fA-F.]*:[0-9a-fA-F:.]*")
 """A host name or an IP address, as ``urlsplit`` returns it."""
@@ -43,18 +54,25 @@ class Credentials:
         return {"Authorization": f"Basic {self._basic}"} if self.userinfo else {}
 
     def hide_in(self, text: str) -> str:
-        """Return a text without the secrets.
+        """Return a text without the secrets, and without parts of them.
 
-        >>> Credentials(key="sk-1234567").hide_in("Incorrect API key provided: sk-1234567")
-        'Incorrect API key provided: [hidden]'
+        >>> Credentials(key="sk-1234567890").hide_in("Incorrect API key: sk-12345678..")
+        'Incorrect API key: [hidden]..'
         """
         password = self.userinfo.partition(":")[2]
         secrets = {self.key, self.userinfo, self._basic, password, *self.query.values()}
         secrets |= {quote(secret, safe="") for secret in secrets}
-        for secret in sorted(secrets, key=len, reverse=True):
-            if len(secret) >= MIN_SECRET_LENGTH:
-                text = text.replace(secret, HIDDEN)
-        return text
+        n = MIN_SECRET_LENGTH
+        parts = {secret[i : i + n] for secret in secrets for i in range(len(secret) - n + 1)}
+        hidden = bytearray(len(text))
+        for start in range(len(text) - n + 1):
+            if text[start : start + n] in parts:
+                hidden[start : start + n] = b"x" * n
+        pieces = groupby(zip(text, hidden, strict=True), key=lambda pair: pair[1] > 0)
+        return "".join(
+            HIDDEN if is_hidden else "".join(character for character, _ in pairs)
+            for is_hidden, pairs in pieces
+        )
 
     @property
     def _basic(self) -> str:
@@ -90,6 +108,25 @@ def validate_url(url: str) -> None:
     if not is_valid or " " in url or make_printable(url, None) != url:
         message = "must be the address of a server, http://host:port/path or https://host/path"
         raise OutOfRange(message, where="base_url", remedy="such as http://127.0.0.1:8000/v1")
+
+
+def validate_extra_body(body: Mapping[str, Any]) -> None:
+    """Raise OutOfRange if a field of every request belongs to others, or is called as a secret.
+
+    Args:
+        body: The fields, which are stored with the settings.
+    """
+    fixed = sorted(FIXED_FIELDS & set(body))
+    if fixed:
+        message = f"{', '.join(fixed)} cannot be set here"
+        raise OutOfRange(message, where="extra_body", remedy=f"leave {fixed[0]} out")
+    for name, value in body.items():
+        if _SECRET_NAME.search(str(name)):
+            message = f"{name} seems to be a secret, and a spec is stored and shared"
+            remedy = "name the environment variable of the key by api_key_env"
+            raise OutOfRange(message, where="extra_body", remedy=remedy)
+        if isinstance(value, Mapping):
+            validate_extra_body({f"{name}.{field}": cell for field, cell in value.items()})
 
 
 def is_loopback(url: str) -> bool:

@@ -21,6 +21,9 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 RequestKind: TypeAlias = Literal["chat", "likelihood"]
 """What is asked for: a reply to a conversation, or the log-probabilities of a given text."""
 
+REPEAT = -1
+"""The number of the sample of a request that is sent once more, see ``select_repeats``."""
+
 BYTES_PER_TOKEN = 3
 """Below the usual 3.5 to 4.5, so that an estimate of the tokens is rarely too low."""
 
@@ -87,7 +90,8 @@ class ChatRequest:
         messages: The conversation; for a likelihood, the text before, and the text itself as the
             words of the assistant.
         decoding: How the reply is generated.
-        sample: The number of the sample, from 0, where one conversation is asked several times.
+        sample: The number of the sample, from 0, where one conversation is asked several times;
+            ``REPEAT`` for one that is sent once more.
         kind: What is asked for.
     """
 
@@ -168,7 +172,7 @@ def select_repeats(requests: Iterable[ChatRequest], share: float | None) -> dict
     """
     first = {request.address: request for request in requests if request.sample == 0}
     chosen = sorted(first)[: math.ceil((share or 0.0) * len(first))]
-    return {address: replace(first[address], sample=1) for address in chosen}
+    return {address: replace(first[address], sample=REPEAT) for address in chosen}
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:

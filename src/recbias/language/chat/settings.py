@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from recbias.core.errors import Contradiction, MissingExtra, OutOfRange, RequestRefused
+from recbias.core.errors import Contradiction, MissingExtra, RequestRefused
 from recbias.core.protocols import ModelName
 from recbias.language.causal_model_files import identify_files
 from recbias.language.chat.budget import Budget, Prices
@@ -20,6 +20,7 @@ from recbias.language.chat.endpoints import (
     is_loopback,
     read_credentials,
     strip_url,
+    validate_extra_body,
     validate_url,
 )
 from recbias.language.chat.requests import ChatRequest, Decoding, Message
@@ -55,9 +56,6 @@ PROVIDERS: Mapping[str, ProviderDefaults] = {
 
 SERVER_SETTINGS = ("base_url", "api_key_env", "extra_body", "structured_output", "prices")
 """Settings that a model in the process does not have."""
-
-FIXED_FIELDS = {"messages", "model", "n", "stream"}
-"""Fields of a request that ``extra_body`` may not replace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +138,10 @@ class LanguageModel:
             for name in [name for name in SERVER_SETTINGS if getattr(self, name)]:
                 message = f"a model in the process has no {name}"
                 raise Contradiction(message, where=name, remedy=f"leave {name} out")
-        fixed = sorted(FIXED_FIELDS & set(self.extra_body))
-        if fixed:
-            message = f"{', '.join(fixed)} cannot be set here"
-            raise OutOfRange(message, where="extra_body", remedy=f"leave {fixed[0]} out")
+        validate_extra_body(self.extra_body)
+        if self._url_credentials.userinfo and self.api_key_env:
+            message = "base_url has a password and api_key_env names a key; one of them is sent"
+            raise Contradiction(message, where="api_key_env", remedy="remove either")
         highest = PROVIDERS[self.provider].max_temperature
         if self.temperature is not None and self.temperature > highest:
             message = f"{self.provider} accepts a temperature of at most {highest}"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes, Ids, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray, Ids, Matrix
 from recbias.core.outputs.evidence import mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
@@ -56,6 +56,8 @@ class ReplyOutcomes:
             written if it has no title, blank if there is none.
         n_fuzzy: How many titles matched by similarity only, valid or not.
         n_ambiguous: How many titles matched several items, so that popularity decided.
+        similarities: The similarity of each title that matched by similarity only, from 0 to 100,
+            ``float64[q, k]``; NaN for the others.
     """
 
     items: Codes
@@ -63,6 +65,7 @@ class ReplyOutcomes:
     titles: Ids
     n_fuzzy: int
     n_ambiguous: int
+    similarities: FloatArray
 
     def count_reasons(self) -> dict[str, npt.NDArray[np.int64]]:
         """Return how many ranks of each reply are invalid for each reason, ``int64[q]``."""
@@ -89,18 +92,23 @@ class ReplyOutcomes:
         return RankedLists(items, scores, np.array(list(codes), dtype=object))
 
     def describe_ranks(self) -> list[str]:
-        """Return the outcome of each rank of each reply, a JSON list of ``{title, outcome}``."""
+        """Return the outcome of each rank of each reply, a JSON list of ``{title, outcome}``.
+
+        A title that matched an item by similarity only has ``similarity`` besides.
+        """
         names = np.array([reason.name.lower() for reason in Reason], dtype=object)
-        rows = zip(self.titles.tolist(), names[self.reasons].tolist(), strict=True)
+        columns = self.titles, names[self.reasons], self.similarities.round(1)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         return [
             json.dumps(
                 [
                     {"title": title, "outcome": outcome}
-                    for title, outcome in zip(titles, outcomes, strict=True)
+                    | ({} if np.isnan(similarity) else {"similarity": similarity})
+                    for title, outcome, similarity in zip(*row, strict=True)
                 ],
                 ensure_ascii=False,
             )
-            for titles, outcomes in rows
+            for row in rows
         ]
 
     def list_unmatched_titles(self, n: int = 20) -> pd.DataFrame:
@@ -170,8 +178,11 @@ def resolve_replies(
     items[reasons != Reason.MATCHED] = -1
     titles = np.full(items.shape, "", dtype=object)
     titles[table.queries, table.ranks] = table.labels
-    n_fuzzy = int(((matches.codes >= 0) & ~matches.exact).sum())
-    return ReplyOutcomes(items, reasons, titles, n_fuzzy, int(matches.ambiguous.sum()))
+    is_fuzzy = (matches.codes >= 0) & ~matches.exact
+    similarities = np.full(items.shape, np.nan)
+    similarities[table.queries, table.ranks] = np.where(is_fuzzy, matches.scores, np.nan)
+    n_fuzzy, n_ambiguous = int(is_fuzzy.sum()), int(matches.ambiguous.sum())
+    return ReplyOutcomes(items, reasons, titles, n_fuzzy, n_ambiguous, similarities)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,9 +77,12 @@ def aggregate_lists(
     """Return the aggregate of the first ``k`` items of each list, ``float64[q]``."""
     rows = build_list_matrix(evidence, k)
     n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
-    warn_unknown_popularity(
-        evidence, n_listed - int(np.count_nonzero(~np.isnan(values)[rows.indices]))
-    )
+    n_outside = n_listed - int(np.count_nonzero(evidence.in_catalogue[:, :k]))
+    if n_outside:
+        message = "positions of the lists hold no item of the catalogue and are excluded"
+        warn(f"{evidence.metric}: {n_outside:,} {message}")
+    n_known = int(np.count_nonzero(~np.isnan(values)[rows.indices]))
+    warn_unknown_popularity(evidence, n_listed - n_outside - n_known)
     return aggregate(rows, values)
 
 

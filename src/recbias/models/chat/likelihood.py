@@ -40,8 +40,9 @@ class LMLikelihood:
         score(u, i) = (1/m) Σ_j ln p(token j of title i | prompt of u, tokens before j)
 
     With ``debias``, the score of the same title after ``neutral_prompt`` is subtracted, so that a
-    title that is likely in any context has no advantage. All titles are in the catalogue, so
-    nothing has to be parsed or matched. Users without training items have empty lists.
+    title that is likely in any context has no advantage. The titles are those of all candidates,
+    the items with training interactions, so nothing has to be parsed or matched. Users without
+    training items have empty lists.
 
     In the process (``model``), the prompt is evaluated once for each user, prefixes that titles
     share once for each prompt, and a title whose first tokens are so improbable that it cannot be

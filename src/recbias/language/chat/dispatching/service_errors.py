@@ -44,8 +44,8 @@ def describe_unanswered(
     causes = Counter(failure.cause for failure in failures)
     counts = ", ".join(f"{cause}: {n:,}" for cause, n in sorted(causes.items()))
     message = (
-        f"{len(failures):,} request(s) to {model.server} have no reply after {model.retries} "
-        f"retries ({counts}): {failures[-1].message}"
+        f"{'' if is_down else f'{len(failures):,} '}request(s) to {model.server} have no reply "
+        f"after {model.retries} retries ({counts}): {failures[-1].message}"
     )
     remedy = "check base_url, and that the server runs; then run again" if is_down else ""
     return MissingReplies(message, where="llm", remedy=remedy)
