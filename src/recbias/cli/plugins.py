@@ -10,17 +10,18 @@ from recbias.cli.printing import print_table, print_text, report_errors
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
-    "templates, prompts, mitigations or references"
+    "templates, prompts, mitigations, references or specs"
 )
 
 
 def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False)]) -> None:
     """List everything of a KIND, each with a one-line description."""
     with report_errors():
-        from recbias.cli.catalogue import list_entries
+        from recbias.cli.catalogue import find_extra, list_entries
         from recbias.cli.grids import print_rows
 
-        print_rows(("name", "description"), list_entries(kind))
+        rows = [(*entry, find_extra(kind, entry[0])) for entry in list_entries(kind)]
+        print_rows(("name", "description", "extra"), rows)
 
 
 def show(
