@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-from importlib import metadata
 from pathlib import Path
 
 import pytest
