@@ -13,7 +13,18 @@ HEAVY = ("torch", "transformers", "implicit", "lenskit", "sklearn")
 def test_help_lists_every_command(tmp_path: Path) -> None:
     result = run_recbias("--help", folder=tmp_path)
     assert result.code == 0
-    for command in ("run", "plan", "list", "show", "data", "report", "compare", "schema", "clean"):
+    for command in (
+        "run",
+        "plan",
+        "list",
+        "show",
+        "data",
+        "report",
+        "compare",
+        "schema",
+        "clean",
+        "init",
+    ):
         assert command in result.out
 
 

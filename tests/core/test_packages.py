@@ -92,4 +92,4 @@ def test_require_packages_names_all_that_are_missing() -> None:
 def test_settings_may_change_what_a_plugin_needs() -> None:
     assert list_libraries(MaskNames()) == ()
     assert list_libraries(MaskNames(persons="names")) == ()
-    assert list_libraries(MaskNames(persons="a-model")) == ("torch", "transformers")  # type: ignore[arg-type]
+    assert list_libraries(MaskNames(persons="a-model")) == ("torch", "transformers")
