@@ -17,7 +17,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name != "sentences.yaml")
 NEED_NO_DATA = {
     *("quickstart.yaml", "own-lists.yaml", "own-prompts.yaml", "own-scores.yaml"),
-    *("demo-bias.yaml", "demo-vectors.yaml"),
+    *("demo-bias.yaml", "demo-vectors.yaml", "own-vectors.yaml"),
 }
 
 

@@ -84,7 +84,7 @@ def test_require_packages_names_all_that_are_missing() -> None:
             "error: model: A model needs the packages 'no_such_a' and 'no_such_b', "
             "which are not installed"
         ),
-        "help: pip install no-such-a no-such-b",
+        "help: pip install no_such_a no_such_b",
     ]
     assert describe_missing("X", ["ray"])[1] == "pip install 'recbias[ray]'"
 

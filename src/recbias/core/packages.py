@@ -79,12 +79,11 @@ def suggest_install(packages: Collection[str]) -> str:
     >>> suggest_install(["surprise"])
     'pip install surprise'
     """
-    names = {package.replace("_", "-") for package in packages}
-    extras = find_extras(names)
-    others = sorted(names - {package for extra in extras for package in EXTRAS[extra]})
-    return " ".join(
-        ["pip install", *([f"'recbias[{','.join(extras)}]'"] if extras else []), *others]
-    )
+    extras = find_extras(package.replace("_", "-") for package in packages)
+    covered = {package for extra in extras for package in EXTRAS[extra]}
+    words = [f"'recbias[{','.join(extras)}]'"] if extras else []
+    words += sorted(name for name in packages if name.replace("_", "-") not in covered)
+    return " ".join(["pip install", *words])
 
 
 def describe_missing(user: str, packages: Collection[str]) -> tuple[str, str]:
