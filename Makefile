@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quickstart check test bench docs clean
@@ -10,15 +12,19 @@ READY := $(VENV)/.ready
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "recbias needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,llm,tune,text]'
+	$(INSTALL) .
+	touch $(CORE)
+
+$(READY): $(CORE)
+	$(INSTALL) '.[dev,all]'
 	touch $(READY)
 
-setup: $(READY)  ## a virtual environment in .venv with the versions that were tested
+setup: $(READY)  ## a virtual environment in .venv with every extra, in the versions that were tested
 
-quickstart: $(READY)  ## the first result: a run on the built-in demo world, no download
+quickstart: $(CORE)  ## the first result: installs the core, runs the built-in demo world, no download
 	$(BIN)/recbias run configs/quickstart.yaml
 
 check: $(READY)  ## format, lint, types

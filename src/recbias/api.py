@@ -16,6 +16,7 @@ import pandas as pd
 
 from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
+from recbias.config.packaged_specs import find_spec
 from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
@@ -23,11 +24,11 @@ from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
-from recbias.runner.environment import measure_peak_memory_mb
 from recbias.runner.execution.executor import Executor, Observer, Silent, execute, to_error
 from recbias.runner.execution.local import Processes
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.execution.ray import RayTasks
+from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.results.manifest import RunTiming, build_manifest
@@ -36,6 +37,7 @@ from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
 from recbias.runner.results.power_tables import PowerTables
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import compare_models
+from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store, report_unwritable
 
@@ -116,7 +118,7 @@ def read_experiment(
     spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> Experiment:
     """Read the experiment of a spec and build its plug-ins; Faults if the spec has any."""
-    source = spec if isinstance(spec, Mapping) else Path(spec)
+    source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
     return load_experiment(
         source, registries=REGISTRIES, overrides=overrides, check_reference=require_comparable
     )
@@ -156,7 +158,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     """Run or resume the experiment of a spec.
 
     Args:
-        spec: The experiment file, or its content as a mapping.
+        spec: The experiment file, the name of a packaged spec, or the content as a mapping.
         overrides: Settings such as ``models.1.neighbors=40``.
         out: The folder of results.
         data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
@@ -198,6 +200,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
+        warn_about_zero_accuracy(experiment.models, metrics)
         comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)

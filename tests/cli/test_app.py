@@ -24,6 +24,7 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
         "power",
         "schema",
         "clean",
+        "init",
     ):
         assert command in result.out
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
         assert result.out == f"this version has no {kind}\n"
         return
     head, rule, *lines = result.out.splitlines()
-    assert head.split() == ["name", "description"]
+    assert head.split()[:2] == ["name", "description"]
     assert set(rule) == {"─"}
-    assert [tuple(line.split(maxsplit=1)) for line in lines] == entries
+    assert [tuple(re.split(" {2,}", line)[:2]) for line in lines] == entries
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,9 @@ def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> N
         for step in reference.removeprefix("#/").split("/"):
             node = node[step.replace("~1", "/").replace("~0", "~")]
     assert all(f'"{name}"' in result.out for name in REGISTRIES["models"].table)
+
+
+def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
+    result = invoke_recbias("list", folder=tmp_path)
+    assert result.code == 0
+    assert [line.split()[0] for line in result.out.splitlines()[2:]] == list(KINDS)

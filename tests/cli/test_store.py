@@ -36,7 +36,13 @@ def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
     invalid = invoke_recbias("clean", "--older-than", "soon", folder=tmp_path)
     assert invalid.code == 2
     assert "help: write 30d, 12h, 90m or 2w" in invalid.err
-    cleaned = run_recbias("clean", folder=tmp_path)
+    asked = invoke_recbias("clean", folder=tmp_path, typed="n\n")
+    assert "They can be computed again. [y/N]" in asked.out
+    unanswered = run_recbias("clean", folder=tmp_path)
+    assert unanswered.code == 2
+    assert "help: add --yes" in unanswered.err
+    assert sorted(results.glob("store/??/*")) == before
+    cleaned = invoke_recbias("clean", folder=tmp_path, typed="y\n")
     assert cleaned.code == 0
     assert not sorted(results.glob("store/??/*"))
     assert (results / "small" / "latest" / "metrics.csv").is_file()

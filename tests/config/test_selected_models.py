@@ -13,7 +13,7 @@ from recbias.config.schema import build_json_schema
 from recbias.config.type_text import list_parameters
 from recbias.core.digests import digest_file
 from recbias.core.errors import Faults
-from recbias.core.selected_models import SelectedModel
+from recbias.core.models.selected_models import SelectedModel
 from recbias.models.chat.reranking import LMRerank
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.registry import REGISTRIES

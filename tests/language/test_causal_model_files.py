@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import importlib.util
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from recbias.core import packages
 from recbias.core.errors import Contradiction, MissingExtra, MissingFile
 from recbias.core.stage_context import collect_facts
 from recbias.language.causal_model_files import (
@@ -94,18 +94,11 @@ def test_a_file_has_no_revision(gguf_file: Path) -> None:
 def test_a_missing_package_is_named_with_its_extra(
     missing: str, gguf_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find_version = metadata.version
-
-    def hide(name: str) -> str:
-        if name == missing:
-            raise metadata.PackageNotFoundError(name)
-        return "1.0" if name in {"gguf", "accelerate"} else find_version(name)
-
-    monkeypatch.setattr(metadata, "version", hide)
+    monkeypatch.setattr(packages, "is_installed", lambda name: name != missing)
     with pytest.raises(MissingExtra, match=f"the package '{missing}'") as caught:
         check_causal_model(str(gguf_file))
     assert caught.value.where == "model"
-    assert caught.value.remedy == "pip install 'recbias[llm]'"
+    assert caught.value.remedy == "pip install 'recbias[text]'"
 
 
 @needs_gguf

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.text_outputs import Responses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from recbias import __version__
-from recbias.cli import data, plugins, power, results, run, store
+from recbias.cli import data, init, plugins, power, results, run, store
 from recbias.cli.printing import guard_streams
 
 SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("plan")(run.plan)
+app.command("init")(init.init)
 app.command("list")(plugins.list_)
 app.command("show")(plugins.show)
 app.add_typer(data.app, name="data")

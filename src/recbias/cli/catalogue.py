@@ -10,8 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from recbias.cli.pages import Page, describe_default, read_page, reflow, split_entries
+from recbias.cli.pages import (
+    Page,
+    describe_default,
+    describe_extras,
+    read_page,
+    reflow,
+    split_entries,
+)
 from recbias.config.docstrings import read_summary
+from recbias.config.packaged_specs import list_specs, summarize_spec
 from recbias.config.type_text import Parameter
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.input_files import has_file
@@ -21,7 +29,7 @@ from recbias.reports.published_tables.sources import list_published, read_source
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
-    *("templates", "prompts", "mitigations", "references"),
+    *("templates", "prompts", "mitigations", "references", "specs"),
 )
 """The kinds that ``recbias list`` accepts."""
 
@@ -40,6 +48,8 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
         raise UnknownName(f"no kind is called {kind!r}", remedy=suggest(kind, KINDS))
     if kind_name == "references":
         return [(name, read_source(name).title) for name in list_published()]
+    if kind_name == "specs":
+        return [(name, summarize_spec(path)) for name, path in list_specs().items()]
     if kind_name == "templates":
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name in LISTINGS.table:
@@ -48,6 +58,19 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
             for name, entry in load_packaged(kind_name).items()
         ]
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
+
+
+def find_extra(kind: str, name: str) -> str:
+    """Return the extra that installs what a plug-in needs; blank if it needs none, or is absent.
+
+    >>> find_extra("models", "MultiVAE"), find_extra("models", "EASE"), find_extra("prompts", "x")
+    ('recbias[torch]', '', '')
+    """
+    try:
+        registry = REGISTRIES.get(normalize_name(kind))
+        return describe_extras(registry.load(name)) if registry else ""
+    except PluginError:
+        return ""
 
 
 def describe(name: str, width: int = WIDTH) -> str:

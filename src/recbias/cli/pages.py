@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from recbias.config.docstrings import read_section, read_summary
 from recbias.config.type_text import Parameter, list_parameters
+from recbias.core.packages import find_extras, list_libraries
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import DIRECTION_LABELS
 
@@ -99,10 +100,18 @@ def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
         value = getattr(cls, name, None)
         if isinstance(value, (frozenset, str)) and value:
             yield title, value if isinstance(value, str) else ", ".join(sorted(value))
+    if extras := describe_extras(cls):
+        yield "Extra", extras
     if hasattr(cls, "desiderata"):
         for criterion in cls().desiderata():
             title = f"Desideratum {criterion.number} ({criterion.name})"
             yield title, "yes" if criterion.met else "no"
+
+
+def describe_extras(cls: type) -> str:
+    """Return the extras of recbias that install what a plug-in needs: ``recbias[torch]``."""
+    extras = find_extras(list_libraries(cls))
+    return f"recbias[{','.join(extras)}]" if extras else ""
 
 
 def reflow(text: str, width: int) -> str:

@@ -10,17 +10,24 @@ from recbias.cli.printing import print_table, print_text, report_errors
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
-    "templates, prompts, mitigations or references"
+    "templates, prompts, mitigations, references or specs"
 )
 
 
-def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False)]) -> None:
-    """List everything of a KIND, each with a one-line description."""
+def list_(
+    kind: Annotated[str | None, typer.Argument(help=KIND_HELP, show_default=False)] = None,
+) -> None:
+    """List everything of a KIND, each with a one-line description; without one, the kinds."""
     with report_errors():
-        from recbias.cli.catalogue import list_entries
+        from recbias.cli.catalogue import KINDS, find_extra, list_entries
         from recbias.cli.grids import print_rows
 
-        print_rows(("name", "description"), list_entries(kind))
+        if kind is None:
+            counts = [(name, str(len(list_entries(name)))) for name in KINDS]
+            print_rows(("kind", "entries"), counts, numeric={"entries"})
+            return
+        rows = [(*entry, find_extra(kind, entry[0])) for entry in list_entries(kind)]
+        print_rows(("name", "description", "extra"), rows)
 
 
 def show(

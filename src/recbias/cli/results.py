@@ -76,9 +76,10 @@ def find_run(run: str, out: Path) -> Path:
     from recbias.core.errors import MissingRun
     from recbias.core.input_files import has_file, to_local_path
     from recbias.core.suggestions import suggest
+    from recbias.runner.operating_system import follow_link
 
     path, out = to_local_path(run), to_local_path(out)
-    for folder in (path, out / run / "latest", path / "latest"):
+    for folder in (path, follow_link(out / run / "latest"), follow_link(path / "latest")):
         if has_file(folder / "manifest.json"):
             return folder.resolve()
     names = sorted(latest.parent.name for latest in out.glob("*/latest"))

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.data import Data
-from recbias.cli.printing import FAILED, USER, report_errors
+from recbias.cli.printing import FAILED, USER, print_line, report_errors
 
 Executor = StrEnum("Executor", ["local", "ray"])
 OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
@@ -21,7 +21,12 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
     """Return a command with the options that ``run`` and ``plan`` share."""
 
     def command(
-        spec: Annotated[Path, typer.Argument(help="The experiment file.", show_default=False)],
+        spec: Annotated[
+            Path,
+            typer.Argument(
+                help="The experiment file, or the name of a packaged spec.", show_default=False
+            ),
+        ],
         overrides: Annotated[
             list[str] | None,
             typer.Option(
@@ -98,7 +103,8 @@ def plan(options: SimpleNamespace) -> None:
     """Validate SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
     from recbias.cli.display import open_observer, show_plan
-    from recbias.runner.execution.executor import Executor
+    from recbias.runner.execution.executor import Executor, Rehearsal, Silent
+    from recbias.runner.execution.preflight import check_inputs
     from recbias.runner.execution.request_totals import count_requests
     from recbias.runner.planning.preview import preview
 
@@ -112,5 +118,9 @@ def plan(options: SimpleNamespace) -> None:
     )
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
-    steps = preview(run_plan, store, fresh=options.fresh)
+        steps = preview(run_plan, store, fresh=options.fresh)
+        unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
     show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
+    for dataset in unchecked:
+        message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
+        print_line(f"note: {message}", to_stderr=True)

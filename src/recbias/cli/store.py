@@ -28,7 +28,7 @@ def clean(
         bool, typer.Option("--replies", help="Remove the replies of language models instead.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Remove the replies without a question.")
+        bool, typer.Option("--yes", "-y", help="Remove them without a question.")
     ] = False,
 ) -> None:
     """Remove cached stage results from the store.
@@ -44,13 +44,28 @@ def clean(
         if replies:
             _clean_replies(store, older_than, dry_run=dry_run, is_confirmed=yes)
         else:
-            _clean_results(store, older_than, dry_run=dry_run)
+            _clean_results(store, older_than, dry_run=dry_run, is_confirmed=yes)
 
 
-def _clean_results(store: Store, older_than: str | None, *, dry_run: bool) -> None:
+def _clean_results(
+    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
+) -> None:
+    """Remove results that were not used for an age, if the user says so.
+
+    Raises:
+        Contradiction: Nobody can answer the question.
+    """
     from recbias.runner.storage.cleaning import measure_replies, remove_unused
 
-    remaining, removed = remove_unused(store.folder, parse_age(older_than), dry_run=dry_run)
+    age = parse_age(older_than)
+    remaining, removed = remove_unused(store.folder, age, dry_run=True)
+    if removed and not dry_run:
+        counts, sizes = zip(*removed.values(), strict=True)
+        amount = f"{sum(counts):,} results, {_format_size(sum(sizes))}"
+        if not (is_confirmed or _confirm(amount, "They can be computed again.")):
+            print_line(f"kept {amount}")
+            return
+        remaining, removed = remove_unused(store.folder, age, dry_run=False)
     verb = "would remove" if dry_run else "removed"
     for kind, (count, size) in sorted(removed.items()):
         print_line(f"{verb} {count:,} {kind} results, {_format_size(size)}")
@@ -70,7 +85,7 @@ def _clean_replies(
     """Remove all replies if the user says so.
 
     Raises:
-        Contradiction: An age is given, or nobody can answer the question.
+        Contradiction: An age is given.
     """
     from recbias.core.errors import Contradiction
     from recbias.runner.storage.cleaning import measure_replies, remove_replies
@@ -86,15 +101,25 @@ def _clean_replies(
     if dry_run:
         print_line(f"would remove {amount}")
         return
-    if not is_confirmed:
-        try:
-            is_confirmed = typer.confirm(f"Remove {amount}? They can only be had by asking again.")
-        except typer.Abort:
-            message = f"{amount}, are removed only if you say so"
-            raise Contradiction(message, where="--replies", remedy="add --yes") from None
+    is_confirmed = is_confirmed or _confirm(amount, "They can only be had by asking again.")
     if is_confirmed:
         remove_replies(store)
     print_line(f"{'removed' if is_confirmed else 'kept'} {amount}")
+
+
+def _confirm(amount: str, consequence: str) -> bool:
+    """Ask whether to remove an amount.
+
+    Raises:
+        Contradiction: Nobody can answer the question.
+    """
+    from recbias.core.errors import Contradiction
+
+    try:
+        return typer.confirm(f"Remove {amount}? {consequence}")
+    except typer.Abort:
+        message = f"{amount}, are removed only if you say so"
+        raise Contradiction(message, where="clean", remedy="add --yes") from None
 
 
 def _format_size(n_bytes: int) -> str:

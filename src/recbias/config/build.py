@@ -40,10 +40,10 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
+from recbias.core.models.selected_models import SelectedModel
 from recbias.core.registry import CODE_FAULTS
 from recbias.core.registry import describe_exception as in_error_words
 from recbias.core.registry import is_file as is_plugin_file
-from recbias.core.selected_models import SelectedModel
 from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
 from recbias.formats.yaml.tree import is_file, suggest_file

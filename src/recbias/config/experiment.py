@@ -12,9 +12,9 @@ from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec
 from recbias.core.errors import ConfigError, UserError
+from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
-from recbias.core.selected_models import SelectedModel
 from recbias.formats.yaml.source_map import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]

@@ -31,7 +31,7 @@ def is_selected_model(hint: Any) -> bool:
     plain_type = strip_annotations(hint)
     if not is_dataclass(plain_type):
         return False
-    from recbias.core.selected_models import SelectedModel
+    from recbias.core.models.selected_models import SelectedModel
 
     return plain_type is SelectedModel
 

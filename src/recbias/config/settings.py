@@ -12,7 +12,7 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from recbias.config.hints import Hint, as_yaml_name
 from recbias.core.errors import BrokenContract
-from recbias.core.selected_models import SelectedModel
+from recbias.core.models.selected_models import SelectedModel
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from types import ModuleType
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
 from recbias.core.input_files import has_file
+from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
 
 CODE_FAULTS = (
@@ -128,8 +129,8 @@ def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:
     package = (error.name or "a package").partition(".")[0]
     if package in sys.modules:
         return BrokenContract(f"{name} cannot be imported: {error}")
-    message = f"{name} needs the package {package!r}, which is not installed"
-    return MissingExtra(message, remedy=f"pip install {package}")
+    message, remedy = describe_missing(name, [package])
+    return MissingExtra(message, remedy=remedy)
 
 
 def _load_from_file(name: str, base: Path) -> type:

@@ -9,8 +9,9 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
-from recbias.core.errors import Contradiction, MissingExtra, MissingFile, UserError
+from recbias.core.errors import Contradiction, MissingFile, UserError
 from recbias.core.input_files import has_file
+from recbias.core.packages import require_packages
 from recbias.core.stage_context import record_fact
 from recbias.language.model_folders import Source, find_model, list_model_files
 
@@ -32,7 +33,7 @@ def check_causal_model(name: str, revision: str | None = None) -> tuple[Source, 
     with locate_at_model():
         source, gguf = _find_causal_model(name, revision)
     if gguf:
-        _require_gguf_packages()
+        require_packages("a GGUF file", "accelerate", "gguf", where="model")
     return source, gguf
 
 
@@ -110,15 +111,3 @@ def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
         return None
     path = Path(str(package.locate_file(paths[0])))
     return Source(path.parent, f"{package.name} {package.version}"), path.name
-
-
-def _require_gguf_packages() -> None:
-    """Raise MissingExtra if a package that reads GGUF files is not installed."""
-    for package in ("gguf", "accelerate"):
-        try:
-            metadata.version(package)
-        except metadata.PackageNotFoundError:
-            message = f"a GGUF file needs the package {package!r}, which is not installed"
-            raise MissingExtra(
-                message, where="model", remedy="pip install 'recbias[llm]'"
-            ) from None

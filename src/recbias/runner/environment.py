@@ -1,12 +1,9 @@
-"""The software and the memory use of the process, for the manifest of a run."""
+"""The software of the process, for the manifest of a run."""
 
 from __future__ import annotations
 
 import platform
-import resource
 import subprocess
-import sys
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -41,19 +38,3 @@ def _find_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return process.stdout.strip()
-
-
-def measure_peak_memory_mb() -> float:
-    """Return the peak memory of this process since ``reset_peak_memory``, in MB."""
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kilobytes / 1024 if sys.platform != "darwin" else kilobytes / 1024**2
-
-
-def reset_peak_memory() -> None:
-    """Reset the peak memory of this process, where the system can (Linux)."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -249,7 +249,7 @@ def test_a_prompt_without_candidates_is_refused(films: FilmWorld) -> None:
 def test_the_contract_of_recommenders_is_met(rng: np.random.Generator) -> None:
     from recbias.core.dataset.attributes import Attributes
     from recbias.core.dataset.split import TrainingData
-    from recbias.core.selected_models import SelectedModel
+    from recbias.core.models.selected_models import SelectedModel
     from recbias.models.chat.reranking import LMRerank
     from recbias.models.unpersonalised import MostPop
     from support.worlds.small_worlds import make_interactions

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 import recbias
 from recbias.core.errors import Faults
+from recbias.runner.execution import preflight
+from support.commands import invoke_recbias, write_small_spec
 
 SPEC: dict[str, Any] = {
     "name": "early",
@@ -122,3 +125,52 @@ def test_a_missing_device_is_reported_before_training(tmp_path: Path) -> None:
         recbias.run(spec, out=tmp_path, observer=observer)
     assert "models[1].device" in str(caught.value.faults[0])
     assert "fit" not in observer.kinds
+
+
+OWN_LISTS = Path(__file__).parents[3] / "configs" / "own-lists"
+
+
+def copy_own_lists(folder: Path) -> Path:
+    """Return the spec of an audit in a folder, with its tables."""
+    shutil.copytree(OWN_LISTS, folder / "own-lists")
+    return Path(shutil.copy(OWN_LISTS.with_suffix(".yaml"), folder))
+
+
+def test_plan_refuses_an_unknown_label_and_writes_nothing(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    text = spec.read_text(encoding="utf-8")
+    spec.write_text(text.replace("[nDCG, HR, ", "[{name: nDCG, by: gendr}, "), encoding="utf-8")
+    refused = invoke_recbias("plan", spec, folder=tmp_path)
+    assert refused.code == 2
+    assert "small.yaml:6:28: metrics[0].by: no query carries the label 'gendr'" in refused.err
+    assert "help: did you mean gender?" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_plan_refuses_given_lists_of_other_queries(tmp_path: Path) -> None:
+    spec = copy_own_lists(tmp_path)
+    assert invoke_recbias("plan", spec, folder=tmp_path).code == 0
+    lists = tmp_path / "own-lists" / "ours.csv"
+    header, *rows = lists.read_text(encoding="utf-8").splitlines()
+    changed = [header, *(f"x{row}" for row in rows)]
+    lists.write_text("\n".join(changed), encoding="utf-8")
+    refused = invoke_recbias("plan", spec, folder=tmp_path)
+    assert refused.code == 2
+    assert "own-lists.yaml:10" in refused.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_plan_does_not_read_a_dataset_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "MAX_CHECKED_BYTES", 100)
+    text = copy_own_lists(tmp_path).read_text(encoding="utf-8")
+    spec = tmp_path / "large.yaml"
+    metrics = "metrics: [{name: nDCG, by: gendr}]"
+    spec.write_text(
+        "\n".join(metrics if line[:8] == "metrics:" else line for line in text.splitlines()),
+        encoding="utf-8",
+    )
+    planned = invoke_recbias("plan", spec, folder=tmp_path)
+    assert planned.code == 0
+    assert "lists of tables are checked when it is loaded" in planned.err

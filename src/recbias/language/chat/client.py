@@ -12,8 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from recbias.core.errors import MissingReplies
+from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.network import is_network_forbidden
-from recbias.core.planned_requests import PlannedRequest
 from recbias.core.stage_context import get_context, report_progress
 from recbias.language.chat.backends.backend import ChatBackend, open_backend
 from recbias.language.chat.budget import estimate_spending

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from recbias.core.errors import Contradiction, MissingExtra, RequestRefused
+from recbias.core.errors import Contradiction, RequestRefused
+from recbias.core.packages import require_packages
 from recbias.core.protocols import ModelName
 from recbias.language.causal_model_files import identify_files
 from recbias.language.chat.budget import Budget, Prices
@@ -227,10 +227,7 @@ class LanguageModel:
             RequestRefused: The environment variable of the key is not set.
         """
         package = PROVIDERS[self.provider].package
-        if importlib.util.find_spec(package) is None:
-            message = f"the provider {self.provider} needs the package {package!r}"
-            remedy = "pip install 'recbias[llm]'"
-            raise MissingExtra(f"{message}, which is not installed", where="llm", remedy=remedy)
+        require_packages(f"the provider {self.provider}", package, where="llm")
         if self.provider == "transformers":
             return
         credentials = self.read_credentials()

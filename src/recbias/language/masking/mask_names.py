@@ -78,6 +78,10 @@ class MaskNames:
     common: Annotated[float, Ge(0), Le(1)] = 0.003
     persons: Literal["none", "names"] | ModelName = "none"
 
+    def libraries_now(self) -> tuple[str, ...]:
+        """Return the packages of a model for persons."""
+        return () if self.persons in {"none", "names"} else ("torch", "transformers")
+
     def model_files(self) -> Sequence[Path]:
         """Return the dictionary of first names, or the files of a model for persons."""
         if self.persons == "none":

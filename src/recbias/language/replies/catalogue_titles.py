@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes
 from recbias.core.errors import OutOfRange
-from recbias.language.replies.fuzzy_titles import find_nearest_items, require_rapidfuzz
+from recbias.core.packages import require_packages
+from recbias.language.replies.fuzzy_titles import find_nearest_items
 from recbias.language.replies.title_entries import (
     MAX_YEAR_DIFFERENCE,
     NO_YEAR,
@@ -70,7 +71,7 @@ class CatalogueTitles:
     def __post_init__(self) -> None:
         """Refuse a threshold that cannot be used."""
         if self.threshold is not None:
-            require_rapidfuzz()
+            require_packages("matching titles", "rapidfuzz")
             if not 0 < self.threshold <= EXACT_SCORE:
                 message = f"{self.threshold} is not above 0 and at most 100"
                 remedy = "90 is the default, null is for exact matches only"

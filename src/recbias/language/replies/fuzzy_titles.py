@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes
-from recbias.core.errors import MissingExtra
 from recbias.language.replies.title_entries import (
     MAX_YEAR_DIFFERENCE,
     TitleEntries,
@@ -35,15 +34,6 @@ class NearestItems:
     codes: Codes
     scores: AnyArray
     ambiguous: BoolArray
-
-
-def require_rapidfuzz() -> None:
-    """Raise MissingExtra, with the command that installs it, unless rapidfuzz is installed."""
-    try:
-        import rapidfuzz  # noqa: F401  whether it is there
-    except ModuleNotFoundError as error:
-        message = "matching titles needs the package 'rapidfuzz', which is not installed"
-        raise MissingExtra(message, remedy="pip install 'recbias[llm]'") from error
 
 
 def find_nearest_items(

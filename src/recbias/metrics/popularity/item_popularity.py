@@ -76,21 +76,19 @@ def aggregate_lists(
 ) -> FloatArray:
     """Return the aggregate of the first ``k`` items of each list, ``float64[q]``."""
     rows = build_list_matrix(evidence, k)
-    n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
-    n_outside = n_listed - int(np.count_nonzero(evidence.in_catalogue[:, :k]))
-    if n_outside:
-        message = "positions of the lists hold no item of the catalogue and are excluded"
-        warn(f"{evidence.metric}: {n_outside:,} {message}")
-    n_known = int(np.count_nonzero(~np.isnan(values)[rows.indices]))
-    warn_unknown_popularity(evidence, n_listed - n_outside - n_known)
+    warn_excluded_positions(evidence, k, int(np.count_nonzero(~np.isnan(values)[rows.indices])))
     return aggregate(rows, values)
 
 
-def warn_unknown_popularity(evidence: Evidence, n: int) -> None:
-    """Warn that ``n`` positions of the lists are excluded."""
-    if n:
-        message = "positions of the lists hold an item of unknown popularity and are excluded"
-        warn(f"{evidence.metric}: {n:,} {message}")
+def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> None:
+    """Warn of the positions of the lists that are excluded, all but ``n_known``."""
+    n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
+    n_inside = int(np.count_nonzero(evidence.in_catalogue[:, :k]))
+    counts = {"no item of the catalogue": n_listed - n_inside}
+    counts["an item of unknown popularity"] = n_inside - n_known
+    for item, n in counts.items():
+        if n:
+            warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
 
 
 def aggregate_histories(

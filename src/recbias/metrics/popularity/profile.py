@@ -23,7 +23,7 @@ from recbias.metrics.popularity.item_popularity import (
     gini,
     herfindahl,
     read_popularity,
-    warn_unknown_popularity,
+    warn_excluded_positions,
 )
 from recbias.metrics.popularity.popularity_metric import HistoryComparison, PopularityMetric
 from recbias.numerics.rank_agreement import spearman
@@ -142,7 +142,7 @@ class PopularityRankCorrelation(PopularityMetric):
         popularity = read_popularity(evidence, self.popularity)
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
         listed = np.append(popularity, np.nan)[np.where(known, items, -1)]
-        warn_unknown_popularity(evidence, int(np.count_nonzero((items >= 0) & np.isnan(listed))))
+        warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
         listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
         return [evidence.measure_queries(_correlate_with_rank(listed))]
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
-from recbias.core.errors import MissingExtra
 from recbias.numerics.text_overlap import Tokens, tokenize
-
-
-def require_package(package: str, name: str) -> None:
-    """Raise MissingExtra, with the command that installs it, unless a package is installed."""
-    if importlib.util.find_spec(package) is None:
-        message = f"{name} needs the package {package!r}, which is not installed"
-        raise MissingExtra(message, remedy="pip install 'recbias[text]'")
 
 
 def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:

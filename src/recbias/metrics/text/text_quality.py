@@ -18,7 +18,6 @@ from recbias.metrics.resampled_estimates import build_estimate, estimate_from_to
 from recbias.metrics.text.text_libraries import (
     compute_bleu,
     count_bleu_statistics,
-    require_package,
     rouge_l,
 )
 from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
@@ -58,9 +57,6 @@ class BLEU(_ResponseMetric):
         tokenize: The tokenizer of sacrebleu: ``13a`` for European languages, ``zh`` for Chinese,
             ``char`` for characters, ``intl``, or ``none`` to split at white space only.
 
-    Raises:
-        MissingExtra: sacrebleu is not installed.
-
     Range:
         0 to 100; undefined where no response has a reference.
 
@@ -69,15 +65,12 @@ class BLEU(_ResponseMetric):
         BLEU scores", WMT 2018.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = ("sacrebleu",)
     direction: ClassVar[Direction] = "higher"
     unit = ""
 
     n: Annotated[int, Gt(0)] = 4
     tokenize: Tokenizer = "13a"
-
-    def __post_init__(self) -> None:
-        """Require sacrebleu."""
-        require_package("sacrebleu", "BLEU")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with its bootstrap samples."""
@@ -150,9 +143,6 @@ class RougeL(_ResponseMetric):
             at all other characters), ``words`` split at white space, or ``characters`` (for
             Chinese); the last two keep case.
 
-    Raises:
-        MissingExtra: rouge-score is not installed.
-
     Range:
         0 to 1; undefined where the reference has no token.
 
@@ -161,13 +151,10 @@ class RougeL(_ResponseMetric):
         section 3.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = ("rouge-score",)
     direction: ClassVar[Direction] = "higher"
 
     tokens: Literal["rouge"] | Tokens = "rouge"
-
-    def __post_init__(self) -> None:
-        """Require rouge-score."""
-        require_package("rouge_score", "ROUGE-L")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""

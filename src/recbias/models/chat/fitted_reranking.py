@@ -9,9 +9,9 @@ import numpy as np
 
 from recbias.core.arrays import Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
-from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn

@@ -13,8 +13,8 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import report_progress, warn

@@ -12,7 +12,8 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, UserError
-from recbias.core.planned_requests import PlannedRequest
+from recbias.core.models.planned_requests import PlannedRequest
+from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import (
     ChecksData,
     ChecksFiles,
@@ -24,7 +25,6 @@ from recbias.core.protocols import (
     ReadsModels,
 )
 from recbias.core.queries.queries import Queries
-from recbias.core.selected_models import SelectedModel
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.settings import LanguageModel
 from recbias.models.chat.fitted_reranking import FittedReranking

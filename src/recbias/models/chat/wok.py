@@ -12,9 +12,9 @@ from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
-from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn

@@ -12,7 +12,6 @@ from recbias.core.errors import UserError
 from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
-from recbias.runner.environment import reset_peak_memory
 from recbias.runner.execution.stage_records import (
     Observer,
     Silent,
@@ -22,6 +21,7 @@ from recbias.runner.execution.stage_records import (
     raise_failure,
     to_error,
 )
+from recbias.runner.operating_system import reset_peak_memory
 from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import StageCheckpoints
@@ -162,8 +162,20 @@ class Executor:
         return record
 
 
-def _run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
-    """Compute the stages that models share; an error of the user names the entry of the spec."""
+@dataclass
+class Rehearsal(Executor):
+    """An executor that stores nothing: its results stay in memory."""
+
+    def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
+        self.values[stage.digest] = value
+
+
+def run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
+    """Compute the stages that models share; an error of the user names the entry of the spec.
+
+    Raises:
+        UserError: One of them failed because of the user's input.
+    """
     dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
     split, queries = experiment.split or dataset.source, experiment.queries
     specs = (dataset.source, *experiment.labels, split, queries, queries)
@@ -215,7 +227,7 @@ def execute(
     """
     executor = Executor(store, observer, fresh=fresh)
     for context in plan.data_contexts:
-        _run_shared_stages(executor, context, plan.experiment)
+        run_shared_stages(executor, context, plan.experiment)
     for records in run_models(plan, executor):
         failure = next((record for record in records if record.failure is not None), None)
         if failure is not None and stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
@@ -12,7 +12,7 @@ from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles, ChecksM
 from recbias.core.records import StageRecord
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.execution.executor import Executor, ModelRunner
+from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.planning.plan import DataContext, Plan
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -20,19 +20,65 @@ from recbias.runner.stages.grouping import form_groups
 from recbias.runner.stages.model import build_evidence
 from recbias.runner.stages.shared import make_training_data
 
+MAX_CHECKED_BYTES = 100 * 2**20
+"""The size of a dataset up to which a plan reads it for its checks: MovieLens-1M has 25 MB."""
+
 
 def add_preflight(run_models: ModelRunner) -> ModelRunner:
     """Return a function that checks files, models and metrics before it runs the models."""
 
     def run_checked(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        faults = list(_check_files(plan, executor))
-        for context in plan.data_contexts:
-            faults += _check_models(plan, executor, context)
-            faults += _check_metrics(plan, executor, context)
-        raise_faults(faults)
+        raise_faults(_find_faults(plan, executor, plan.data_contexts))
         yield from run_models(plan, executor)
 
     return run_checked
+
+
+def check_inputs(plan: Plan, executor: Executor) -> list[str]:
+    """Refuse what a run of a plan would refuse for its data, labels, groups and given lists.
+
+    The datasets, splits, queries and labels of one data context per dataset are computed where
+    they are not stored, and the files of given lists are read.
+
+    Returns:
+        The labels of the datasets that are too large to be read for this.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    contexts = {context.keys.dataset: context for context in reversed(plan.data_contexts)}
+    too_large = [name for name in contexts if _is_too_large(executor, contexts[name])]
+    checked = [contexts[name] for name in contexts if name not in too_large]
+    for context in checked:
+        run_shared_stages(executor, context, plan.experiment)
+    raise_faults(_find_faults(plan, executor, checked))
+    answers = [
+        executor.ensure(model_plan.answer)
+        for model_plan in plan.model_plans
+        if model_plan.data_context in checked
+        and model_plan.answer is not None
+        and isinstance(plugin := model_plan.model.plugin, ChecksFiles)
+        and getattr(plugin, "provides", None) == {"lists"}
+    ]
+    failures = [to_error(record) for record in answers if record.failure is not None]
+    raise_faults(error for error in failures if isinstance(error, UserError))
+    return too_large
+
+
+def _is_too_large(executor: Executor, context: DataContext) -> bool:
+    """Return whether the files of a dataset that is not stored take too long to read."""
+    if not _is_missing(executor, context.dataset):
+        return False
+    return sum(path.stat().st_size for path in context.dataset.files) > MAX_CHECKED_BYTES
+
+
+def _find_faults(
+    plan: Plan, executor: Executor, contexts: Sequence[DataContext]
+) -> Iterator[UserError]:
+    yield from _check_files(plan, executor)
+    for context in contexts:
+        yield from _check_models(plan, executor, context)
+        yield from _check_metrics(plan, executor, context)
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:

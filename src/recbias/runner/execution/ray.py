@@ -13,7 +13,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import MissingExtra
+from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor
@@ -38,12 +38,7 @@ class RayTasks:
     workers: int
 
     def __post_init__(self) -> None:
-        try:
-            import ray
-        except ModuleNotFoundError as error:
-            message = "--executor ray needs the package 'ray', which is not installed"
-            raise MissingExtra(message, remedy="pip install 'recbias[ray]'") from error
-        del ray
+        require_packages("--executor ray", "ray")
 
     def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
         """Yield the records of each job as it finishes."""

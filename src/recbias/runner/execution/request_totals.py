@@ -8,8 +8,8 @@ from typing import Any
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.split import TrainingData
-from recbias.core.planned_requests import PlannedRequest, PlansRequests
-from recbias.core.selected_models import ReordersCandidates
+from recbias.core.models.planned_requests import PlannedRequest, PlansRequests
+from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor

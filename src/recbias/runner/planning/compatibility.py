@@ -13,10 +13,10 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.outputs.evidence import REMEDIES
+from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.protocols import OUTPUTS
 from recbias.runner.planning.plan import count_query_folds, list_missing_outputs
-from recbias.runner.planning.plugin_contracts import raise_faults, validate_plugins
-from recbias.runner.tuning.optuna_sampler import has_optuna
+from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
 
 MOST_STAGES = 500_000
 """The largest plan: planning this many stages takes two minutes and half a gigabyte."""
@@ -32,6 +32,7 @@ def validate_experiment(experiment: Experiment) -> None:
     """
     validate_plugins(experiment)
     checks = (
+        _check_packages,
         _check_size,
         _check_folds,
         _check_split,
@@ -45,6 +46,19 @@ def validate_experiment(experiment: Experiment) -> None:
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
     return evidence | (experiment.split.plugin.gives() if experiment.split else frozenset())
+
+
+def _check_packages(experiment: Experiment) -> Iterator[UserError]:
+    """Yield a fault for each plug-in, and each search, whose packages are not installed."""
+    users = [
+        (spec.where, spec.name, list_libraries(spec.plugin)) for spec in list_plugins(experiment)
+    ]
+    searches = [model for model in experiment.models if model.tune]
+    users += [((*model.where, "tune"), "a search", ("optuna",)) for model in searches]
+    for where, name, libraries in users:
+        if missing := list_missing(libraries):
+            message, remedy = describe_missing(name, missing)
+            yield experiment.fault(where, message, remedy=remedy, kind=MissingExtra)
 
 
 def _check_size(experiment: Experiment) -> Iterator[UserError]:
@@ -102,10 +116,6 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
         if model.tune is None:
             continue
         where = (*model.where, "tune")
-        if not has_optuna():
-            message = "a search needs the package 'optuna', which is not installed"
-            remedy = "pip install 'recbias[tune]'"
-            yield experiment.fault(where, message, remedy=remedy, kind=MissingExtra)
         if experiment.split is None or "validation" not in experiment.split.plugin.gives():
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
+from recbias.core.packages import list_libraries
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
 from recbias.runner.planning.stage_planner import (
@@ -173,6 +174,7 @@ class ModelPlanner(StagePlanner):
                 "seed": keys.seed or 0,
                 "fold": keys.fold or 0,
             },
+            libraries=list_libraries(metric.plugin),
         )
 
 

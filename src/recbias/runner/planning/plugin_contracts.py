@@ -86,7 +86,7 @@ def validate_plugins(experiment: Experiment) -> None:
     """
     raise_faults(
         experiment.fault(spec.where, error.message, remedy=error.remedy, kind=BrokenContract)
-        for spec in _list_plugins(experiment)
+        for spec in list_plugins(experiment)
         for error in _find_contract_faults(spec)
     )
 
@@ -138,7 +138,8 @@ def _suggest_member(name: str) -> str:
     return f"give its class {name}: {type_name}"
 
 
-def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
+def list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
+    """Yield every plug-in of an experiment, also the metrics of its searches."""
     for dataset in experiment.datasets:
         yield from (dataset.source, *dataset.filters)
     if experiment.split is not None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
+from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.protocols import ActsAfterFit, ReadsModels
-from recbias.core.selected_models import ReordersCandidates
 from recbias.runner.addresses import assign_address
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import Fingerprints

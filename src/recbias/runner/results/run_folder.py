@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -23,6 +22,7 @@ from recbias.core.queries.queries import Queries
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
+from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
@@ -63,10 +63,7 @@ class RunFolder:
                     raise
                 time.sleep(0.05)
                 continue
-            # One rename points the link to the run, so that the link is never missing.
-            link = self.experiment / f".latest-{uuid.uuid4().hex}"
-            link.symlink_to(target.name)
-            link.replace(self.experiment / "latest")
+            point_link(self.experiment / "latest", target.name)
             return target
 
 

@@ -15,6 +15,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
+from recbias.core.models.selected_models import ReordersCandidates, SelectedModel
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -22,7 +23,6 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
-from recbias.core.selected_models import ReordersCandidates, SelectedModel
 from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
 
 

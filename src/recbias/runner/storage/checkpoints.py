@@ -18,7 +18,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import Unwritable
 from recbias.core.stage_context import warn
-from recbias.runner.environment import measure_peak_memory_mb
+from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import validate_unchanged
 from recbias.runner.storage.store import Store, report_unwritable

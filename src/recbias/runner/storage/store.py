@@ -24,6 +24,7 @@ from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
+from recbias.runner.operating_system import is_running
 from recbias.runner.storage.serializers import FORMATS
 
 RECORD = "stage.json"
@@ -148,7 +149,7 @@ class Store:
         """Remove the temporary folders of processes of this machine that have ended."""
         for folder in (self.folder / "tmp").glob(f"{HOST}-*-*"):
             pid = folder.name.removeprefix(f"{HOST}-").partition("-")[0]
-            if pid.isdigit() and not _is_running(int(pid)):
+            if pid.isdigit() and not is_running(int(pid)):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def __iter__(self) -> Iterator[tuple[str, Stored]]:
@@ -195,11 +196,3 @@ def unseal_record(text: str) -> dict[str, Any]:
     if not isinstance(record, dict) or record.pop(CHECKSUM, "") != compute_digest(record):
         raise ValueError(f"{RECORD} does not match its checksum")
     return record
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,11 +16,6 @@ MIN_COMPLETE_TRIALS = 5
 
 MIN_EPOCHS = 10
 """No training is pruned before this epoch: a small learning rate starts slowly."""
-
-
-def has_optuna() -> bool:
-    """Return whether Optuna is installed."""
-    return importlib.util.find_spec("optuna") is not None
 
 
 def import_optuna() -> Any:

@@ -1,0 +1,120 @@
+"""The specs of the package by name: ``quickstart``, ``papers/lmrec/users``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from recbias.core.errors import UnknownName
+from recbias.core.suggestions import normalize_name, suggest
+from recbias.formats.yaml.tree import is_file, is_folder, read_file
+
+ALIASES = {"audit": "own-lists", "prompts": "own-prompts", "vectors": "own-vectors"}
+"""Short names of specs."""
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def find_specs_folder() -> Path:
+    """Return the folder of the specs: in an installed package, or of the checkout."""
+    installed = _PACKAGE / "configs"
+    return installed if is_folder(installed) else _PACKAGE.parents[1] / "configs"
+
+
+def list_specs() -> dict[str, Path]:
+    """Return the packaged specs by name, those for a start first."""
+    folder = find_specs_folder()
+    specs = {
+        path.relative_to(folder).with_suffix("").as_posix(): path
+        for path in sorted(folder.rglob("*.yaml"))
+        if not is_file(path.parent.with_suffix(".yaml"))  # a file that a spec reads
+    }
+    short = {alias: specs.pop(name) for alias, name in ALIASES.items() if name in specs}
+    first = {"quickstart": specs.pop("quickstart")} if "quickstart" in specs else {}
+    return first | short | specs
+
+
+def resolve_spec(name: str) -> str:
+    """Return the packaged name that a name stands for: ``papers/aab`` if it holds one spec.
+
+    >>> resolve_spec("Quickstart"), resolve_spec("own-lists"), resolve_spec("papers/aab")
+    ('quickstart', 'audit', 'papers/aab/ml-1m-gender')
+
+    Raises:
+        UnknownName: No packaged spec has the name, or a folder of several has it.
+    """
+    specs, wanted = list_specs(), normalize_name(name)
+    spellings = {normalize_name(spelling): spelling for spelling in specs}
+    spellings |= {normalize_name(full): alias for alias, full in ALIASES.items()}
+    if wanted in spellings:
+        return spellings[wanted]
+    inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]
+    if len(inside) == 1:
+        return inside[0]
+    if inside:
+        raise UnknownName(f"{name} is several specs", remedy=f"name one of {', '.join(inside)}")
+    message = f"no file and no packaged spec is called {name!r}"
+    raise UnknownName(message, remedy=suggest(name, {*specs, *ALIASES.values()}))
+
+
+def find_spec(source: Path) -> Path:
+    """Return the file of a spec that is named by its file or by its packaged name; a file wins.
+
+    The file ``quickstart.yaml`` in the current folder, which ``recbias init`` writes, is found as
+    ``quickstart`` too.
+
+    Raises:
+        UnknownName: There is no such file and no packaged spec.
+    """
+    if source.suffix or source.is_absolute() or is_file(source) or source == Path():
+        return source  # whoever reads the file says what is wrong with it
+    if is_file(written := source.with_name(f"{source.name}.yaml")):
+        return written
+    name = resolve_spec(source.as_posix())
+    return written if is_file(written := Path(f"{name}.yaml")) else list_specs()[name]
+
+
+def list_spec_files(name: str) -> dict[Path, Path]:
+    """Return the file of a packaged spec and those that it reads, by their paths in a new folder.
+
+    Args:
+        name: A name of ``list_specs``.
+    """
+    path = list_specs()[name]
+    folder = find_specs_folder().resolve()
+    read = {file.resolve() for file in _list_read_files(path)}
+    return {Path(f"{name}.yaml"): path} | {
+        file.relative_to(folder): file for file in sorted(read) if file.is_relative_to(folder)
+    }
+
+
+def summarize_spec(path: Path) -> str:
+    """Return the first sentence of the comment at the top of a spec.
+
+    >>> summarize_spec(list_specs()["audit"])
+    'Audit lists of your own; nothing is trained.'
+    """
+    lines = takewhile(lambda line: line.startswith("#"), path.read_text("utf-8").splitlines())
+    text = " ".join(line.removeprefix("#").strip() for line in lines)
+    return re.split(r"(?<=[.?])(?<!al\.)\s", text, maxsplit=1)[0]
+
+
+def _list_read_files(path: Path) -> Iterator[Path]:
+    """Yield the files that a spec names, and those of the specs that it extends."""
+    data = read_file(path).data
+    for text in _list_texts(data):
+        if is_file(file := path.parent / text):
+            yield file
+    if "extends" in data:
+        yield from _list_read_files(path.parent / data["extends"])
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _list_texts(child)

@@ -1,0 +1,105 @@
+"""The extras of recbias, such as ``recbias[torch]``, and the packages that each one installs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, combinations
+from typing import Protocol, runtime_checkable
+
+from recbias.core.errors import MissingExtra
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "torch": ("numba", "torch"),
+    "text": (
+        *("accelerate", "gguf", "rouge-score", "sacrebleu"),
+        *("tokenizers", "torch", "transformers"),
+    ),
+    "libraries": ("implicit", "lenskit", "torch"),
+    "llm": ("anthropic", "openai", "rapidfuzz"),
+    "tune": ("optuna",),
+    "ray": ("ray",),
+}
+"""The packages of each extra, as in pyproject.toml."""
+
+_MODULES = {"scikit-learn": "sklearn"}
+"""The modules that are not called as the package that installs them."""
+
+
+@runtime_checkable
+class LibrariesBySettings(Protocol):
+    """A plug-in whose settings change which packages it needs."""
+
+    def libraries_now(self) -> tuple[str, ...]:
+        """Return the packages under the current settings, besides ``libraries``."""
+
+
+def list_libraries(plugin: object) -> tuple[str, ...]:
+    """Return the packages that a plug-in, or its class, declares."""
+    static: Iterable[str] = getattr(plugin, "libraries", ())
+    if isinstance(plugin, type) or not isinstance(plugin, LibrariesBySettings):
+        return tuple(static)
+    return (*static, *plugin.libraries_now())
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package is installed, without importing it."""
+    try:
+        module = _MODULES.get(package, package.replace("-", "_"))
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # ValueError: a module without a specification
+        return False
+
+
+def list_missing(packages: Iterable[str]) -> list[str]:
+    """Return the packages that are not installed, sorted."""
+    return sorted(package for package in set(packages) if not is_installed(package))
+
+
+def find_extras(packages: Iterable[str]) -> tuple[str, ...]:
+    """Return the fewest extras that install those of the packages that an extra installs.
+
+    >>> find_extras(["numpy"]), find_extras(["torch", "numpy"]), find_extras(["torch", "optuna"])
+    ((), ('torch',), ('torch', 'tune'))
+    """
+    wanted = set(packages) & set(chain(*EXTRAS.values()))
+    selections: Iterator[tuple[str, ...]] = chain.from_iterable(
+        combinations(EXTRAS, size) for size in range(len(EXTRAS) + 1)
+    )
+    return next(
+        names for names in selections if wanted <= {p for name in names for p in EXTRAS[name]}
+    )
+
+
+def suggest_install(packages: Collection[str]) -> str:
+    """Return the command that installs packages: by extras where they have them.
+
+    >>> suggest_install(["lenskit", "torch"])
+    "pip install 'recbias[libraries]'"
+    >>> suggest_install(["surprise"])
+    'pip install surprise'
+    """
+    extras = find_extras(package.replace("_", "-") for package in packages)
+    covered = {package for extra in extras for package in EXTRAS[extra]}
+    words = [f"'recbias[{','.join(extras)}]'"] if extras else []
+    words += sorted(name for name in packages if name.replace("_", "-") not in covered)
+    return " ".join(["pip install", *words])
+
+
+def describe_missing(user: str, packages: Collection[str]) -> tuple[str, str]:
+    """Return what is missing for a user of packages, and the command that installs it.
+
+    >>> describe_missing("EncoderX", ["torch", "transformers"])[0]
+    "EncoderX needs the packages 'torch' and 'transformers', which are not installed"
+    """
+    names = " and ".join(repr(package) for package in packages)
+    nouns = ("package", "is") if len(packages) == 1 else ("packages", "are")
+    message = f"{user} needs the {nouns[0]} {names}, which {nouns[1]} not installed"
+    return message, suggest_install(packages)
+
+
+def require_packages(user: str, *packages: str, where: str = "") -> None:
+    """Raise MissingExtra, with the command that installs them, unless packages are installed."""
+    if missing := list_missing(packages):
+        message, remedy = describe_missing(user, missing)
+        raise MissingExtra(message, where=where, remedy=remedy)

@@ -1,0 +1,61 @@
+"""What Linux, macOS and Windows do differently."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs; True on Windows, where asking would interrupt it."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
+
+
+def point_link(link: Path, name: str) -> None:
+    """Point a link to a folder beside it; one rename replaces the link, so it is never missing.
+
+    Where symbolic links are not allowed (Windows), it is a text file with the name.
+    """
+    temporary = link.with_name(f".{link.name}-{uuid.uuid4().hex}")
+    try:
+        temporary.symlink_to(name)
+    except (OSError, NotImplementedError):
+        temporary.write_text(name, encoding="utf-8")
+    temporary.replace(link)
+
+
+def follow_link(link: Path) -> Path:
+    """Return the folder that a link of ``point_link`` leads to."""
+    return link.parent / link.read_text(encoding="utf-8") if link.is_file() else link
+
+
+def measure_peak_memory_mb() -> float:
+    """Return the peak memory of this process since ``reset_peak_memory``, in MB.
+
+    It is 0 where the system does not say (Windows).
+    """
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return 0.0
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes / 1024 if sys.platform != "darwin" else kilobytes / 1024**2
+
+
+def reset_peak_memory() -> None:
+    """Reset the peak memory of this process, where the system can (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

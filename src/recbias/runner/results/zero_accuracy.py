@@ -1,0 +1,35 @@
+"""A warning about lists of other tools that have no hit at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recbias.config.experiment import PluginSpec
+from recbias.core.protocols import ChecksFiles
+from recbias.core.stage_context import warn
+from recbias.runner.results.metric_rows import ModelMeasurement
+
+_NEEDS = frozenset({"lists", "test"})
+"""What the metrics of accuracy need."""
+
+
+def warn_about_zero_accuracy(
+    models: Sequence[PluginSpec], measurements: Sequence[ModelMeasurement]
+) -> None:
+    """Warn about each model with given lists whose metrics of accuracy are all exactly 0.
+
+    This happens to lists that were made for another split: they leave out the items that were
+    training items there, and these may be the test items here.
+    """
+    for model in models:
+        values = [
+            measured.measurement.value
+            for measured in measurements
+            if measured.model == model.label and measured.metric.needs >= _NEEDS
+        ]
+        if isinstance(model.plugin, ChecksFiles) and values and not any(values):
+            warn(
+                f"{model.label}: every accuracy metric is exactly 0. Were these lists made for "
+                "this split? Give the one they were made for: "
+                "split: {name: given, train: train.csv, test: test.csv}"
+            )

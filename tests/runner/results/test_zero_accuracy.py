@@ -1,0 +1,46 @@
+"""Lists that were made for another split are noticed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import recbias
+
+OWN_LISTS = Path(__file__).parents[3] / "configs" / "own-lists"
+SPEC = """\
+name: mine
+dataset: {name: tables, interactions: train.csv, items: items.csv}
+split: {name: %s}
+queries: {name: table, path: queries.csv}
+k: 5
+models:
+  - MostPop
+  - {name: lists, label: ours, path: ours.csv, seen: keep}
+metrics: [nDCG, HR, ItemCoverage]
+"""
+
+
+@pytest.mark.parametrize(
+    ("split", "is_warned"),
+    [("given, train: train.csv, test: test.csv", False), ("random, test: 0.5", True)],
+)
+def test_given_lists_without_any_hit_ask_for_their_split(
+    split: str, is_warned: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own-lists"
+    shutil.copytree(OWN_LISTS, folder)
+    text = SPEC % split
+    if not is_warned:
+        text = text.replace("interactions: train.csv, ", "")
+    (folder / "mine.yaml").write_text(text, encoding="utf-8")
+    run = recbias.run(folder / "mine.yaml", out=tmp_path / "results")
+    text = " ".join(str(warning) for warning in run.manifest["warnings"])
+    assert ("ours: every accuracy metric is exactly 0" in text) == is_warned
+    assert "MostPop: every" not in text
+    ours = run.metrics[
+        (run.metrics["model"] == "ours") & (run.metrics["metric"] != "ItemCoverage")
+    ]
+    assert (ours["value"] == 0).all() == is_warned
