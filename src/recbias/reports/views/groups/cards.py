@@ -74,7 +74,7 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
 
 def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
     places, worst = count_decimals(row["value"] for row in rows), find_worst_rows(rows, metric)
-    heads = (*keys, "model", "group", "n", "mean", "95% interval", "")
+    heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
     cells = []
     for row in sorted(rows, key=lambda row: get_key(row, keys)):
         counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
