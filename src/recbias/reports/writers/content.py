@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,10 +26,13 @@ from recbias.reports.views.headline import ALL
 from recbias.reports.views.metric_agreement import build_agreement_tables
 from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
-from recbias.reports.views.significance import tabulate_pairs
+from recbias.reports.views.significance import tabulate_comparisons
 from recbias.reports.views.wide_tables import build_fold_table, build_summary
 
 T = TypeVar("T")
+
+MOST_MATRICES = 300_000
+"""The number of characters of the matrices of wins that a page shows; more are files only."""
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
@@ -51,11 +55,6 @@ class Family:
     def outcome(self) -> str:
         """How many comparisons are significant."""
         return f"{self.comparisons.significant:,} of {len(self.comparisons.rows):,} significant"
-
-    @cached_property
-    def pairs(self) -> Table:
-        """One row per comparison."""
-        return tabulate_pairs(self.comparisons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +83,7 @@ class Content:
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
+    pairs = _build_by(tabulate_comparisons)
     models = _build_by(build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)
@@ -127,6 +127,14 @@ class Content:
     def missing_plots(self) -> tuple[str, ...]:
         """Why plots are missing, one sentence each."""
         return self.gallery.skipped
+
+    @property
+    def matrices(self) -> tuple[list[Family], list[Family]]:
+        """The families with a matrix that a page shows, and those whose matrix is a file only."""
+        families = [family for family in self.families if family.plot]
+        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
+        n_shown = sum(size <= MOST_MATRICES for size in sizes)
+        return families[:n_shown], families[n_shown:]
 
     @cached_property
     def families(self) -> list[Family]:

@@ -15,6 +15,7 @@ from recbias.reports.views.conclusions.questions import (
     collect_questions,
     compute_effect,
     find_detectable,
+    rank_effect,
 )
 from recbias.reports.views.conclusions.sentences import write_answer
 from recbias.reports.views.conclusions.values import describe_values
@@ -48,7 +49,7 @@ class Conclusion:
     dataset: str
     sentence: str
     between: str = ""
-    effect: float = 0.0
+    effect: float = math.nan
     n_tests: int = 0
     n_significant: int = 0
     detectable: float = math.nan
@@ -73,7 +74,9 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
     """Return the conclusions: significant ones first, within models first, by their effect."""
     questions = collect_questions(run)
     answers = [_conclude(question) for question in questions]
-    answers.sort(key=lambda item: (not item.n_significant, item.kind != "groups", -item.effect))
+    answers.sort(
+        key=lambda item: (not item.n_significant, item.kind != "groups", -rank_effect(item.effect))
+    )
     values = [
         Conclusion(kind="value", metric=title, dataset=dataset, sentence=sentence)
         for title, dataset, sentence in describe_values(run, questions)
@@ -93,7 +96,7 @@ def _conclude(question: Question) -> Conclusion:
         n_tests=len(question.rows),
         n_significant=len(question.significant),
         detectable=find_detectable(undecided),
-        effect=max(map(compute_effect, question.significant or question.rows), default=0.0),
+        effect=next(map(compute_effect, question.significant or question.rows), math.nan),
         test=test["test"],
         correction=test["correction"],
         family_size=test["family_size"],

@@ -50,7 +50,7 @@ class Question:
             for row in comparison.rows
             if not math.isnan(row["p_adjusted"])
         ]
-        return sorted(rows, key=compute_effect, reverse=True)
+        return sorted(rows, key=lambda row: rank_effect(compute_effect(row)), reverse=True)
 
     @cached_property
     def significant(self) -> list[Row]:
@@ -105,15 +105,21 @@ def find_worst_groups(rows: Sequence[Row], direction: Direction) -> list[Row]:
 def compute_effect(row: Row) -> float:
     """Return the size of an effect in standard deviations, for the order of conclusions.
 
-    It is that of the test; else |difference| / (se √n), twice this for two groups; 0 if undefined.
+    It is that of the test; else |difference| / (se √n), twice this for two groups; NaN if neither
+    exists.
     """
     if not math.isnan(row["effect_size"]):
         return float(abs(row["effect_size"]))
     error, _ = derive_error(row)
     if not error > 0 or not row["n"] > 0:
-        return 0.0
+        return math.nan
     sides = 1.0 if row["between"].startswith("model") else 2.0
     return float(sides * abs(row["difference"]) / error / math.sqrt(row["n"]))
+
+
+def rank_effect(effect: float) -> float:
+    """Return a key to sort effects by: undefined ones come last if the largest is first."""
+    return -math.inf if math.isnan(effect) else effect
 
 
 def find_detectable(rows: Sequence[Row]) -> float:
