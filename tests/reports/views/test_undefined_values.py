@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.views.undefined_values import describe_missing_outputs
+from recbias.reports.views.undefined_values import count_undefined, describe_missing_outputs
 from recbias.reports.views.wide_tables import build_fold_table, build_summary
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
