@@ -275,14 +275,17 @@ FLAGS = (
 )
 
 
-def browse(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any], str]:
-    """Return the results of the probe in a window of 390 pixels, and the log of Chromium."""
-    text = render_page(folder, world)
+def browse(
+    folder: Path, world: RunSpec | None = None, *, width: int = 390, media: str = "screen"
+) -> tuple[dict[str, Any], str]:
+    """Return the results of the probe in a window of some pixels, and the log of Chromium."""
+    text = render_page(folder, world).replace(f"@media {media}", "@media screen")
     digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
     text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     text = text.replace("<title>", f"<script>{PROBE}</script><title>", 1)
     (folder / "probed.html").write_text(text, encoding="utf-8")
-    (folder / "frame.html").write_text(FRAME, encoding="utf-8")
+    frame = FRAME.replace("width:390px", f"width:{width}px")
+    (folder / "frame.html").write_text(frame, encoding="utf-8")
     profile = f"--user-data-dir={folder / 'chromium'}"
     command = [str(CHROMIUM), *FLAGS, profile, (folder / "frame.html").as_uri()]
     process = subprocess.run(command, capture_output=True, timeout=60, check=True)
@@ -309,6 +312,15 @@ def test_a_phone_shows_the_page_without_errors_requests_or_horizontal_scrolling(
     assert results["width"] == 390
     assert results["scrolls"] <= 390  # 375 beside a scroll bar
     assert "CONSOLE" not in log
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_wide_table_fits_a_printed_page(tmp_path: Path) -> None:
+    metrics = [f"REC-ST(label=truth.gender {number})" for number in range(14)]
+    world = RunSpec(metrics=metrics, users=20, lists=False)
+    results, _ = browse(tmp_path, world, width=720, media="print")  # A4 at 96 dpi less margins
+    assert results["scrolls"] <= 720
 
 
 def parse_values(texts: list[str]) -> list[float]:

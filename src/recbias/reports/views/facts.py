@@ -74,7 +74,9 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
         samples + format_count(number, unit),
         f"(of {total:,})" if total > number else "",
         f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        format_setting({name: value for name, value in conditions.items() if name != "name"}),
+        format_setting(
+            {name: value for name, value in conditions.items() if name != "name" and value}
+        ),
     ]
     return Fact("Queries", " ".join(filter(None, texts)))
 

@@ -196,3 +196,11 @@ def test_hostile_names_of_groups_are_escaped(tmp_path: Path) -> None:
     page = render_html(Content(run))
     assert "<img" not in page
     assert "&lt;img src=x" in page
+
+
+def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
+    run = write_groups(tmp_path, contrast("a", 0.3), models=["a"])
+    values = [row | {"fold": fold} for fold in ("1", "2") for row in to_records(run.metrics)]
+    run = write_run(tmp_path, values, [contrast("a", 0.3)], run.manifest["metrics"])
+    (conclusion,) = collect_conclusions(run)
+    assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence

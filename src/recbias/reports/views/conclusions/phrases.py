@@ -27,6 +27,7 @@ _SCALES: Mapping[str, str] = {
 def name_metric(question: Question) -> str:
     """Return the heading of the metric, with the dataset where there are several."""
     suffix = f" on {to_line(question.dataset)}" if question.dataset else ""
+    suffix += f", {question.place}" if question.place else ""
     return to_line(question.metric.heading) + suffix
 
 

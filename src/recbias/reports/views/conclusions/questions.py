@@ -16,7 +16,7 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.headline import get_place, list_single_datasets
+from recbias.reports.views.headline import ALL, get_place, list_single_datasets, select_varying
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.statistics.interval_errors import derive_error, detect_difference
 
@@ -30,6 +30,7 @@ class Question:
 
     Args:
         dataset: Blank if the run has one.
+        place: The seed and fold of the comparisons if the run has several: ``fold 1``.
         unit: What n counts: users, prompts, names.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
@@ -37,6 +38,7 @@ class Question:
 
     metric: Definition
     dataset: str
+    place: str
     unit: str
     comparisons: tuple[Comparisons, ...]
     estimates: Estimates
@@ -144,6 +146,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
             groups.setdefault(key, []).append(comparison)
     estimates = index_estimates(run)
     several = len(list_single_datasets(run)) > 1
+    varying = select_varying(run.metrics, ["seed", "fold"])
     questions = []
     for comparisons in groups.values():
         first = comparisons[0]
@@ -151,8 +154,12 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         same = overall or [item for item in comparisons if item.part]
         metric = definitions.get(first.title) or Definition(first.title, first.title)
         dataset = first.place[0] if several else ""
+        columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
+        place = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
         values = estimates.get((first.place, first.title), {})
-        questions.append(Question(metric, dataset, name_unit(run, metric), tuple(same), values))
+        questions.append(
+            Question(metric, dataset, place, name_unit(run, metric), tuple(same), values)
+        )
     overall_titles = {item.metric.title for item in questions if item.compares_models}
     return tuple(
         item
