@@ -28,7 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
     "testing": {"core", "config", "statistics", "registry"},
-    "reports": {"core", "formats", "numerics"},
+    "reports": {"core", "formats", "numerics", "statistics"},
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
     "api": {"core", "config", "statistics", "data", "registry", "runner", "reports"},
     "cli": {"core", "config", "data", "registry", "runner", "reports", "api"},

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from recbias.api import Run
-from recbias.cli.grids import Output, print_grid, print_rows
+from recbias.cli.grids import Output, print_conclusions, print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.cli.request_lines import show_requests
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
@@ -151,10 +151,13 @@ class Live:
 
 
 def show_run(run: Run) -> None:
-    """Print the summary tables of a run, its failed stages and the paths of its files."""
-    from recbias.reports.views.wide_tables import build_group_tables, build_summary
+    """Print the conclusions of a run, its tables, its failed stages and the paths of its files."""
+    from recbias.reports.views.conclusions.conclude import split_sentences
+    from recbias.reports.views.groups.group_tables import build_group_tables
+    from recbias.reports.views.wide_tables import build_summary
 
     console, tables = Output(), read_run(run.folder)
+    print_conclusions(*split_sentences(tables), console)
     headline = build_summary(tables)
     if headline.rows:
         print_grid(headline, console)
@@ -170,8 +173,7 @@ def show_run(run: Run) -> None:
         if failure["help"]:
             error_console.print(Text(make_printable(f"help: {failure['help']}")))
     report = run.folder / "report.html"
-    lines = [f"run folder: {run.folder}", *([f"report: {report}"] if report.exists() else [])]
-    for line in lines:
+    for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
         console.print(Text(make_printable(line, None)), soft_wrap=True)
 
 

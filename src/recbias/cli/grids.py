@@ -80,6 +80,14 @@ def print_grid(grid: Grid, console: Console | None = None) -> None:
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
+def print_conclusions(first: Sequence[str], others: Sequence[str], console: Console) -> None:
+    """Print the first conclusions of a run, and the number of the others."""
+    lines = [f"* {sentence}" for sentence in first]
+    lines += [f"{len(others):,} more conclusions are in the report."] * bool(others)
+    for line in lines:
+        console.print(Text(make_printable(line, None)), soft_wrap=not console.is_terminal)
+
+
 def fit_to_width(grid: Grid, width: int) -> list[Grid]:
     """Fold the titles and texts of a table to fit a width, or split the table by columns.
 

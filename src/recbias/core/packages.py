@@ -8,6 +8,7 @@ from itertools import chain, combinations
 from typing import Protocol, runtime_checkable
 
 from recbias.core.errors import MissingExtra
+from recbias.core.models.selected_models import ReordersCandidates
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("numba", "torch"),
@@ -35,11 +36,15 @@ class LibrariesBySettings(Protocol):
 
 
 def list_libraries(plugin: object) -> tuple[str, ...]:
-    """Return the packages that a plug-in, or its class, declares."""
-    static: Iterable[str] = getattr(plugin, "libraries", ())
-    if isinstance(plugin, type) or not isinstance(plugin, LibrariesBySettings):
-        return tuple(static)
-    return (*static, *plugin.libraries_now())
+    """Return the packages that a plug-in, or its class, declares; those of its candidates, too."""
+    static = tuple[str, ...](getattr(plugin, "libraries", ()))
+    if isinstance(plugin, type):
+        return static
+    if isinstance(plugin, LibrariesBySettings):
+        static = (*static, *plugin.libraries_now())
+    if isinstance(plugin, ReordersCandidates):
+        static = (*static, *list_libraries(plugin.candidates.model))
+    return static
 
 
 def is_installed(package: str) -> bool:

@@ -151,3 +151,10 @@ def test_files_have_their_digest(tmp_path: Path) -> None:
 
 def test_libraries_have_their_version(tmp_path: Path) -> None:
     assert Fact("numpy", "2.4") in list_libraries(read_run(make_run(tmp_path)))
+
+
+def test_a_warning_of_several_metrics_is_listed_once(tmp_path: Path) -> None:
+    cause = "3 queries have no label 'gender'"
+    warnings = [f"measure {metric} of a: {metric}: {cause}" for metric in ("nDCG", "HR")]
+    run = read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "HR"), warnings=warnings)))
+    assert list_warnings(run) == [f"{cause} (2 stages)"]

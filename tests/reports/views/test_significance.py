@@ -4,12 +4,13 @@ import math
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
-from recbias.reports.views.comparisons import Comparisons
 from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.significance import tabulate_pairs
+from recbias.reports.views.significance import tabulate_comparisons
 from recbias.reports.views.wide_tables import build_summary
+from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import NINETEEN_MODELS, RunSpec, make_run
 
 
@@ -59,25 +60,20 @@ def test_each_dataset_has_its_own_marks(tmp_path: Path) -> None:
     assert not marks["all", "z"]
 
 
-def test_a_comparison_is_a_row_with_its_numbers() -> None:
-    row = {
-        "model": "",
-        "a": "<x>",
-        "b": "y",
-        "difference": -0.1,
-        "ci_low": math.nan,
-        "ci_high": math.nan,
-        "statistic": -2.0,
-        "p": 0.01,
-        "p_adjusted": 0.21,
-        "effect_size": math.nan,
-        "significant": "False",
-    }
-    rows = (row, row | {"model": "m", "ci_low": -0.3, "ci_high": 0.1, "significant": "True"})
-    table = tabulate_pairs(Comparisons("HR", "higher", ("d", "1", "1"), "t", "models", "", rows))
-    assert table.title == "Comparisons on HR"
-    assert [[cell.text for cell in cells] for cells in table.rows] == [
-        ["<x>", "y", "-0.1000", "", "-2.00", "0.01", "0.21", "n/a", "no"],
-        ["m: <x>", "y", "-0.1000", "-0.3000 to 0.1000", "-2.00", "0.01", "0.21", "n/a", "yes"],
+def test_comparisons_of_all_metrics_are_rows_by_their_effect(tmp_path: Path) -> None:
+    small = compare("x", "<y>", (0.2, 0.3), 0.2, effect_size=-0.1, p_adjusted=0.21)
+    # No effect size: se = 0.1 / t(0.975; 99) = 0.0504, and 0.3 / se / sqrt(100) = 0.595.
+    large = compare("x", "<y>", (0.2, 0.5), 0.1, metric="HR", significant=True)
+    undefined = {**small, "metric": "MRR", "ci_low": math.nan, "ci_high": math.nan}
+    undefined |= {"model": "m", "between": "groups", "effect_size": math.nan}
+    run = write_run(tmp_path, [state("x", 0.2)], [small, large, undefined])
+    table = tabulate_comparisons(run)
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["HR@10", "x", "<y>", "-0.3000", "-0.4000 to -0.2000", "0.5", "0.60", "yes", PAIRED],
+        ["nDCG@10", "x", "<y>", "-0.1000", "-0.3000 to 0.1000", "0.21", "0.10", "no", PAIRED],
+        ["MRR@10", "m: x", "<y>", "-0.1000", "", "0.21", "n/a", "no", PAIRED],
     ]
-    assert [cell.value for cell in table.rows[1]][2:7] == [-0.1, -0.3, -2.0, 0.01, 0.21]
+    assert [cell.value for cell in table.rows[1]][3:6] == pytest.approx([-0.1, -0.3, 0.21])
+
+
+PAIRED = "paired t-test"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.views.undefined_values import describe_missing_outputs
+from recbias.reports.views.undefined_values import count_undefined, describe_missing_outputs
 from recbias.reports.views.wide_tables import build_fold_table, build_summary
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
@@ -66,3 +66,14 @@ def test_cells_of_folds_have_the_reason_without_a_note(tmp_path: Path) -> None:
 def test_a_metric_without_any_overall_value_has_no_column(tmp_path: Path) -> None:
     run = make_undefined_run(tmp_path, "a", "b", "c")
     assert [column.title for column in build_summary(run).columns] == ["model", "MRR@10"]
+
+
+def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
+    records = [
+        {"metric": metric, "k": 10.0, "model": "a", "undefined": 3.0} for metric in ("HR", "MRR")
+    ]
+    records.append({"metric": "MAP", "k": 10.0, "model": "a", "undefined": 4.0})
+    assert count_undefined(records, ["HR@10", "MRR@10", "MAP@10"], {}) == [
+        "HR@10, MRR@10: undefined values are excluded from the mean (3 for a).",
+        "MAP@10: undefined values are excluded from the mean (4 for a).",
+    ]

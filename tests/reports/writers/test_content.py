@@ -37,7 +37,7 @@ def test_families_count_their_significant_comparisons_and_come_with_a_plot(
     assert family.plot is not None
     assert family.plot.name == "significance-ndcg-10"
     assert family.plot.svg.startswith("<svg")
-    assert [row[-1].text for row in family.pairs.rows] == ["yes"]
+    assert [row[-2].text for row in content.pairs.rows] == ["yes"]
 
 
 def test_families_name_the_dataset_if_there_are_several(tmp_path: Path) -> None:

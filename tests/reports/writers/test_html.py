@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recbias.reports.views.run_tables import read_run
@@ -84,7 +85,9 @@ def test_the_page_requests_nothing(tmp_path: Path) -> None:
     text = render_page(tmp_path, HOSTILE_WORLD)
     for tag, attributes in Outline(text).tags:
         assert not {"src", "srcset", "poster", "action"} & set(attributes), tag
-        assert (attributes.get("href") or "#").startswith(("#", "data:")), tag
+        link = attributes.get("href") or "#"
+        beside = tag == "a" and re.fullmatch(r"[\w./-]+", link)  # followed only by a click
+        assert beside or link.startswith(("#", "data:")), tag
     assert not re.search(r"url\(|@import", text)
     assert "default-src 'none'" in text
 
@@ -116,6 +119,26 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
         assert expected in text
     assert "Agreement of the metrics" in text
     assert outline.count("svg") == 4 + 4 + 2  # two running means
+
+
+def test_a_large_run_is_a_page_below_one_megabyte(tmp_path: Path) -> None:
+    models = [f"model {number}" for number in range(21)]
+    metrics = [f"metric {number}" for number in range(17)]
+    folder = make_run(tmp_path, RunSpec(models=models, metrics=metrics, users=20, lists=False))
+    path = folder / "significance.csv"
+    pairs = pd.read_csv(path)
+    tests = [pairs.assign(test=name) for name in ("paired_t", "wilcoxon", "sign_flip")]
+    pd.concat(tests).to_csv(path, index=False)
+    page = render_html(Content(read_run(folder)))
+    assert len(page.encode()) < 1_000_000
+    assert "1000 largest effects of 10710 comparisons" in page
+    assert 'href="significance.csv"' in page
+
+
+def test_the_page_says_how_to_cite_and_explains_its_terms(tmp_path: Path) -> None:
+    page = render_page(tmp_path)
+    assert "run 20260102T030405Z-0123abcd, spec digest 0123abcd0123abcd." in page
+    assert "80 of 100 such runs" in page.partition('id="glossary"')[2]
 
 
 def test_best_values_are_highlighted(tmp_path: Path) -> None:
@@ -252,14 +275,17 @@ FLAGS = (
 )
 
 
-def browse(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any], str]:
-    """Return the results of the probe in a window of 390 pixels, and the log of Chromium."""
-    text = render_page(folder, world)
+def browse(
+    folder: Path, world: RunSpec | None = None, *, width: int = 390, media: str = "screen"
+) -> tuple[dict[str, Any], str]:
+    """Return the results of the probe in a window of some pixels, and the log of Chromium."""
+    text = render_page(folder, world).replace(f"@media {media}", "@media screen")
     digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
     text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     text = text.replace("<title>", f"<script>{PROBE}</script><title>", 1)
     (folder / "probed.html").write_text(text, encoding="utf-8")
-    (folder / "frame.html").write_text(FRAME, encoding="utf-8")
+    frame = FRAME.replace("width:390px", f"width:{width}px")
+    (folder / "frame.html").write_text(frame, encoding="utf-8")
     profile = f"--user-data-dir={folder / 'chromium'}"
     command = [str(CHROMIUM), *FLAGS, profile, (folder / "frame.html").as_uri()]
     process = subprocess.run(command, capture_output=True, timeout=60, check=True)
@@ -288,6 +314,15 @@ def test_a_phone_shows_the_page_without_errors_requests_or_horizontal_scrolling(
     assert "CONSOLE" not in log
 
 
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_wide_table_fits_a_printed_page(tmp_path: Path) -> None:
+    metrics = [f"REC-ST(label=truth.gender {number})" for number in range(14)]
+    world = RunSpec(metrics=metrics, users=20, lists=False)
+    results, _ = browse(tmp_path, world, width=720, media="print")  # A4 at 96 dpi less margins
+    assert results["scrolls"] <= 720
+
+
 def parse_values(texts: list[str]) -> list[float]:
     return [float(text.replace("−", "-")) for text in texts]
 
@@ -303,6 +338,6 @@ def test_tables_can_be_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
     assert parse_values(falling) == sorted(parse_values(falling), reverse=True)
     assert results["names"][0].startswith("ALS")
     assert results["focused"]
-    assert results["pairs"][:2] == [21, 6]  # all pairs, and those of EASE
-    assert 0 < results["pairs"][2] < 21
+    assert results["pairs"][:2] == [84, 24]  # all pairs on four metrics, and those of EASE
+    assert 0 < results["pairs"][2] < 84
     assert results["intervals"] == [False, True]

@@ -39,7 +39,7 @@ def test_failures_and_warnings_come_first(tmp_path: Path) -> None:
 def test_the_report_has_every_section(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
-        *("Findings", "Data and settings", "Results", "Agreement of the metrics", "Plots"),
+        *("Conclusions", "Data and settings", "Results", "Agreement of the metrics", "Plots"),
         *("Significance", "Definitions", "Models", "Provenance"),
     ]
     assert "](figures/accuracy-popularity.svg)" in text

@@ -94,11 +94,16 @@ def describe_methods(comparisons: Sequence[Comparisons]) -> str:
     return "; ".join(map(_describe_correction, kinds.values()))
 
 
+def describe_test(name: str) -> str:
+    """Return the name of a test as text: ``paired t-test``."""
+    return _TESTS.get(name, name)
+
+
 def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     """Return the tests of comparisons that share correction, family and alpha."""
     row = comparisons[0].rows[0]
     names = dict.fromkeys(comparison.test for comparison in comparisons)
-    tests = " and ".join(_TESTS.get(name, name) for name in names)
+    tests = " and ".join(map(describe_test, names))
     alpha = f"alpha {row['alpha']:g}"
     if row["correction"] in {"", "none"}:
         return f"{tests}, no correction, {alpha}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.suggestions import normalize_name
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.run_tables import RunTables
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
@@ -54,6 +55,17 @@ class Definition:
     source: str = ""
     unit: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> str:
+        """The title for people: ``nDCG@10, gap by gender``."""
+        return make_heading(self.title)
+
+    @property
+    def gap(self) -> str:
+        """``difference``, ``ratio`` or ``std`` of groups of queries; blank for other metrics."""
+        gap = str(self.parameters.get("gap", "")) if "by" in self.parameters else ""
+        return "" if gap == "groups" else gap
 
 
 def format_title(metric: str, k: float | None) -> str:

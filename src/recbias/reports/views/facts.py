@@ -74,7 +74,9 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
         samples + format_count(number, unit),
         f"(of {total:,})" if total > number else "",
         f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        format_setting({name: value for name, value in conditions.items() if name != "name"}),
+        format_setting(
+            {name: value for name, value in conditions.items() if name != "name" and value}
+        ),
     ]
     return Fact("Queries", " ".join(filter(None, texts)))
 
@@ -136,10 +138,13 @@ def list_failures(run: RunTables) -> list[str]:
 
 
 def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run; one that several stages raise is listed once."""
+    """Return the warnings of the run; one that several stages or metrics raise is listed once."""
     lines_by_text: dict[str, list[str]] = {}
+    metrics = {to_line(entry.get("metric", "")) for entry in run.manifest.get("metrics", [])}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
         stage, _, text = line.partition(": ")
+        metric, _, cause = text.partition(": ")
+        text = cause if cause and metric.partition("@")[0] in metrics else text
         lines_by_text.setdefault(text or stage, []).append(line)
     return [
         f"{text} ({len(lines)} stages)" if len(lines) > 1 else lines[0]

@@ -14,10 +14,12 @@ from recbias.reports.views.comparisons import (
     Row,
     collect_comparisons,
     describe_methods,
+    describe_test,
     find_wins,
     is_significant,
 )
-from recbias.reports.views.definitions import format_title
+from recbias.reports.views.conclusions.questions import compute_effect, rank_effect
+from recbias.reports.views.definitions import collect_definitions, format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, get_place, list_models
 from recbias.reports.views.rounding import (
@@ -116,25 +118,40 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     return ["Means over datasets, seeds or folds have no marks: they were not compared."]
 
 
-def tabulate_pairs(comparisons: Comparisons) -> Table:
-    """Return a table with one row per comparison."""
-    places = count_decimals(row["difference"] for row in comparisons.rows)
-    numbers = ("difference", "95% interval", "statistic", "p", "corrected p", "effect size")
-    columns = make_columns(("a", "b", *numbers, "significant"), numeric=numbers)
-    rows = tuple(_tabulate_pair(row, places) for row in comparisons.rows)
-    return Table(f"Comparisons on {comparisons.title}", columns, rows)
+def tabulate_comparisons(run: RunTables) -> Table:
+    """Return one row per headline comparison of all metrics and tests, the largest effect first.
+
+    The effect is in standard deviations, see ``compute_effect``.
+    """
+    groups = collect_comparisons(run)
+    several = len({group.place[0] for group in groups}) > 1
+    definitions = collect_definitions(run)
+    ranked: list[tuple[float, tuple[Cell, ...]]] = []
+    for group in groups:
+        places = count_decimals(row["difference"] for row in group.rows)
+        metric = definitions.get(group.title)
+        heading = f"{metric.heading if metric else group.title} {group.part}".strip()
+        title = f"{heading}, {group.place[0]}" if several else heading
+        test = describe_test(group.test)
+        for row in group.rows:
+            effect = compute_effect(row)
+            cells = _tabulate_comparison(row, effect, places)
+            ranked.append((effect, (Cell(title), *cells, Cell(test))))
+    ranked.sort(key=lambda pair: rank_effect(pair[0]), reverse=True)
+    numbers = ("difference", "interval", "corrected p", "effect (SD)")
+    columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
+    rows = tuple(cells for _, cells in ranked)
+    return Table("Comparisons, the largest effect first", columns, rows)
 
 
-def _tabulate_pair(row: Row, places: int) -> tuple[Cell, ...]:
+def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ...]:
     model = f"{row['model']}: " if row["model"] else ""
     return (
         Cell(f"{model}{row['a']}"),
         Cell(str(row["b"])),
         Cell(format_value(row["difference"], places), row["difference"]),
         Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(format_value(row["statistic"], 2), row["statistic"]),
-        Cell(format_p_value(row["p"]), row["p"]),
         Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"]),
-        Cell(format_value(row["effect_size"], 2), row["effect_size"]),
+        Cell(format_value(effect, 2), effect),
         Cell("yes" if is_significant(row) else "no"),
     )

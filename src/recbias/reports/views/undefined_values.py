@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recbias.reports.views.definitions import format_title
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.run_tables import RunTables
 
 MAX_COUNTS = 4
@@ -39,8 +40,11 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 def count_undefined(
     records: Sequence[Mapping[str, Any]], titles: Sequence[str], missing: MissingOutputs
 ) -> list[str]:
-    """Return a footnote for each metric with undefined values; not of models without outputs."""
-    notes = []
+    """Return a footnote for the metrics with the same counts of undefined values.
+
+    Models without the outputs that a metric needs are not counted.
+    """
+    titles_by_counts: dict[str, list[str]] = {}
     for title in titles:
         counts: dict[str, float] = {}
         for row in records:
@@ -51,8 +55,9 @@ def count_undefined(
             texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
             more = len(texts) - MAX_COUNTS
             suffix = f" and {more} more models" if more > 0 else ""
-            notes.append(
-                f"{title}: undefined values are excluded from the mean "
-                f"({', '.join(texts[:MAX_COUNTS])}{suffix})."
-            )
-    return notes
+            counts_text = f"{', '.join(texts[:MAX_COUNTS])}{suffix}"
+            titles_by_counts.setdefault(counts_text, []).append(make_heading(title))
+    return [
+        f"{', '.join(headings)}: undefined values are excluded from the mean ({counts_text})."
+        for counts_text, headings in titles_by_counts.items()
+    ]

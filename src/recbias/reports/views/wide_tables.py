@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.measurements.columns import DATASET
+from recbias.reports.views.comparisons import collect_comparisons
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
     Definition,
@@ -19,7 +20,7 @@ from recbias.reports.views.definitions import (
     flag_best,
     format_title,
 )
-from recbias.reports.views.grid import Cell, Column, Table, make_columns
+from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.headline import (
     list_datasets,
     list_models,
@@ -45,21 +46,20 @@ from recbias.reports.views.undefined_values import (
 Row = Mapping[str, Any]
 
 _PLACE = ("dataset", "seed", "fold")
-_PART = ("group", "target")
 
 
 @lru_cache(maxsize=2)
 def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    frame = select_headline(run, _select_overall(run.metrics))
+    frame = select_headline(run, select_overall(run.metrics))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    return add_significance_marks(table, run, frame)
+    return _name_columns(add_significance_marks(table, run, frame), run)
 
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
-    frame = _select_overall(run.metrics)
+    frame = select_overall(run.metrics)
     keys = select_varying(frame, _PLACE)
     if not keys:
         return None
@@ -69,56 +69,33 @@ def build_fold_table(run: RunTables) -> Table | None:
     for column in ("fold", "seed"):
         ranks[column] = ranks[column].map(rank_label)
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
-    return _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
+    table = _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
+    return _name_columns(table, run)
 
 
-def build_group_tables(run: RunTables) -> list[Table]:
-    """Return one table per metric that has values by query label or item attribute."""
-    if len(_select_overall(run.metrics)) == len(run.metrics):
-        return []
-    frame = select_headline(run, run.metrics)
-    of_dataset = frame["model"] == DATASET
-    tables = _build_dataset_tables(run, frame[of_dataset])
-    frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
-    titles = pd.Series([_get_title(row) for row in to_records(frame)], frame.index, dtype="str")
-    for title, rows in frame.groupby(titles, sort=False):
-        parts = [column for column in _PART if (rows[column] != "").any()]
-        keys = [*select_varying(rows, ["dataset"]), *parts]
-        tables.append(_build_group_table(run, rows, title=str(title), keys=keys))
-    return tables
+def _name_columns(table: Table, run: RunTables) -> Table:
+    """Return the table with the headings of the metrics, whose titles identify them before."""
+    headings = {title: metric.heading for title, metric in collect_definitions(run).items()}
+    columns = tuple(
+        replace(column, title=headings.get(column.title, column.title)) for column in table.columns
+    )
+    return replace(table, columns=columns)
 
 
-def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
+def select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of models over all groups and targets."""
     overall = (frame["group"] == "") & (frame["target"] == "")
     return frame[overall & (frame["model"] != DATASET)]
 
 
-def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
-    """Return the table of values that describe a dataset by itself, if there are any."""
-    if frame.empty:
-        return []
-    columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
-    keys = [column for column in columns if (frame[column] != "").any()]
-    records = to_records(frame)
-    places = count_decimals(row["value"] for row in records)
-    rows = tuple(
-        (
-            Cell(_get_title(row)),
-            *map(Cell, _get_key(row, keys)),
-            Cell(f"{row['n']:,.0f}", row["n"]),
-            _build_cell(row, places, best=False),
-        )
-        for row in records
-    )
-    heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
-    return [Table("Properties of the dataset", heads, rows)]
-
-
 def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
-    """Return one row per block of key values and model, and one column per metric."""
+    """Return one row per block of key values and model, and one column per metric.
+
+    The best gap between groups is not marked where no test compares the models: the smallest of
+    several gaps may be so by chance.
+    """
     records = to_records(frame)
-    cells = {(_get_key(row, keys), row["model"], _get_title(row)): row for row in records}
+    cells = {(get_key(row, keys), row["model"], get_title(row)): row for row in records}
     missing = collect_missing_outputs(run)
     present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
@@ -126,59 +103,27 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
     pairs = {(block, model) for block, model, _ in cells}
     blocks = dict.fromkeys(block for block, _, _ in cells)
     heads = [head for head in itertools.product(blocks, models) if head in pairs]
+    tested = {group.title for group in collect_comparisons(run) if group.compares_models}
+    ranked = [
+        replace(metric, direction="none") if metric.gap and metric.title not in tested else metric
+        for metric in metrics
+    ]
     columns = [
         _build_column([cells.get((*head, metric.title)) for head in heads], metric, heads, missing)
-        for metric in metrics
+        for metric in ranked
     ]
     rows = tuple(
         (*map(Cell, block), Cell(model), *(column[number] for column in columns))
         for number, (block, model) in enumerate(heads)
     )
     notes = ["Bold: the best value of the column in the metric's direction."]
-    notes *= any(metric.direction != "none" for metric in metrics)
+    notes *= len(models) > 1 and any(metric.direction != "none" for metric in ranked)
     return Table(
         title,
         (*map(Column, (*keys, "model")), *map(_build_header, metrics)),
         rows,
         (*notes, *count_undefined(records, [metric.title for metric in metrics], missing)),
     )
-
-
-def _build_group_table(
-    run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]
-) -> Table:
-    """Return one row per group and target and one column per model, each row's best in bold."""
-    metric = collect_definitions(run)[title]
-    records = to_records(frame)
-    cells = {(_get_key(row, keys), row["model"]): row for row in records}
-    present = {model for _, model in cells}
-    models = [model for model in list_models(run) if model in present]
-    places = count_decimals(row["value"] for row in records)
-    has_groups = any(row["group"] for row in records)
-    rows = []
-    for block in dict.fromkeys(block for block, _ in cells):
-        values = [cells.get((block, model)) for model in models]
-        wins = flag_best([row["value"] if row else math.nan for row in values], metric.direction)
-        counts = [_count_units(values)] if has_groups else []
-        row = [
-            _build_cell(value, places, best=win) for value, win in zip(values, wins, strict=True)
-        ]
-        rows.append((*map(Cell, block), *counts, *row))
-    heads = [*keys, *(["n"] if has_groups else []), *models]
-    label = f"{title}: {DIRECTION_LABELS[metric.direction]}."
-    return Table(
-        f"{title} by {' and '.join(key for key in keys if key in _PART)}",
-        tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
-        tuple(rows),
-        (label, *count_undefined(records, [title], {})),
-    )
-
-
-def _count_units(rows: Sequence[Row | None]) -> Cell:
-    """Return n, or its range over the models."""
-    counts = sorted({row["n"] for row in rows if row and not math.isnan(row["n"])})
-    text = " to ".join(f"{count:,.0f}" for count in dict.fromkeys([*counts[:1], *counts[-1:]]))
-    return Cell(text, counts[0] if counts else math.nan)
 
 
 def _build_column(
@@ -198,12 +143,13 @@ def _build_column(
             wins[number] = win
     outputs = [missing.get((metric.title, model), "") for _, model in heads]
     return [
-        _build_cell(row, places, best=win, missing=output)
+        build_cell(row, places, best=win, missing=output)
         for row, win, output in zip(rows, wins, outputs, strict=True)
     ]
 
 
-def _build_cell(row: Row | None, places: int, *, best: bool, missing: str = "") -> Cell:
+def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str = "") -> Cell:
+    """Return a value with its interval, standard deviation and counts."""
     if row is None:
         return Cell("", note="not measured")
     if missing:
@@ -219,11 +165,13 @@ def _build_cell(row: Row | None, places: int, *, best: bool, missing: str = "") 
     return Cell(text, row["value"], best, interval=interval, note=note)
 
 
-def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
+def get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a row that head it in a table."""
     return tuple(str(row[key]) for key in keys)
 
 
-def _get_title(row: Row) -> str:
+def get_title(row: Row) -> str:
+    """Return the title of the metric of a row."""
     return format_title(row["metric"], row["k"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +16,23 @@ from recbias.reports.plots.search_plots import draw_search_plots
 from recbias.reports.published_tables.compare_published import build_reference_table
 from recbias.reports.views import facts
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
+from recbias.reports.views.conclusions.conclude import collect_conclusions, split_sentences
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.facts import build_models_table
-from recbias.reports.views.findings import summarize_findings
 from recbias.reports.views.grid import Table
+from recbias.reports.views.groups.cards import build_cards
+from recbias.reports.views.groups.group_tables import build_group_tables
 from recbias.reports.views.headline import ALL
 from recbias.reports.views.metric_agreement import build_agreement_tables
 from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
-from recbias.reports.views.significance import tabulate_pairs
-from recbias.reports.views.wide_tables import build_fold_table, build_group_tables, build_summary
+from recbias.reports.views.significance import tabulate_comparisons
+from recbias.reports.views.wide_tables import build_fold_table, build_summary
 
 T = TypeVar("T")
+
+MOST_MATRICES = 300_000
+"""The number of characters of the matrices of wins that a page shows; more are files only."""
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
@@ -50,11 +56,6 @@ class Family:
         """How many comparisons are significant."""
         return f"{self.comparisons.significant:,} of {len(self.comparisons.rows):,} significant"
 
-    @cached_property
-    def pairs(self) -> Table:
-        """One row per comparison."""
-        return tabulate_pairs(self.comparisons)
-
 
 @dataclass(frozen=True, eq=False)
 class Content:
@@ -72,15 +73,17 @@ class Content:
 
     failures = _build_by(facts.list_failures)
     warnings = _build_by(facts.list_warnings)
-    findings = _build_by(summarize_findings)
+    conclusions = _build_by(collect_conclusions)
+    findings = _build_by(split_sentences)
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)
     definitions = _build_by(lambda run: [*collect_definitions(run).values()])
     summary = _build_by(build_summary)
-    group_tables = _build_by(build_group_tables)
+    cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
+    pairs = _build_by(tabulate_comparisons)
     models = _build_by(build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)
@@ -92,11 +95,19 @@ class Content:
             return None
         return build_reference_table(self.reference, self.remarks)
 
+    @cached_property
+    def group_tables(self) -> list[Table]:
+        """The fairness cards, and the tables of the other metrics by group and target."""
+        titles = {card.metric.title for card in self.cards}
+        cards = [table for card in self.cards for table in card.tables]
+        return [*cards, *build_group_tables(self.run, omitted=titles)]
+
     @property
     def tables(self) -> list[Table]:
         """All tables of results in order."""
         tables = [
-            *(self.summary, *self.group_tables, self.published),
+            *([self.summary] if self.summary.rows else []),
+            *(*self.group_tables, self.published),
             *(*self.agreement_tables, self.fold_table),
         ]
         return [table for table in tables if table is not None]
@@ -116,6 +127,14 @@ class Content:
     def missing_plots(self) -> tuple[str, ...]:
         """Why plots are missing, one sentence each."""
         return self.gallery.skipped
+
+    @property
+    def matrices(self) -> tuple[list[Family], list[Family]]:
+        """The families with a matrix that a page shows, and those whose matrix is a file only."""
+        families = [family for family in self.families if family.plot]
+        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
+        n_shown = sum(size <= MOST_MATRICES for size in sizes)
+        return families[:n_shown], families[n_shown:]
 
     @cached_property
     def families(self) -> list[Family]:

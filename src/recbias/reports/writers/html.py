@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 
+from recbias.core.input_files import has_file
 from recbias.reports.markup import Safe, strip_folders, to_line
 from recbias.reports.plots.drawing.svg import read_style_sheet
 from recbias.reports.views.facts import (
@@ -19,6 +20,12 @@ from recbias.reports.writers.jinja_environments import read_resource, render
 LONG_TABLE = 12
 """A table with more rows than this scrolls within its box, except the summary."""
 
+LONGEST_PAIRS = 1000
+"""The number of comparisons on the page, those with the largest effects."""
+
+_FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
+"""The files that a page links to."""
+
 _SECTIONS = {
     "results": "Results",
     "replies": "Replies of language models",
@@ -27,6 +34,8 @@ _SECTIONS = {
     "searches": "Hyperparameter search",
     "definitions": "Definitions",
     "models": "Models",
+    "glossary": "Glossary",
+    "files": "Files and citation",
     "provenance": "Provenance",
 }
 
@@ -46,7 +55,10 @@ def render_html(content: Content) -> str:
         run_id=manifest.get("run_id", ""),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
+        longest=LONGEST_PAIRS,
         policy=_build_policy(script),
+        citation=_build_citation(content),
+        files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
         style=Safe(read_resource("page.css") + read_style_sheet()),
         script=Safe(script),
         execution=content.execution,
@@ -70,6 +82,12 @@ def _build_policy(script: str) -> Safe:
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
+
+
+def _build_citation(content: Content) -> str:
+    manifest = content.run.manifest
+    version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
+    return f"recbias {version}, run {manifest.get('run_id', '')}, spec digest {digest}."
 
 
 def _build_byline(content: Content) -> str:

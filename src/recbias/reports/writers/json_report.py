@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.reports.views.comparisons import is_significant
+from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.trials import read_trials
@@ -27,6 +28,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     ]
     sections = {
         "schema_version": json.dumps(SCHEMA_VERSION),
+        "conclusions": _render_list(map(asdict, collect_conclusions(run))),
         "metrics": _render_list(to_records(run.metrics)),
         "significance": _render_list(significance),
         "trials": _render_list(read_trials(run)),

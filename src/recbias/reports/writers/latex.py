@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from recbias.reports.markup import to_line
 from recbias.reports.views.grid import Cell, Table
 
@@ -40,6 +42,7 @@ def render_latex(table: Table) -> str:
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\label{{tab:{_name_label(table.title)}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
         " & ".join(headers) + r" \\",
@@ -51,6 +54,10 @@ def render_latex(table: Table) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _name_label(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _render_cell(cell: Cell) -> str:

@@ -41,16 +41,31 @@ for (const pairs of document.querySelectorAll(".pairs")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   input.type = "search";
-  input.placeholder = "name of a model";
+  input.placeholder = "metric, model, group or test";
   label.append("Filter ", input);
   pairs.querySelector(".tools").prepend(label);
   input.addEventListener("input", () => {
     const query = input.value.trim().toLocaleLowerCase();
     for (const row of pairs.querySelector("tbody").rows) {
-      const names = `${row.cells[0].textContent}\n${row.cells[1].textContent}`.toLocaleLowerCase();
+      const names = Array.from(row.cells, (cell) => cell.textContent).join("\n").toLocaleLowerCase();
       row.hidden = !names.includes(query);
     }
   });
+}
+
+// A sentence below each table that ends beyond its box.
+for (const box of document.querySelectorAll(".box:has(table)")) {
+  const cue = document.createElement("p");
+  cue.className = "cue";
+  box.after(cue);
+  const update = () => {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    const tall = box.scrollHeight > box.clientHeight + 1;
+    cue.textContent = wide && tall ? "Scroll sideways and down for more." : wide ? "Scroll sideways for more." : "Scroll down for more.";
+    cue.hidden = !wide && !tall;
+  };
+  new ResizeObserver(update).observe(box);
+  update();
 }
 
 addEventListener("beforeprint", () => {

@@ -10,12 +10,7 @@ from recbias.core.measurements.columns import DATASET
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
-from recbias.runner.planning.stage_planner import (
-    StagePlanner,
-    find_learner,
-    identify_learner,
-    list_libraries,
-)
+from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers

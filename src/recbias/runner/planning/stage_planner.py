@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
 from recbias.core.models.selected_models import ReordersCandidates
@@ -47,13 +46,6 @@ def find_learner(spec: PluginSpec) -> PluginSpec:
     settings = {key: value for key, value in parameters.items() if key != "name"}
     learner = PluginSpec(spec.kind, name, name, model, settings, spec.where)
     return find_learner(learner)
-
-
-def list_libraries(plugin: Any) -> tuple[str, ...]:
-    """Return the packages whose version counts, also those of a model that it reorders."""
-    is_reordering = isinstance(plugin, ReordersCandidates)
-    nested = list_libraries(plugin.candidates.model) if is_reordering else ()
-    return (*plugin.libraries, *nested)
 
 
 @dataclass(frozen=True)

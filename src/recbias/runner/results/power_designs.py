@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from recbias.statistics.interval_errors import derive_error
 from recbias.statistics.power import (
     MAX_UNITS,
     ErrorBySize,
@@ -17,9 +18,6 @@ from recbias.statistics.power import (
     measure_group_error,
     scale_error,
 )
-
-CONTRAST_LEVEL = 0.05
-"""The level of the intervals of tests within a model."""
 
 BEYOND = 1e15
 """A number of units that stands for any number."""
@@ -87,13 +85,10 @@ def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
     The standard error is the half width of the interval divided by the quantile of its level. It
     falls with the square root of the number of units.
     """
-    n, df = float(row["n"]), _find_df(row)
-    level = row["alpha"] if row["between"] == "models" else CONTRAST_LEVEL
-    half_width = (row["ci_high"] - row["ci_low"]) / 2.0
-    error = np.asarray(half_width / _compute_quantile(df, 1.0 - level / 2.0))
+    (error, df), n = derive_error(row), float(row["n"])
     lost = n - df if math.isfinite(df) else 0.0
     count = 0 if math.isnan(n) else int(n)
-    measure_error = scale_error(error, np.asarray(df), np.asarray(n))
+    measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))
     return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
 
 
@@ -111,19 +106,3 @@ def compare_groups(
     shares = (sizes[0] / n, sizes[1] / n)
     measure_error = measure_group_error(np.square(std), np.array(shares))
     return UnitDesign(unit, int(n), measure_error, math.ceil(2.0 / min(shares)), shares)
-
-
-def _find_df(row: Mapping[str, Any]) -> float:
-    """Return the degrees of freedom of the interval; infinite for the normal distribution."""
-    if not math.isnan(row["df"]):
-        return float(row["df"])
-    if row["test"] == "paired_bootstrap":
-        return math.inf
-    lost = 1.0 if row["between"] == "models" else 2.0
-    return float(row["n"]) - lost if row["n"] > lost else math.nan
-
-
-def _compute_quantile(df: float, share: float) -> float:
-    from scipy.special import ndtri, stdtrit
-
-    return float(ndtri(share) if math.isinf(df) else stdtrit(df, share))

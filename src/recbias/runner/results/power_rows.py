@@ -21,6 +21,7 @@ from recbias.runner.results.power_of_prompts import (
     split_label_gap,
 )
 from recbias.runner.results.power_tables import PowerTables, make_key
+from recbias.statistics.interval_errors import UNTESTABLE
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
 """The columns of ``significance.csv`` that identify a comparison."""
@@ -31,9 +32,6 @@ POWER_COLUMNS = (
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
-
-OTHER_TESTS = ("welch_anova", "random_direction", "rank_sum")
-"""Tests without a difference of two means, which have no detectable one."""
 
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)\b")
 
@@ -80,7 +78,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
     scaled by their variances and shares; names crossed with templates have two rows, one with the
     templates of the run and one with its names. The level of a test is divided by the size of its
     family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
-    Comparisons over folds and seeds replace those of each fold and seed. ``OTHER_TESTS`` have no
+    Comparisons over folds and seeds replace those of each fold and seed. ``UNTESTABLE`` have no
     row.
 
     Returns:
@@ -106,7 +104,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
 
 def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
     """Return the comparisons, without those of single folds if there are some over all folds."""
-    significance = significance[~significance["test"].isin(OTHER_TESTS)]
+    significance = significance[~significance["test"].isin(UNTESTABLE)]
     averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
     between_models = significance["between"] == "models"
     if not (averaged & between_models).any():

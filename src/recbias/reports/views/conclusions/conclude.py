@@ -1,0 +1,139 @@
+"""The conclusions of a run: one for each question and value, the most important ones first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from recbias.core.measurements.columns import ALL
+from recbias.reports.views.comparisons import Row
+from recbias.reports.views.conclusions.questions import (
+    Question,
+    collect_questions,
+    compute_effect,
+    find_detectable,
+    rank_effect,
+)
+from recbias.reports.views.conclusions.sentences import write_answer
+from recbias.reports.views.conclusions.values import describe_values
+from recbias.reports.views.run_tables import RunTables
+
+FIRST = 8
+"""The number of conclusions that a terminal shows."""
+
+RESERVED = 2
+"""How many of the first conclusions are kept for comparisons within models, if there are any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusion:
+    """The answer of a run to one question, as a sentence and as numbers.
+
+    The fields from ``a`` on are those of the comparison with the largest significant effect; they
+    are blank or NaN if no comparison is significant, and for values without a test.
+
+    Args:
+        kind: ``groups``: what is compared within a model; ``models``; or ``value`` without a test.
+        effect: The size of the effect in standard deviations, by which conclusions are ordered.
+        n_tests: The number of comparisons, of which ``n_significant`` are significant.
+        detectable: The difference that each test which found none would have detected in 80 of
+            100 such runs; NaN if there is no such test.
+        worst: The worst-off groups of queries in the metric's direction.
+    """
+
+    kind: Literal["groups", "models", "value"]
+    metric: str
+    dataset: str
+    sentence: str
+    between: str = ""
+    effect: float = math.nan
+    n_tests: int = 0
+    n_significant: int = 0
+    detectable: float = math.nan
+    model: str = ""
+    a: str = ""
+    b: str = ""
+    part: str = ""
+    mean_a: float = math.nan
+    mean_b: float = math.nan
+    difference: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p_adjusted: float = math.nan
+    test: str = ""
+    correction: str = ""
+    family_size: float = math.nan
+    worst: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=2)
+def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
+    """Return the conclusions: significant ones first, within models first, by their effect."""
+    questions = collect_questions(run)
+    answers = [_conclude(question) for question in questions]
+    answers.sort(
+        key=lambda item: (not item.n_significant, item.kind != "groups", -rank_effect(item.effect))
+    )
+    values = [
+        Conclusion(kind="value", metric=title, dataset=dataset, sentence=sentence)
+        for title, dataset, sentence in describe_values(run, questions)
+    ]
+    return (*answers, *values)
+
+
+def _conclude(question: Question) -> Conclusion:
+    undecided = _list_undecided(question)
+    test = question.comparisons[0].rows[0]
+    return Conclusion(
+        kind="models" if question.compares_models else "groups",
+        metric=question.metric.title,
+        dataset=question.dataset or _hide_mean(test["dataset"]),
+        sentence=write_answer(question),
+        between=question.between,
+        n_tests=len(question.rows),
+        n_significant=len(question.significant),
+        detectable=find_detectable(undecided),
+        effect=next(map(compute_effect, question.significant or question.rows), math.nan),
+        test=test["test"],
+        correction=test["correction"],
+        family_size=test["family_size"],
+        **(_list_facts(question, question.significant[0]) if question.significant else {}),
+    )
+
+
+def _hide_mean(dataset: str) -> str:
+    return "" if dataset == ALL else dataset
+
+
+def _list_undecided(question: Question) -> Sequence[Row]:
+    """Return the comparisons that found nothing, of which a conclusion states the power."""
+    if question.compares_models:
+        return [row for row in question.rows if row not in question.significant]
+    return question.select_undecided()
+
+
+def _list_facts(question: Question, row: Row) -> dict[str, Any]:
+    names = ("model", "a", "b", "mean_a", "mean_b", "difference", "ci_low", "ci_high")
+    facts = {name: row[name] for name in (*names, "p_adjusted")}
+    worst = question.find_worst(row["model"], row["target"])
+    part = row["part"] if question.compares_models else row["target"]
+    return {**facts, "part": part, "worst": tuple(str(group["group"]) for group in worst)}
+
+
+def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
+    """Return the first conclusions, at least two of them within models if there are as many."""
+    within = [item for item in conclusions if item.kind == "groups"][:RESERVED]
+    others = [item for item in conclusions if item not in within]
+    chosen = [*within, *others[: max(0, n - len(within))]]
+    return [item for item in conclusions if item in chosen]
+
+
+def split_sentences(run: RunTables) -> tuple[list[str], list[str]]:
+    """Return the sentences of the first conclusions, and those of the others."""
+    conclusions = collect_conclusions(run)
+    first = select_first(conclusions)
+    others = [item.sentence for item in conclusions if item not in first]
+    return [item.sentence for item in first], others

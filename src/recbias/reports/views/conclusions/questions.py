@@ -1,0 +1,218 @@
+"""What the comparisons of a run answer: one question for each metric and kind of sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from recbias.core.measurements.columns import DATASET
+from recbias.core.measurements.scores import Direction, to_loss
+from recbias.reports.views.comparisons import (
+    Comparisons,
+    Row,
+    collect_comparisons,
+    is_significant,
+)
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.headline import ALL, get_place, list_single_datasets, select_varying
+from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.statistics.interval_errors import derive_error, detect_difference
+
+Estimates = Mapping[tuple[str, str, str], Row]
+"""The rows of ``metrics.csv`` on one metric, by model, group and target."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The comparisons of one metric by the first of its tests, in one dataset, seed and fold.
+
+    Args:
+        dataset: Blank if the run has one.
+        place: The seed and fold of the comparisons if the run has several: ``fold 1``.
+        unit: What n counts: users, prompts, names.
+        comparisons: Those of all models, or parts of the queries and items.
+        estimates: The values of the metric in the same dataset, seed and fold.
+    """
+
+    metric: Definition
+    dataset: str
+    place: str
+    unit: str
+    comparisons: tuple[Comparisons, ...]
+    estimates: Estimates
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The comparisons that have a p-value, the largest effect first."""
+        rows = [
+            {**row, "part": comparison.part}
+            for comparison in self.comparisons
+            for row in comparison.rows
+            if not math.isnan(row["p_adjusted"])
+        ]
+        return sorted(rows, key=lambda row: rank_effect(compute_effect(row)), reverse=True)
+
+    @cached_property
+    def significant(self) -> list[Row]:
+        """The significant comparisons, the largest effect first."""
+        return [row for row in self.rows if is_significant(row)]
+
+    @property
+    def between(self) -> str:
+        """What was compared: ``models``, ``groups``, ..."""
+        return self.comparisons[0].between
+
+    @property
+    def compares_models(self) -> bool:
+        """Whether models are compared with each other."""
+        return self.comparisons[0].compares_models
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models that are compared, or within which groups are compared."""
+        rows = [row for comparison in self.comparisons for row in comparison.rows]
+        names = [(row["a"], row["b"]) if self.compares_models else (row["model"],) for row in rows]
+        return list(dict.fromkeys(str(name) for pair in names for name in pair))
+
+    def select_undecided(self) -> list[Row]:
+        """Return the comparisons of models that have no significant one."""
+        decided = {row["model"] for row in self.significant}
+        return [row for row in self.rows if row["model"] not in decided]
+
+    def find_worst(self, model: str, target: str = "") -> list[Row]:
+        """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
+        rows = [
+            row
+            for (name, group, part), row in self.estimates.items()
+            if name == model and group and part == target
+        ]
+        return find_worst_groups(rows, self.metric.direction)
+
+
+def find_worst_groups(rows: Sequence[Row], direction: Direction) -> list[Row]:
+    """Return the groups with the worst mean in the metric's direction: all that are tied.
+
+    For ``zero`` they are the farthest from 0. There is none without a direction, and none if all
+    defined means are equally good.
+    """
+    losses = [to_loss(row["value"], direction) for row in rows]
+    defined = [loss for loss in losses if not math.isnan(loss)]
+    if not defined or math.isclose(max(defined), min(defined), rel_tol=1e-12, abs_tol=1e-15):
+        return []
+    return [row for row, loss in zip(rows, losses, strict=True) if loss == max(defined)]
+
+
+def compute_effect(row: Row) -> float:
+    """Return the size of an effect in standard deviations, for the order of conclusions.
+
+    It is that of the test; else |difference| / (se √n), twice this for two groups; NaN if neither
+    exists.
+    """
+    if not math.isnan(row["effect_size"]):
+        return float(abs(row["effect_size"]))
+    error, _ = derive_error(row)
+    if not error > 0 or not row["n"] > 0:
+        return math.nan
+    sides = 1.0 if row["between"].startswith("model") else 2.0
+    return float(sides * abs(row["difference"]) / error / math.sqrt(row["n"]))
+
+
+def rank_effect(effect: float) -> float:
+    """Return a key to sort effects by: undefined ones come last if the largest is first."""
+    return -math.inf if math.isnan(effect) else effect
+
+
+def find_detectable(rows: Sequence[Row]) -> float:
+    """Return the difference that each of these comparisons would have found; NaN if unknown."""
+    differences = [detect_difference(row) for row in rows]
+    return max((value for value in differences if not math.isnan(value)), default=math.nan)
+
+
+@lru_cache(maxsize=2)
+def collect_questions(run: RunTables) -> tuple[Question, ...]:
+    """Return the questions that the comparisons of a run answer, in the order of the metrics.
+
+    Where models are compared as a whole, they are not compared again in each group. Of several
+    gaps of one grouping only the difference is asked about, and a test of all groups only
+    if no pair of them is tested.
+    """
+    definitions = collect_definitions(run)
+    groups: dict[tuple[object, ...], list[Comparisons]] = {}
+    for comparison in collect_comparisons(run):
+        if not _is_repeated(definitions.get(comparison.title), definitions, comparison.test):
+            key = (comparison.title, comparison.place, comparison.between)
+            groups.setdefault(key, []).append(comparison)
+    estimates = index_estimates(run)
+    several = len(list_single_datasets(run)) > 1
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    questions = []
+    for comparisons in groups.values():
+        first = comparisons[0]
+        overall = [item for item in comparisons if item.test == first.test and not item.part]
+        same = overall or [item for item in comparisons if item.part]
+        metric = definitions.get(first.title) or Definition(first.title, first.title)
+        dataset = first.place[0] if several else ""
+        columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
+        place = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
+        values = estimates.get((first.place, first.title), {})
+        questions.append(
+            Question(metric, dataset, place, name_unit(run, metric), tuple(same), values)
+        )
+    overall_titles = {item.metric.title for item in questions if item.compares_models}
+    return tuple(
+        item
+        for item in questions
+        if not (item.compares_models and _find_plain(item.metric, definitions) in overall_titles)
+    )
+
+
+def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> str:
+    """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
+    if metric.parameters.get("gap") != "groups":
+        return ""
+    settings = {k: v for k, v in metric.parameters.items() if k not in {"by", "gap"}}
+    same = (d for d in definitions.values() if d.name == metric.name and d.parameters == settings)
+    return next((definition.title for definition in same), "")
+
+
+def _is_repeated(
+    metric: Definition | None, definitions: Mapping[str, Definition], test: str = ""
+) -> bool:
+    """Return whether another metric of the run answers the same question about groups."""
+    if metric is None or not metric.gap:
+        return False
+    others = [other for other in definitions.values() if _share_grouping(metric, other)]
+    if metric.gap != "difference":
+        return any(other.gap == "difference" for other in others)
+    return test == "welch_anova" and any(not other.gap for other in others)
+
+
+def _share_grouping(metric: Definition, other: Definition) -> bool:
+    shared = [{**item.parameters, "gap": ""} for item in (metric, other)]
+    return metric.name == other.name and shared[0] == shared[1]
+
+
+@lru_cache(maxsize=2)
+def index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str], Estimates]:
+    """Return the rows of ``metrics.csv`` by place and metric."""
+    estimates: dict[tuple[tuple[str, str, str], str], dict[tuple[str, str, str], Row]] = {}
+    for row in to_records(run.metrics):
+        if row["model"] != DATASET:
+            key = get_place(row), format_title(row["metric"], row["k"])
+            part = (row["model"], row["group"], row["target"])
+            estimates.setdefault(key, {})[part] = row
+    return estimates
+
+
+def name_unit(run: RunTables, metric: Definition) -> str:
+    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown.
+
+    Metrics of a whole set of prompts count names or templates.
+    """
+    asked = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
+    queries = asked.pop() if len(asked) == 1 else "query"
+    if metric.unit not in {"", "query"}:
+        return metric.unit.replace("_", " ")
+    return "" if queries == "prompt" and not metric.unit else queries

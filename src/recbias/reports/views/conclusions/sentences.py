@@ -1,0 +1,200 @@
+"""The answer of each question in plain sentences, no stronger than its tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from recbias.reports.markup import to_line
+from recbias.reports.views.comparisons import Row, find_wins, is_significant
+from recbias.reports.views.conclusions.phrases import (
+    describe_difference,
+    describe_p_value,
+    describe_power,
+    describe_side,
+    describe_test,
+    describe_worst,
+    format_size,
+    measure_places,
+    name_metric,
+    name_models,
+    orient,
+)
+from recbias.reports.views.conclusions.questions import Question
+from recbias.reports.views.definitions import flag_best
+from recbias.reports.views.rounding import count_decimals, format_count, format_value
+
+_BEST = {"higher": "highest", "lower": "lowest", "zero": "nearest to 0"}
+
+
+def write_answer(question: Question) -> str:
+    """Return the answer: the largest significant difference, or what could have been detected."""
+    if not question.rows:
+        return _write_undefined(question)
+    if question.compares_models and not question.comparisons[0].part and _list_best(question):
+        return _write_best(question)
+    if not question.significant:
+        return _write_no_difference(question)
+    if question.compares_models:
+        return _write_models(question)
+    return _write_contrast(question)
+
+
+def _write_undefined(question: Question) -> str:
+    return (
+        f"{name_metric(question)}: no test between {question.between} could be computed for "
+        f"{name_models(question.models)}, so whether they differ is undefined."
+    )
+
+
+def _write_no_difference(question: Question) -> str:
+    rows, models = question.rows, question.models
+    sides = list(dict.fromkeys(str(row[side]) for row in rows for side in ("a", "b")))
+    named = " and ".join(map(to_line, sides)) if len(sides) == 2 else question.between
+    within = "" if question.compares_models else f" for {name_models(models)}"
+    tests = f"{format_count(len(rows), 'test')}, smallest " if len(rows) > 1 else ""
+    smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
+    worst = describe_worst(question, models[0], "") if len(models) == 1 else ""
+    return (
+        f"No difference between {named} found in {name_metric(question)}{within} "
+        f"({tests}{describe_p_value(smallest)}; {describe_test(question)}); "
+        f"{describe_power(rows)}.{worst}"
+    )
+
+
+def _write_contrast(question: Question) -> str:
+    """Return who is treated differently within a model, and by how much."""
+    row = question.significant[0]
+    places = measure_places(row)
+    target = f" for {to_line(row['target'])}" if row["target"] else ""
+    sides = [describe_side(question, row, side, places) for side in ("a", "b")]
+    difference = f"{describe_difference(row, places)}; {describe_test(question)}"
+    if _measures_sides(question, row):
+        size = format_size(question, row["difference"], places)
+        order = "higher" if row["difference"] > 0 else "lower"
+        fact = f"is {size} {order} for {sides[0]} than for {sides[1]}"
+    else:
+        fact = f"differs between {sides[0]} and {sides[1]}, the means that its test compares"
+    worst = describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
+    return (
+        f"{to_line(row['model'])}: {name_metric(question)}{target} {fact} "
+        f"({difference}).{worst}{_count_others(question)}{_write_undecided(question)}"
+    )
+
+
+def _measures_sides(question: Question, row: Row) -> bool:
+    """Return whether the test compares the values of the metric, and not others."""
+    estimates = [question.estimates.get((row["model"], row[s], row["target"])) for s in "ab"]
+    means = row["mean_a"], row["mean_b"]
+    return row["difference"] != 0 and all(
+        estimate is not None and math.isclose(estimate["value"], mean, rel_tol=1e-9, abs_tol=1e-12)
+        for estimate, mean in zip(estimates, means, strict=True)
+    )
+
+
+def _count_others(question: Question) -> str:
+    """Return how many other comparisons of the metric are significant, and in which models."""
+    others = question.significant[1:]
+    if not others:
+        return ""
+    models = list(dict.fromkeys(to_line(row["model"]) for row in others if row["model"]))
+    within = f" ({', '.join(models)})" if 0 < len(models) <= 4 and len(question.models) > 1 else ""
+    verb = "is" if len(others) == 1 else "are"
+    total = format_count(len(question.rows), "test")
+    return f" Of the {total} on it, {len(others):,} more {verb} significant{within}."
+
+
+def _write_undecided(question: Question) -> str:
+    rows = question.select_undecided()
+    if not rows or question.compares_models:
+        return ""
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    return f" No difference found for {name_models(models)}; {describe_power(rows)}."
+
+
+def _write_models(question: Question) -> str:
+    """Return the largest difference between models, where none is better by direction."""
+    row = question.significant[0]
+    places = measure_places(row)
+    parts = ", ".join(to_line(row[name]) for name in ("group", "target") if row[name])
+    part = f" for {parts}" if parts else ""
+    size = format_size(question, row["difference"], places)
+    order = "higher" if row["difference"] > 0 else "lower"
+    a, b = (f"{to_line(row[s])} ({format_value(row[f'mean_{s}'], places)})" for s in "ab")
+    return (
+        f"{name_metric(question)}{part} is {size} {order} for {a} than for {b} "
+        f"({describe_difference(row, places)}; {describe_test(question)})."
+        f"{_count_others(question)}"
+    )
+
+
+def _list_best(question: Question) -> list[str]:
+    """Return the models with the best value in the metric's direction."""
+    values = {name: _get_value(question, name) for name in question.models}
+    flags = flag_best(values.values(), question.metric.direction)
+    return [name for name, best in zip(values, flags, strict=True) if best]
+
+
+def _get_value(question: Question, model: str) -> float:
+    row = question.estimates.get((model, "", ""))
+    return math.nan if row is None else float(row["value"])
+
+
+def _write_best(question: Question) -> str:
+    """Return the best model and which models it is significantly better than."""
+    (best, *ties), models = _list_best(question), question.models
+    wins = find_wins(question.comparisons[0])
+    if ties or not any(wins.values()):
+        return _write_tie(question, [best, *ties])
+    places = count_decimals(_get_value(question, name) for name in models)
+    value = format_value(_get_value(question, best), places)
+    if len(models) == 2:
+        row, other = orient(question.rows[0], best), next(n for n in models if n != best)
+        against = format_value(_get_value(question, other), places)
+        return (
+            f"{to_line(best)} has the better value of {name_metric(question)}: {value} against "
+            f"{against} of {to_line(other)} ({describe_difference(row, places)}; "
+            f"{describe_test(question)})."
+        )
+    lead = f"{to_line(best)} has the best value of {name_metric(question)}: {value}, the"
+    extreme = f"{_BEST[question.metric.direction]} of {len(models):,} models"
+    return f"{lead} {extreme}, {_describe_margin(question, best, len(wins[best]), places)}"
+
+
+def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> str:
+    """Return how many models the best one is significantly better than, and what is undecided."""
+    rivals = [row for row in question.rows if best in (row["a"], row["b"])]
+    n_others = len(question.models) - 1
+    if n_beaten == n_others:
+        closest = min(rivals, key=lambda row: float(abs(row["difference"])))
+        difference = describe_difference(orient(closest, best), places)
+        nearest = f"{_name_rivals([closest], best)}: {difference}"
+        test = describe_test(question)
+        return f"significantly better than each of the others (the nearest is {nearest}; {test})."
+    beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
+    undecided = [row for row in rivals if not is_significant(row)]
+    text = f"significantly better than {beaten} ({describe_test(question)})."
+    if not undecided:
+        return text
+    return (
+        f"{text} No difference from {_name_rivals(undecided, best)} found; "
+        f"{describe_power(undecided)}."
+    )
+
+
+def _name_rivals(rows: Sequence[Row], best: str) -> str:
+    names = [to_line(row["b"] if row["a"] == best else row["a"]) for row in rows]
+    return ", ".join(names) if 0 < len(names) <= 3 else "the others"
+
+
+def _write_tie(question: Question, best: Sequence[str]) -> str:
+    """Return that no model is shown to be better than another."""
+    if question.significant:
+        return (
+            f"No model is shown to be better in {name_metric(question)}, although values differ: "
+            f"{_write_models(question)}"
+        )
+    text = _write_no_difference(question)
+    if len(best) > 1:
+        return f"{text} {' and '.join(map(to_line, best))} have equal values."
+    return text

@@ -1,0 +1,137 @@
+"""What is said about the metrics that no test compares: values, intervals, undefined values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from recbias.core.measurements.columns import DATASET
+from recbias.reports.markup import to_line
+from recbias.reports.views.comparisons import Row
+from recbias.reports.views.conclusions.phrases import count_units
+from recbias.reports.views.conclusions.questions import Question, find_worst_groups, name_unit
+from recbias.reports.views.definitions import (
+    DIRECTION_LABELS,
+    Definition,
+    collect_definitions,
+    flag_best,
+    format_title,
+)
+from recbias.reports.views.headline import list_single_datasets, select_headline
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_interval,
+    format_value,
+)
+from recbias.reports.views.run_tables import RunTables, to_records
+
+_EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
+
+
+def describe_values(
+    run: RunTables, questions: Sequence[Question]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield metric, dataset and a sentence for the metrics that no test compares as a whole."""
+    several = len(list_single_datasets(run)) > 1
+    compared = {(item.metric.title, item.dataset) for item in questions}
+    definitions = collect_definitions(run)
+    rows_by_metric: dict[tuple[str, str], list[Row]] = {}
+    for row in to_records(select_headline(run, run.metrics)):
+        title = format_title(row["metric"], row["k"])
+        dataset = row["dataset"] if several else ""
+        if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:
+            rows_by_metric.setdefault((title, dataset), []).append(row)
+    for (title, dataset), rows in rows_by_metric.items():
+        metric = definitions[title]
+        overall = [row for row in rows if not row["group"]]
+        unit = name_unit(run, metric)
+        if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
+            continue
+        sentence = _describe(metric, overall, unit) or _describe_groups(metric, rows, unit)
+        if sentence:
+            where = f" on {to_line(dataset)}" if dataset else ""
+            yield title, dataset, f"{to_line(metric.heading)}{where}: {sentence}"
+
+
+def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: str) -> bool:
+    """Return whether the groups of this gap are compared by tests."""
+    if not metric.gap:
+        return False
+    groups = metric.title.replace(f", gap={metric.gap}", "")
+    return (groups, dataset) in compared
+
+
+def _describe(metric: Definition, rows: Sequence[Row], unit: str) -> str:
+    defined = [row for row in rows if not math.isnan(row["value"])]
+    names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
+    undefined = f"undefined for {', '.join(names)}" if names else ""
+    if not defined:
+        return f"{undefined}." if names else ""
+    if len(defined) == 1:
+        text = _describe_single(metric, defined[0], unit)
+    else:
+        text = _describe_several(metric, defined)
+    return f"{text}; {undefined}." if undefined else f"{text}."
+
+
+def _describe_single(metric: Definition, row: Row, unit: str) -> str:
+    """Return a value with its interval; where 0 is neutral, also where the interval lies."""
+    value, details = _format_estimate(row, unit)
+    direction = DIRECTION_LABELS[metric.direction]
+    verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
+    return f"{to_line(row['model'])} has {value}{details}{verdict}; {direction}"
+
+
+def _format_estimate(row: Row, unit: str) -> tuple[str, str]:
+    places = count_decimals([row["value"]])
+    interval = format_interval(row["ci_low"], row["ci_high"], places)
+    n = "" if math.isnan(row["n"]) else count_units(row["n"], unit)
+    missing = f"undefined for {row['undefined']:,.0f}" if row["undefined"] > 0 else ""
+    texts = [f"95% interval {interval}" if interval else "no interval", n, missing]
+    return format_value(row["value"], places), f" ({', '.join(filter(None, texts))})"
+
+
+def _compare_with_zero(row: Row) -> str:
+    if math.isnan(row["ci_low"]) or math.isnan(row["ci_high"]):
+        return ""
+    if row["ci_low"] <= 0 <= row["ci_high"]:
+        return ", an interval that includes 0"
+    return f", an interval {'above' if row['ci_low'] > 0 else 'below'} 0"
+
+
+def _describe_several(metric: Definition, rows: Sequence[Row]) -> str:
+    """Return the best and the worst value, with the remark that no test compares them."""
+    places = count_decimals(row["value"] for row in rows)
+    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in rows]
+    if len(rows) <= 3:
+        text = ", ".join(texts)
+    else:
+        order = sorted(range(len(rows)), key=lambda at: float(rows[at]["value"]))
+        text = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(rows):,} models"
+    flags = flag_best([row["value"] for row in rows], metric.direction)
+    best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
+    nearest = metric.direction == "zero" and len(best) == 1
+    remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
+    return f"{text}{remark}; no test compares the models"
+
+
+def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> str:
+    """Return the worst-off group of the only model, where no test compares the groups."""
+    by_model: Mapping[str, list[Row]] = {}
+    for row in rows:
+        by_model = {**by_model, row["model"]: [*by_model.get(row["model"], []), row]}
+    worst = {
+        model: found
+        for model, groups in by_model.items()
+        if len(found := find_worst_groups(groups, metric.direction)) == 1
+    }
+    if not worst:
+        return ""
+    places = count_decimals(found[0]["value"] for found in worst.values())
+    texts = [
+        f"{to_line(found[0]['group'])} for {to_line(model)} "
+        f"({format_value(found[0]['value'], places)}, {count_units(found[0]['n'], unit)})"
+        for model, found in worst.items()
+    ]
+    more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
+    return f"worst off is {', '.join(texts[:3])}{more}; no test compares the groups."

@@ -1,0 +1,154 @@
+"""A fairness card for each grouped metric: the groups, the gaps between them, and their tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from recbias.core.measurements.columns import DATASET
+from recbias.core.measurements.scores import Direction
+from recbias.reports.views.comparisons import Row, collect_comparisons, is_significant
+from recbias.reports.views.conclusions.questions import Question, collect_questions
+from recbias.reports.views.definitions import Definition, collect_definitions
+from recbias.reports.views.grid import Cell, Column, Table, make_columns
+from recbias.reports.views.groups.group_tables import find_worst_rows
+from recbias.reports.views.headline import select_headline, select_varying
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_interval,
+    format_p_value,
+    format_value,
+)
+from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.reports.views.wide_tables import get_key, get_title
+
+_WORST: Mapping[Direction, str] = {
+    "higher": "Worst off: the lowest mean of the model, whether or not the gap is significant.",
+    "lower": "Worst off: the highest mean of the model, whether or not the gap is significant.",
+    "zero": "Worst off: the farthest from 0 of the model, whether or not the gap is significant.",
+    "none": "The metric has no preferred direction, so no group is marked as the worst off.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FairnessCard:
+    """The groups of a metric, and the gap between them in each model.
+
+    Args:
+        metric: The grouped metric.
+        groups: One row per model and group; the worst-off group is marked.
+        gaps: One row per model with the largest difference and its test; None without tests.
+    """
+
+    metric: Definition
+    groups: Table
+    gaps: Table | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of the card."""
+        return [self.groups, *([self.gaps] if self.gaps else [])]
+
+
+def build_cards(run: RunTables) -> list[FairnessCard]:
+    """Return a card for each metric that has values by group of queries, and not by target."""
+    definitions = collect_definitions(run)
+    rows_by_title: dict[str, list[Row]] = {}
+    for row in to_records(select_headline(run, run.metrics)):
+        if row["group"] and row["model"] != DATASET:
+            rows_by_title.setdefault(get_title(row), []).append(row)
+    keys = select_varying(run.metrics, ["dataset"])
+    questions: dict[str, list[Question]] = {}
+    for question in collect_questions(run):
+        if question.between == "groups":
+            questions.setdefault(question.metric.title, []).append(question)
+    cards = []
+    for title, rows in rows_by_title.items():
+        if not any(row["target"] for row in rows):
+            metric = definitions[title]
+            gaps = _build_gaps(run, metric, questions.get(title, []), keys)
+            cards.append(FairnessCard(metric, _build_groups(metric, rows, keys), gaps))
+    return cards
+
+
+def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
+    places, worst = count_decimals(row["value"] for row in rows), find_worst_rows(rows, metric)
+    heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
+    cells = []
+    for row in sorted(rows, key=lambda row: get_key(row, keys)):
+        counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
+        interval = format_interval(row["ci_low"], row["ci_high"], places)
+        cells.append(
+            (
+                *(Cell(row[name]) for name in (*keys, "model", "group")),
+                Cell(counts, row["n"]),
+                Cell(format_value(row["value"], places), row["value"]),
+                Cell(interval, row["ci_low"]),
+                Cell("worst off" if id(row) in worst else ""),
+            )
+        )
+    title = metric.heading if "by" in metric.parameters else f"{metric.heading} by group"
+    columns = make_columns(heads, numeric={"n", "mean", "95% interval"})
+    return Table(title, columns, tuple(cells), (_WORST[metric.direction],))
+
+
+def _build_gaps(
+    run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
+) -> Table | None:
+    """Return the largest difference between two groups of each model; None if none is tested."""
+    anova = _collect_anova(run, metric)
+    pairs: dict[tuple[str, str], Row] = {}
+    for question in questions:
+        for row in (row for comparison in question.comparisons for row in comparison.rows):
+            key = row["dataset"], row["model"]
+            if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
+                pairs[key] = row
+    if not pairs:
+        return None
+    places = count_decimals(row["difference"] for row in pairs.values())
+    numbers = ("gap", "95% interval", "p", "corrected p")
+    heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
+    columns = [*make_columns(heads, numeric=numbers)]
+    if anova:
+        columns.append(Column("p of all groups", numeric=True))
+    rows = [
+        _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
+        for key, row in pairs.items()
+    ]
+    methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
+    notes = [f"The largest difference between two groups of each model: {methods}."]
+    notes += ["p of all groups: Welch's analysis of variance, corrected."] * bool(anova)
+    return Table(f"{metric.heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], Row]:
+    """Return the test of all groups of a metric by dataset and model."""
+    gap = {**metric.parameters, "gap": "difference"}
+    definitions = collect_definitions(run)
+    return {
+        (row["dataset"], row["model"]): row
+        for comparisons in collect_comparisons(run)
+        if comparisons.test == "welch_anova" and comparisons.title in definitions
+        if definitions[comparisons.title].parameters == gap
+        if definitions[comparisons.title].name == metric.name
+        for row in comparisons.rows
+    }
+
+
+def _tabulate_gap(
+    row: Row, keys: Sequence[str], places: int, anova: Sequence[Row | None]
+) -> tuple[Cell, ...]:
+    sign = -1.0 if row["difference"] < 0 else 1.0
+    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    sides = ("b", "a") if sign < 0 else ("a", "b")
+    gap = sign * row["difference"]
+    all_groups = [test["p_adjusted"] if test else math.nan for test in anova]
+    return (
+        *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
+        Cell(format_value(gap, places), gap),
+        Cell(format_interval(low, high, places), low),
+        *(Cell(format_p_value(p), p) for p in (row["p"], row["p_adjusted"])),
+        Cell("yes" if is_significant(row) else "no"),
+        *(Cell(format_p_value(p), p) for p in all_groups),
+    )

@@ -1,0 +1,50 @@
+"""Readable headings of metrics; the files keep the names of the spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_TITLE = re.compile(r"(?P<name>[^()@]+)\((?P<settings>.*)\)(?P<cutoff>@\d+)?", re.DOTALL)
+_GAPS = {
+    "difference": "gap by",
+    "ratio": "ratio of groups by",
+    "std": "standard deviation of groups by",
+}
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def make_heading(title: str) -> str:
+    """Return a readable heading of a metric; a label without settings stays as it is.
+
+    >>> make_heading("nDCG(by=gender & age < 25, gap=difference)@10")
+    'nDCG@10, gap by gender and age < 25'
+    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("nDCG@10")
+    ('REC-ST@10 (label truth.gender)', 'nDCG@10')
+    """
+    match = _TITLE.fullmatch(title)
+    pairs = [text.partition("=") for text in _split(match["settings"])] if match else []
+    if match is None or not all(sign for _, sign, _ in pairs):
+        return title
+    settings = {name.strip(): value.strip() for name, _, value in pairs}
+    by, gap = settings.pop("by", ""), settings.pop("gap", "")
+    described = ", ".join(
+        f"{name.replace('_', ' ')} {value}".removesuffix(" True")
+        for name, value in settings.items()
+    )
+    heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
+    grouping = re.sub(r"\s*&\s*", " and ", by)
+    if not by:
+        return f"{heading}, {gap}" if gap else heading
+    return f"{heading}, {_GAPS[gap]} {grouping}" if gap in _GAPS else f"{heading} by {grouping}"
+
+
+def _split(settings: str) -> Iterator[str]:
+    """Yield the settings, which commas separate unless they are in brackets."""
+    depth = start = 0
+    for position, character in enumerate(settings):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            yield settings[start:position]
+            start = position + 1
+    yield settings[start:]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from recbias.core.measurements.scores import Direction
+from recbias.reports.views.conclusions.questions import find_worst_groups
+from recbias.reports.views.groups.cards import build_cards
+from support.hand_worked_runs import BY_GENDER, contrast, state, write_groups, write_run
+
+
+def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None:
+    row = contrast("EASE", 0.05, p=0.0005, p_adjusted=0.001, significant=True)
+    (card,) = build_cards(write_groups(tmp_path, row, models=["EASE"]))
+    assert [[cell.text for cell in row] for row in card.groups.rows] == [
+        ["EASE", "gender=F", "40", "0.2000", "0.2000 to 0.2000", "worst off"],
+        ["EASE", "gender=M", "60", "0.3000", "0.3000 to 0.3000", ""],
+    ]
+    assert card.gaps is not None
+    # The gap is that of the higher group less the lower: -(0.2 - 0.3) = 0.1, ± 0.05.
+    assert [cell.text for cell in card.gaps.rows[0]] == [
+        *("EASE", "gender=M", "gender=F", "0.1000", "0.0500 to 0.1500", "0.0005", "0.001", "yes"),
+    ]
+    assert "Welch's t-test, Bonferroni" in card.gaps.notes[0]
+
+
+def test_groups_that_no_test_compares_have_no_gaps(tmp_path: Path) -> None:
+    (card,) = build_cards(write_groups(tmp_path, models=["a", "b"]))
+    assert card.tables == [card.groups]
+
+
+def test_a_metric_without_direction_marks_no_group_and_says_so(tmp_path: Path) -> None:
+    run = write_groups(tmp_path, models=["a"])
+    values = [state("a", value, "size", group=f"g={value}") for value in (1.0, 2.0)]
+    metric = {**BY_GENDER, "metric": "size", "direction": "none"}
+    (card,) = build_cards(write_run(run.folder, values, metrics=[metric]))
+    assert {row[-1].text for row in card.groups.rows} == {""}
+    assert "no group is marked" in card.groups.notes[0]
+
+
+def test_the_test_of_all_groups_stands_beside_the_largest_gap(tmp_path: Path) -> None:
+    gap = "nDCG(by=gender, gap=difference)"
+    of_gap = {**BY_GENDER, "metric": gap, "direction": "lower"}
+    of_gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
+    anova = contrast("a", math.nan, test="welch_anova", metric=gap, p_adjusted=0.03)
+    run = write_groups(tmp_path, contrast("a", 0.05), models=["a"])
+    values = [
+        *(
+            state("a", value, BY_GENDER["metric"], group=name)
+            for name, value in (("F", 0.2), ("M", 0.3))
+        ),
+        state("a", 0.1, gap),
+    ]
+    run = write_run(tmp_path, values, [contrast("a", 0.05), anova], [BY_GENDER, of_gap])
+    (card,) = build_cards(run)
+    assert card.gaps is not None
+    assert card.gaps.columns[-1].title == "p of all groups"
+    assert card.gaps.rows[0][-1].text == "0.03"
+
+
+@pytest.mark.parametrize(
+    ("direction", "values", "worst"),
+    [
+        ("higher", [0.1, 0.3, math.nan], [0]),
+        ("lower", [0.1, 0.3, 0.3], [1, 2]),
+        ("zero", [-0.4, 0.3, 0.1], [0]),
+        ("none", [0.1, 0.3, 0.2], []),
+        ("higher", [0.3, 0.3, 0.3], []),
+        ("higher", [math.nan, math.nan, math.nan], []),
+    ],
+)
+def test_the_worst_group_depends_on_the_direction(
+    direction: Direction, values: list[float], worst: list[int]
+) -> None:
+    rows = [{"value": value} for value in values]
+    found = find_worst_groups(rows, direction)
+    assert [id(row) for row in found] == [id(rows[number]) for number in worst]

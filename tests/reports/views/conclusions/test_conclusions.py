@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from scipy.stats import nct, t
+
+from recbias.reports.views.conclusions.conclude import (
+    Conclusion,
+    collect_conclusions,
+    select_first,
+    split_sentences,
+)
+from recbias.reports.views.run_tables import to_records
+from recbias.reports.writers.content import Content
+from recbias.reports.writers.html import render_html
+from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
+
+
+def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
+    row = compare("x", "y", (0.2, 0.5), 0.1, p_adjusted=0.004, significant=True)
+    run = write_run(tmp_path, [state("x", 0.2), state("y", 0.5)], [row])
+    (conclusion,) = collect_conclusions(run)
+    # y less x: 0.5 - 0.2 = 0.3, and 0.3 ± 0.1
+    assert conclusion.sentence == (
+        "y has the better value of nDCG@10: 0.5000 against 0.2000 of x (difference 0.3000, 95% "
+        "interval 0.2000 to 0.4000, adjusted p 0.004; paired t-test, Bonferroni over the 1 "
+        "comparison of a metric, alpha 0.05)."
+    )
+
+
+def test_two_models_without_a_difference_state_what_could_have_been_detected(
+    tmp_path: Path,
+) -> None:
+    row = compare("x", "y", (0.30, 0.31), 0.1, p_adjusted=0.8)
+    run = write_run(tmp_path, [state("x", 0.30), state("y", 0.31)], [row])
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence.startswith(
+        "No difference between x and y found in nDCG@10 (adjusted p 0.8; paired t-test"
+    )
+    # Half width 0.1 = t(0.975; 99) se, so se = 0.1 / 1.9842 = 0.0504. About (1.98 + 0.84) se.
+    error = 0.1 / t.ppf(0.975, 99)
+    assert conclusion.detectable == pytest.approx(2.83 * error, rel=0.005)
+    power = nct.sf(t.ppf(0.975, 99), 99, conclusion.detectable / error)
+    assert power == pytest.approx(0.8, abs=1e-6)
+    text = f"one of at least {conclusion.detectable:.4f} would have been detected in 80 of 100"
+    assert text in conclusion.sentence
+
+
+def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None:
+    detectable = []
+    for size in (1, 10):
+        row = compare("x", "y", (0.3, 0.31), 0.1, family_size=size)
+        run = write_run(tmp_path / str(size), [state("x", 0.3), state("y", 0.31)], [row])
+        detectable.append(collect_conclusions(run)[0].detectable)
+    assert detectable[1] > detectable[0]
+
+
+@pytest.mark.parametrize(
+    ("significant", "text"),
+    [
+        ((True, True), "significantly better than each of the others (the nearest is y: "),
+        ((True, False), "significantly better than 1 of the 2 others (paired t-test"),
+    ],
+)
+def test_the_best_of_three_models_is_no_better_than_the_tests_say(
+    tmp_path: Path, significant: tuple[bool, bool], text: str
+) -> None:
+    rows = [
+        compare("x", "z", (0.1, 0.5), 0.1, significant=significant[0]),
+        compare("y", "z", (0.4, 0.5), 0.2, significant=significant[1]),
+        compare("x", "y", (0.1, 0.4), 0.1, significant=False),
+    ]
+    values = [state("x", 0.1), state("y", 0.4), state("z", 0.5)]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    assert conclusion.sentence.startswith("z has the best value of nDCG@10: 0.5000, the highest")
+    assert text in conclusion.sentence
+    assert ("No difference from y found" in conclusion.sentence) != all(significant)
+
+
+def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -> None:
+    row = contrast("EASE", 0.05, p_adjusted=0.001, significant=True)
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["EASE"]))
+    assert conclusion.sentence == (
+        "EASE: nDCG@10 by gender is 0.1000 lower for gender=F (0.2000, 40 users) than for "
+        "gender=M (0.3000, 60 users) (difference -0.1000, 95% interval -0.1500 to -0.0500, "
+        "adjusted p 0.001; Welch's t-test, Bonferroni over the 1 comparison of a metric, alpha "
+        "0.05). Worst off: gender=F."
+    )
+    assert (conclusion.kind, conclusion.worst) == ("groups", ("gender=F",))
+
+
+def test_one_model_may_differ_and_the_other_not(tmp_path: Path) -> None:
+    rows = [contrast("a", 0.05, significant=True), contrast("b", 0.3)]
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, *rows, models=["a", "b"]))
+    assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F")
+    assert "No difference found for b; one of at least 0.4" in conclusion.sentence
+
+
+def test_many_models_without_a_gap_share_one_sentence(tmp_path: Path) -> None:
+    names = ["a", "b", "c"]
+    run = write_groups(tmp_path, *(contrast(name, 0.3) for name in names), models=names)
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence.startswith(
+        "No difference between gender=F and gender=M found in nDCG@10 by gender for any of 3 "
+        "models (3 tests, smallest adjusted p 0.5; Welch's t-test"
+    )
+
+
+def test_a_test_of_other_means_than_the_values_is_not_said_to_be_of_the_values(
+    tmp_path: Path,
+) -> None:
+    row = contrast("a", 0.05, significant=True, mean_a=0.7, mean_b=0.8)
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
+    assert "differs between gender=F (0.7000" in conclusion.sentence
+    assert "the means that its test compares" in conclusion.sentence
+
+
+def test_an_undefined_test_is_no_result(tmp_path: Path) -> None:
+    row = contrast("a", math.nan, p=math.nan, p_adjusted=math.nan)
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
+    assert conclusion.sentence == (
+        "nDCG@10 by gender: no test between groups could be computed for a, so whether they "
+        "differ is undefined."
+    )
+    assert math.isnan(conclusion.detectable)
+
+
+def test_equal_values_have_no_detectable_difference(tmp_path: Path) -> None:
+    row = compare("x", "y", (0.3, 0.3), 0.0, p_adjusted=1.0, effect_size=math.nan)
+    run = write_run(tmp_path, [state("x", 0.3), state("y", 0.3)], [row])
+    (conclusion,) = collect_conclusions(run)
+    assert "; all compared values are equal." in conclusion.sentence
+    assert conclusion.sentence.endswith("x and y have equal values.")
+
+
+def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(
+    tmp_path: Path,
+) -> None:
+    metric = {"metric": "lift", "name": "popularity_lift", "k": 10, "direction": "zero"}
+    row = state("mine", 0.2, "lift", ci_low=0.1, ci_high=0.3, undefined=3)
+    (conclusion,) = collect_conclusions(write_run(tmp_path, [row], metrics=[metric]))
+    assert conclusion.sentence == (
+        "lift@10: mine has 0.2000 (95% interval 0.1000 to 0.3000, 100 users, undefined for 3), an "
+        "interval above 0; nearer to 0 is better."
+    )
+
+
+def test_models_that_no_test_compares_are_not_ranked(tmp_path: Path) -> None:
+    values = [state("a", 0.1), state("b", 0.3), state("c", None)]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values))
+    assert conclusion.sentence == (
+        "nDCG@10: a 0.1000, b 0.3000; no test compares the models; undefined for c."
+    )
+
+
+def test_values_that_are_undefined_for_all_are_said_to_be(tmp_path: Path) -> None:
+    (conclusion,) = collect_conclusions(write_run(tmp_path, [state("a", None)]))
+    assert conclusion.sentence == "nDCG@10: undefined for a."
+
+
+def test_a_run_without_values_has_no_conclusions(tmp_path: Path) -> None:
+    assert split_sentences(write_run(tmp_path, [])) == ([], [])
+
+
+def make_conclusion(number: int, kind: str, n_significant: int) -> Conclusion:
+    facts = {"kind": kind, "n_significant": n_significant}
+    return Conclusion(metric=str(number), dataset="", sentence="", **facts)  # type: ignore[arg-type]
+
+
+def test_the_first_conclusions_include_some_within_models() -> None:
+    conclusions = [make_conclusion(number, "models", 1) for number in range(12)]
+    conclusions += [make_conclusion(number, "groups", 0) for number in (12, 13, 14)]
+    chosen = [int(item.metric) for item in select_first(conclusions)]
+    assert chosen == [0, 1, 2, 3, 4, 5, 12, 13]
+
+
+def test_significant_conclusions_within_models_come_first_by_effect(tmp_path: Path) -> None:
+    rows = [contrast("EASE", 0.05, significant=True), contrast("ALS", 0.3)]
+    overall = {"metric": "nDCG", "k": 10, "name": "nDCG", "direction": "higher"}
+    run = write_groups(tmp_path, *rows, models=["EASE", "ALS"])
+    values = to_records(run.metrics)
+    pair = compare("EASE", "ALS", (0.9, 0.1), 0.01, significant=True, effect_size=5.0)
+    values += [state("EASE", 0.9), state("ALS", 0.1)]
+    metrics = [overall, *run.manifest["metrics"]]
+    conclusions = collect_conclusions(write_run(tmp_path, values, [*rows, pair], metrics))
+    kinds = [conclusion.kind for conclusion in conclusions]
+    assert kinds == ["groups", "models"]
+
+
+def test_hostile_names_of_groups_are_escaped(tmp_path: Path) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    row = contrast("a", 0.05, significant=True, a=hostile)
+    run = write_groups(tmp_path, row, models=["a"])
+    page = render_html(Content(run))
+    assert "<img" not in page
+    assert "&lt;img src=x" in page
+
+
+def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
+    run = write_groups(tmp_path, contrast("a", 0.3), models=["a"])
+    values = [row | {"fold": fold} for fold in ("1", "2") for row in to_records(run.metrics)]
+    run = write_run(tmp_path, values, [contrast("a", 0.3)], run.manifest["metrics"])
+    (conclusion,) = collect_conclusions(run)
+    assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence
