@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from recbias.reports.check_table import build_check_table
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.plots.search_plots import draw_search_plots
@@ -76,6 +77,7 @@ class Content:
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)
     definitions = _build_by(lambda run: [*collect_definitions(run).values()])
+    checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     group_tables = _build_by(build_group_tables)
     fold_table = _build_by(build_fold_table)
@@ -96,7 +98,7 @@ class Content:
     def tables(self) -> list[Table]:
         """All tables of results in order."""
         tables = [
-            *(self.summary, *self.group_tables, self.published),
+            *(self.summary, self.checks, *self.group_tables, self.published),
             *(*self.agreement_tables, self.fold_table),
         ]
         return [table for table in tables if table is not None]

@@ -32,6 +32,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "trials": _render_list(read_trials(run)),
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
+        "checks": _render_list(run.manifest.get("checks", [])),
         "definitions": _render_list(map(asdict, collect_definitions(run).values())),
         "manifest": _render(run.manifest),
     }
