@@ -24,6 +24,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
+from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.executor import Executor, Observer, Silent, execute, to_error
 from recbias.runner.execution.local import Processes
 from recbias.runner.execution.preflight import add_preflight
@@ -81,6 +82,11 @@ class Run:
     def failures(self) -> list[dict[str, Any]]:
         """The stages that failed, with the reasons."""
         return list(self.manifest["failures"])
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
+        return list(self.manifest.get("checks", []))
 
 
 def load(folder: Path | str) -> Run:
@@ -204,7 +210,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
-        run_manifest = build_manifest(run_plan, execution, clock, warnings) | {"offline": offline}
+        checks = write_checks(folder.temporary, experiment, metrics)
+        run_manifest = build_manifest(run_plan, execution, clock, warnings)
+        run_manifest |= {"offline": offline, "checks": checks}
         write_results(
             folder.temporary,
             run_plan,
@@ -213,14 +221,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             significance=comparisons,
             manifest=run_manifest,
         )
-        report = experiment.report
-        write = partial(
-            write_reports,
-            folder.temporary,
-            formats=report.formats,
-            reference=report.reference,
-            tolerance=report.tolerance,
-        )
+        write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())
 

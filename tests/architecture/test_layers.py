@@ -36,6 +36,9 @@ LAYERS: dict[str, set[str]] = {
 """Each package or module of the top level, with those that it may import."""
 
 FAMILIES: dict[str, dict[str, set[str]]] = {
+    "cli": {
+        "gates": set(),
+    },
     "core": {
         "dataset": set(),
         "measurements": set(),
@@ -90,6 +93,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "writers": {"plots", "published_tables", "views"},
     },
     "runner": {
+        "checks": {"results"},
         "execution": {"planning", "stages", "storage"},
         "planning": {"stages", "storage", "tuning"},
         "results": {"execution", "planning", "stages", "storage", "tuning"},

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from recbias.cli.comparisons import find_largest_difference, label_runs
+from recbias.cli.comparisons import label_runs
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
 from support.commands import invoke_recbias, run_recbias
@@ -29,43 +27,40 @@ def test_labels_of_runs_are_unique(folders: list[str], labels: list[str]) -> Non
     assert label_runs([Path(folder) for folder in folders]) == labels
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [
-        ([0.5, 0.25], [0.75, 0.25], 0.25),
-        ([math.nan], [math.nan], 0.0),
-        ([math.nan, 0.5], [0.5, 0.5], math.inf),
-    ],
-)
-def test_value_undefined_in_one_run_differs_infinitely(
-    a: list[float], b: list[float], expected: float
-) -> None:
-    assert find_largest_difference(pd.Series(a), pd.Series(b)) == expected
-
-
 def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
     result = run_recbias("compare", "one", "two", folder=finished_runs)
     assert (result.code, result.err) == (0, "")
     title, head, _, *lines = result.out.splitlines()
-    # 3 models with nDCG and HR; only the second run has Recall
-    assert title == "one, two: 6 values (dataset demo, seed 42, fold 1)"
-    assert head.split() == ["model", "metric", "one", "two", "difference", "p", "p", "adjusted"]
-    rows = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:6]}
+    # ItemKNN has nDCG and HR in both; the other models did not change
+    assert title == "one, two: 2 values (dataset demo, seed 42, fold 1)"
+    columns = ["model", "metric", "one", "two", "difference", "95%", "interval", "p", "p"]
+    assert head.split() == [*columns, "adjusted"]
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:2]}
     a, b = (
         read_value(finished_runs / "results", run, model="ItemKNN", metric="nDCG")
         for run in ("one", "two")
     )
-    assert rows["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{a - b:.4f}"]
-    p, adjusted = map(float, rows["ItemKNN", "HR@10"][3:])
-    assert 0 < p < adjusted <= 1
-    assert rows["MostPop", "nDCG@10"][2:] == ["0.0000", "1.0", "1.0"]
-    assert lines[6:] == [
+    assert rows["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{b - a:.4f}"]
+    low, _, high, p, adjusted = rows["ItemKNN", "HR@10"][3:]
+    assert float(low) < float(rows["ItemKNN", "HR@10"][2]) < float(high)
+    assert 0 < float(p) < float(adjusted) <= 1
+    assert lines[2:] == [
         (
-            "Difference: first minus second. p: paired t-test over the 60 units "
-            "that both runs have; p adjusted: bonferroni over 6 tests."
+            "Difference: the later run minus the earlier one, with its 95% interval. "
+            "p: paired t-test over the 60 units that both runs have; "
+            "p adjusted: bonferroni over 2 tests."
         ),
+        "Unchanged: 4 values with the same address in both runs.",
         "Excluded: 3 values of two that one lacks.",
     ]
+
+
+def test_runs_in_which_nothing_changed_have_no_table(finished_runs: Path) -> None:
+    result = invoke_recbias("compare", "one", "one", "--fail-over", "0", folder=finished_runs)
+    assert result.code == 0, result.err
+    title, note = result.out.splitlines()
+    assert title.endswith(": nothing changed")
+    assert note == "Unchanged: 6 values with the same address in both runs."
 
 
 def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
@@ -73,11 +68,9 @@ def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
     assert result.code == 0, result.err
     head = result.out.splitlines()[1]
     assert head.split()[:4] == ["model", "metric", "a", "b"]
-    # three pairs with six values each
-    rows = [
-        line for line in result.out.splitlines() if line.startswith(("Random", "Most", "Item"))
-    ]
-    assert len(rows) == 18
+    # two pairs with two changed values each; the first and the third run are the same
+    rows = [line for line in result.out.splitlines() if line.startswith("ItemKNN")]
+    assert len(rows) == 4
 
 
 def test_published_and_measured_values_are_compared(finished_runs: Path) -> None:

@@ -15,7 +15,14 @@ from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spe
 
 FILES = {
     *("spec.yaml", "manifest.json", "metrics.csv", "per_unit.parquet", "significance.csv"),
-    *("lists.parquet", "popularity.parquet", "report.json", "report.md", "report.html"),
+    *(
+        "replicates.parquet",
+        "lists.parquet",
+        "popularity.parquet",
+        "report.json",
+        "report.md",
+        "report.html",
+    ),
     *("tables", "figures"),
 }
 

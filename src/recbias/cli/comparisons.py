@@ -1,19 +1,20 @@
-"""The tables of ``recbias compare``: runs side by side, or next to published results."""
+"""The tables of ``recbias compare``: runs side by side."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from recbias.cli.gates.tolerances import find_worse_values
 from recbias.cli.grids import print_rows
-from recbias.core.errors import Contradiction, MixedRuns
-from recbias.reports.published_tables.compare_published import compare_published, list_remarks
-from recbias.reports.published_tables.sources import load_published
+from recbias.cli.printing import print_line
+from recbias.core.errors import Contradiction
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -21,15 +22,83 @@ from recbias.reports.views.rounding import (
     format_p_value,
     format_value,
 )
-from recbias.reports.views.run_tables import RunTables, read_run, to_records
+from recbias.reports.views.run_tables import read_run, to_records
+from recbias.runner.checks.tolerances import Tolerances
 from recbias.runner.results.gap_comparison import compare_gaps
-from recbias.runner.results.run_comparison import RunFrames, compare_runs
+from recbias.runner.results.run_comparison import (
+    RunFrames,
+    compare_runs,
+    merge_metrics,
+)
 
-_NUMERIC = ("n", "p", "p adjusted", "difference", "published", "measured", "relative")
+_NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
-def compare_side_by_side(folders: Sequence[Path], correction: str) -> float:
-    """Print every metric that the runs share; return the largest difference.
+_TESTS = {
+    "paired_t": "paired t-test",
+    "paired_bootstrap": "(values of whole sets) paired bootstrap",
+}
+"""The tests in words."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunComparison:
+    """Runs side by side.
+
+    Args:
+        values: The table of ``compare_runs``.
+        gaps: The table of ``compare_gaps``.
+        worse: The values that are worse by more than their tolerance.
+    """
+
+    frames: Sequence[RunFrames]
+    values: pd.DataFrame
+    gaps: pd.DataFrame
+    worse: Sequence[dict[str, Any]]
+    correction: str
+
+    @property
+    def unchanged(self) -> int:
+        """The number of values with the same address in both runs of a pair."""
+        shared = sum(len(merge_metrics(*pair)) for pair in combinations(self.frames, 2))
+        return shared - len(self.values)
+
+    def print(self) -> None:
+        """Print the tables of the values and the gaps."""
+        labels = [run.label for run in self.frames]
+        notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
+        if len(self.values):
+            _print_side_by_side(self.values, labels, notes, unit="value")
+        else:
+            for line in (f"{', '.join(labels)}: nothing changed", *notes[1:]):
+                print_line(line)
+        if len(self.gaps):
+            notes = _explain_gaps(self.gaps, self.correction)
+            _print_side_by_side(self.gaps, labels, notes, unit="gap")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of ``--json``."""
+        return {
+            "runs": [run.label for run in self.frames],
+            "correction": self.correction,
+            "values": to_records(self.values),
+            "gaps": to_records(self.gaps),
+            "unchanged": self.unchanged,
+            "out_of_tolerance": [*self.worse],
+        }
+
+    def _explain_omissions(self) -> list[str]:
+        excluded = _count_excluded(self.frames)
+        if not self.unchanged:
+            return excluded
+        values = format_count(self.unchanged, "value")
+        return [f"Unchanged: {values} with the same address in both runs.", *excluded]
+
+
+def compare_side_by_side(
+    folders: Sequence[Path], correction: str, tolerances: Tolerances
+) -> RunComparison:
+    """Compare every metric that the runs share.
 
     Raises:
         Contradiction: There is only one run.
@@ -37,17 +106,15 @@ def compare_side_by_side(folders: Sequence[Path], correction: str) -> float:
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
-    labels = label_runs(folders)
     runs = [read_run(folder) for folder in folders]
-    names = zip(labels, runs, strict=True)
-    frames = [RunFrames(label, run.metrics, run.per_unit) for label, run in names]
-    table = compare_runs(frames, correction=correction)
-    notes = [*_explain_tests(table, correction), *_count_excluded(frames, table)]
-    _print_side_by_side(table, labels, notes, unit="value")
+    frames = [
+        RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+        for label, run in zip(label_runs(folders), runs, strict=True)
+    ]
+    values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    if len(gaps):
-        _print_side_by_side(gaps, labels, _explain_gaps(gaps, correction), unit="gap")
-    return find_largest_difference(table["value_a"], table["value_b"])
+    worse = find_worse_values(values, runs, tolerances)
+    return RunComparison(frames, values, gaps, worse, correction)
 
 
 def label_runs(folders: Sequence[Path]) -> list[str]:
@@ -63,43 +130,6 @@ def label_runs(folders: Sequence[Path]) -> list[str]:
     return experiments if is_unique else [folder.name for folder in folders]
 
 
-def find_largest_difference(a: pd.Series, b: pd.Series) -> float:
-    """Return the largest absolute difference, infinite where only one value is undefined.
-
-    >>> find_largest_difference(pd.Series([0.5, math.nan]), pd.Series([0.75, math.nan]))
-    0.25
-    >>> find_largest_difference(pd.Series([0.1]), pd.Series([math.nan]))
-    inf
-    """
-    are_undefined = a.isna() & b.isna()
-    return float((a - b).abs().fillna(math.inf).mask(are_undefined, 0.0).max())
-
-
-def compare_with_published(
-    folders: Sequence[Path], reference: str, fail_over: float | None, tolerance: float = 0.01
-) -> float:
-    """Print published and measured values for each run; return the largest difference.
-
-    Raises:
-        MixedRuns: A run has none of the published values.
-    """
-    limit = tolerance if fail_over is None else fail_over
-    differences = [0.0]
-    for label, folder in zip(label_runs(folders), folders, strict=True):
-        run = read_run(folder)
-        table = compare_published(run, reference, tolerance=limit)
-        if table.empty:
-            published = load_published(reference)
-            metrics, systems = (
-                ", ".join(published[name].unique()) for name in ("metric", "system")
-            )
-            message = f"{reference} has no value for any model and metric of {label}"
-            raise MixedRuns(message, remedy=f"it has {metrics} of {systems}")
-        _print_published(table, run, f"{label} and {reference}", limit)
-        differences.append(find_largest_difference(table["measured"], table["published"]))
-    return max(differences)
-
-
 def _print_side_by_side(
     table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
 ) -> None:
@@ -113,7 +143,7 @@ def _print_side_by_side(
     pair = ("value of a", "value of b") if has_pairs else labels
     size = ["n"] if _find_common_size(table) is None else []
     print_rows(
-        (*keys, *pair, "difference", *size, "p", "p adjusted"),
+        (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
         [_render_row(row, keys, size) for row in rows],
         title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
         numeric=(*_NUMERIC, *pair),
@@ -131,7 +161,11 @@ def _render_row(row: Mapping[str, Any], names: Sequence[str], size: Sequence[str
     """Return the keys, the values and the test of a row; the test is blank without a p-value."""
     title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
     places = count_decimals([row["value_a"], row["value_b"]])
-    tests = [f"{row['n']:,}"] * len(size) + [format_p_value(row[p]) for p in ("p", "p_adjusted")]
+    interval = " to ".join(format_value(row[end], places) for end in ("ci_low", "ci_high"))
+    tests = [
+        *("" if math.isnan(row["ci_low"]) else interval, *[f"{row['n']:,}"] * len(size)),
+        *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
+    ]
     return [
         *(title if name == "metric" else str(row[name]) for name in names),
         *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
@@ -141,12 +175,13 @@ def _render_row(row: Mapping[str, Any], names: Sequence[str], size: Sequence[str
 
 def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     tests = int(table["p"].notna().sum())
-    notes = ["Difference: first minus second."]
+    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
     if tests:
         size = _find_common_size(table)
         units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
+        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
         notes[0] += (
-            f" p: paired t-test over {units} that both runs have; "
+            f" p: {' or '.join(names)} over {units} that both runs have; "
             f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
     if tests < len(table):
@@ -157,7 +192,7 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
 def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     tests = format_count(int(table["p"].notna().sum()), "test")
     return [
-        "Gap: one group minus another. Difference: gap of the first run minus gap of the second.",
+        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
         (
             "p: t-test of the change of each unit, paired if both groups have the same units, "
             f"else Welch's; p adjusted: {correction} over {tests}."
@@ -165,36 +200,13 @@ def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     ]
 
 
-def _count_excluded(frames: Sequence[RunFrames], table: pd.DataFrame) -> list[str]:
+def _count_excluded(frames: Sequence[RunFrames]) -> list[str]:
     notes = []
     for a, b in combinations(frames, 2):
-        n_shared = int(((table["a"] == a.label) & (table["b"] == b.label)).sum())
+        n_shared = len(merge_metrics(a, b))
         for run, other_run in permutations((a, b)):
             n_excluded = len(run.metrics) - n_shared
             if n_excluded > 0:
                 values = format_count(n_excluded, "value")
                 notes.append(f"Excluded: {values} of {run.label} that {other_run.label} lacks.")
     return notes
-
-
-def _print_published(table: pd.DataFrame, run: RunTables, title: str, limit: float) -> None:
-    remarks = list_remarks(run, str(table["table"].iloc[0]))
-    print_rows(
-        ("model", "metric", "published", "measured", "difference", "relative", "within"),
-        list(map(_render_published, to_records(table))),
-        title=title,
-        numeric=_NUMERIC,
-        notes=(f"Within: the difference is at most {limit:g}.", *remarks),
-    )
-
-
-def _render_published(row: Mapping[str, Any]) -> list[str]:
-    values = [row[name] for name in ("published", "measured", "difference")]
-    places = count_decimals(values)
-    return [
-        row["system"],
-        format_title(row["metric"], row["k"]),
-        *(format_value(value, places) for value in values),
-        "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",
-        "yes" if row["within"] else "no",
-    ]

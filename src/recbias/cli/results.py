@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
+from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, print_text, report_errors
 
 FORMATS = ("csv", "json", "md", "html", "latex")
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
@@ -45,25 +45,41 @@ def compare(
     ],
     reference: Reference = None,
     fail_over: Annotated[
-        float | None, typer.Option(min=0, help="Exit with 3 if a difference is larger.")
+        list[str] | None,
+        typer.Option(
+            metavar="[METRIC=]X",
+            help="Exit with 3 if a value is worse by more than X (with --reference: differs by "
+            "more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.",
+        ),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     correction: Annotated[
         str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
     ] = "bonferroni",
     out: Out = Path("results"),
 ) -> None:
-    """Compare runs with each other by paired tests, or with published results."""
+    """Compare runs, the oldest first, by paired tests, or runs with published results."""
     with report_errors():
-        from recbias.cli.comparisons import compare_side_by_side, compare_with_published
+        from recbias.cli.comparisons import compare_side_by_side
+        from recbias.cli.gates.published import compare_with_published
+        from recbias.cli.gates.tolerances import explain_excess
+        from recbias.reports.writers.json_report import render_value
+        from recbias.runner.checks.tolerances import Tolerances, parse_tolerance
 
+        tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
         folders = [find_run(run, out) for run in runs]
-        if reference is not None:
-            difference = compare_with_published(folders, reference, fail_over)
+        comparison = (
+            compare_side_by_side(folders, correction, tolerances)
+            if reference is None
+            else compare_with_published(folders, reference, tolerances)
+        )
+        if as_json:
+            print_text(render_value(comparison.as_json()))
         else:
-            difference = compare_side_by_side(folders, correction)
-        if fail_over is not None and not difference <= fail_over:
-            message = f"the largest difference is {difference:.4f}, more than {fail_over}"
-            print_line(message, to_stderr=True)
+            comparison.print()
+        for row in comparison.worse:
+            print_line(explain_excess(row), to_stderr=True)
+        if comparison.worse:
             raise typer.Exit(OUT_OF_TOLERANCE)
 
 

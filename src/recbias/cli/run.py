@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.data import Data
-from recbias.cli.printing import FAILED, USER, print_line, report_errors
+from recbias.cli.printing import FAILED, OUT_OF_TOLERANCE, USER, print_line, report_errors
 
 Executor = StrEnum("Executor", ["local", "ray"])
 OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
@@ -77,6 +77,7 @@ def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment in SPEC, write a run folder and print a summary."""
     from recbias import api
     from recbias.cli.display import open_observer, show_run
+    from recbias.cli.gates.checks import show_checks
 
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         finished_run = api.run(
@@ -93,9 +94,12 @@ def run(options: SimpleNamespace) -> None:
             observer=observer,
         )
     show_run(finished_run)
+    has_failed_check = show_checks(finished_run)
     if finished_run.failures:
         are_user_faults = all(failure["user"] for failure in finished_run.failures)
         raise typer.Exit(USER if are_user_faults else FAILED)
+    if has_failed_check:
+        raise typer.Exit(OUT_OF_TOLERANCE)
 
 
 @_take_options

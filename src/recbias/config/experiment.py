@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from recbias.config.checks import Check
 from recbias.config.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
@@ -47,6 +48,7 @@ class Experiment:
     report: ReportSpec
     base: Path
     document: Document = field(repr=False, compare=False)
+    checks: tuple[Check, ...] = ()
 
     def fault(
         self,
@@ -92,6 +94,11 @@ class Experiment:
             "queries": render([self.queries])[0],
             "k": self.k,
             **{key: render(vars(self)[key]) for key in ("models", "labels", "metrics", "tests")},
+            **(
+                {"checks": [check.spec.as_written() for check in self.checks]}
+                if self.checks
+                else {}
+            ),
             "report": as_plain(self.report),
         }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
+from recbias.config.checks import resolve_checks
 from recbias.config.experiment import Experiment
 from recbias.config.merge import read_spec
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec
@@ -65,6 +66,10 @@ class _Loader:
 
     def load(self) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
+        n_faults = len(self.document.faults)
+        models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
+        are_complete = len(self.document.faults) == n_faults
+        checks = self.values["checks"] if are_complete else ()
         return Experiment(
             name=self.load_name(),
             seeds=self.load_seeds(),
@@ -72,10 +77,11 @@ class _Loader:
             split=self.load_one("splits", "split"),
             queries=self.load_one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
             k=self.values["k"],
-            models=self.load_list("models", "models"),
+            models=models,
             labels=self.load_list("detectors", "labels"),
-            metrics=self.load_list("metrics", "metrics"),
+            metrics=metrics,
             tests=self.load_list("tests", "tests"),
+            checks=resolve_checks(self.document, checks or (), metrics, models, self.values["k"]),
             report=self.values["report"],
             base=self.document.base,
             document=self.document,

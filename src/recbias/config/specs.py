@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
+from recbias.config.checks import CheckSpec
 from recbias.config.plugin_spec import Pruning
 from recbias.core.errors import OutOfRange
 
@@ -82,6 +83,7 @@ class ExperimentFile:
         labels: Labels of items from stereotype detection models.
         metrics: The metrics to compute for each model.
         tests: The significance tests that compare models.
+        checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
     """
 
@@ -96,6 +98,7 @@ class ExperimentFile:
     labels: tuple[Entry, ...] = ()
     metrics: tuple[Entry, ...] = ()
     tests: tuple[Entry, ...] = ()
+    checks: tuple[CheckSpec, ...] = ()
     report: ReportSpec = ReportSpec()
 
 

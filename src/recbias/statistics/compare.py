@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from recbias.core.measurements.scores import Contrast
 from recbias.core.seeds import make_generator
 from recbias.statistics.bootstrap import query_bootstrap
 from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust, count_tests
+from recbias.statistics.tests.paired import PairedT
 
 ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The columns that identify an estimate."""
@@ -91,6 +93,25 @@ def compare(
     results = [_test_pairs(estimate, test, name=name, seed=seed) for estimate in compared]
     keys = _collect_keys(compared, results, name)
     return _build_table(keys, results, model_contrasts, test)
+
+
+def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
+    """Return the difference of two systems, a - b, with its 95% interval and p-value.
+
+    By Student's paired t-test over the units, or the paired bootstrap of their replicates. The
+    columns are ``PAIR_COLUMNS``.
+    """
+    at = [estimate.systems.index(a), estimate.systems.index(b)]
+    select = partial(np.take, indices=at, axis=0)
+    pair = replace(
+        estimate,
+        systems=(a, b),
+        values=None if estimate.values is None else select(estimate.values),
+        points=select(estimate.points),
+        replicates=None if estimate.replicates is None else select(estimate.replicates),
+    )
+    columns = _test_pairs(pair, PairedT(), name="", seed=0)
+    return {name: float(columns[name][0]) for name in PAIR_COLUMNS}
 
 
 def correct_contrasts(model_contrasts: Sequence[ModelContrasts]) -> pd.DataFrame:

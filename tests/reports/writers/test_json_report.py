@@ -28,7 +28,7 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
     assert report["schema_version"] == SCHEMA_VERSION
     assert list(report) == [
         *("schema_version", "conclusions", "metrics", "significance", "trials", "importances"),
-        *("reference", "definitions", "manifest"),
+        *("reference", "checks", "definitions", "manifest"),
     ]
     assert [row["model"] for row in report["metrics"]] == run.metrics["model"].tolist()
     assert report["metrics"][-1]["ci_low"] is None  # a mean over folds has no interval here

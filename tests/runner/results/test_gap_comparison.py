@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runner.results.gap_comparison import MAX_GROUPS, compare_gaps
+from recbias.runner.results.gap_comparison import MAX_GROUPS, compare_gaps, extract_label
 from recbias.runner.results.run_comparison import COLUMNS, RunFrames
 
 KEYS = {"dataset": "d", "model": "m", "seed": 1, "fold": 1, "metric": "M", "k": 5, "target": ""}
@@ -48,9 +50,11 @@ def test_changes_of_groups_with_different_units_are_compared_by_welch() -> None:
     (row,) = table.to_dict("records")
     assert row["group"] == "race=black - race=white"
     # 1.5 - 3, 2 - 2.5 and their difference
-    assert (row["value_a"], row["value_b"], row["difference"]) == (-1.5, -0.5, -1.0)
-    expected = stats.ttest_ind([-1.0, -0.5, 0.0], [0.5, 0.0, 0.5, 1.0], equal_var=False)
+    assert (row["value_a"], row["value_b"], row["difference"]) == (-1.5, -0.5, 1.0)
+    expected = stats.ttest_ind([1.0, 0.5, 0.0], [-0.5, 0.0, -0.5, -1.0], equal_var=False)
     assert (row["n"], row["p"]) == (7, pytest.approx(expected.pvalue, rel=1e-10))
+    interval = expected.confidence_interval()
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
     assert row["p_adjusted"] == row["p"]
 
 
@@ -63,15 +67,17 @@ def test_groups_that_share_templates_are_compared_by_a_paired_test() -> None:
     )
     (row,) = compare_gaps([before, after]).to_dict("records")
     # gaps of the templates: 2, 1, 3 before; 0, 1, 0 after
-    expected = stats.ttest_rel([2, 1, 3], [0, 1, 0]).pvalue
-    assert (row["n"], row["p"]) == (3, pytest.approx(expected, rel=1e-10))
-    assert row["difference"] == pytest.approx(2 - 1 / 3)
+    expected = stats.ttest_rel([0, 1, 0], [2, 1, 3])
+    assert (row["n"], row["p"]) == (3, pytest.approx(expected.pvalue, rel=1e-10))
+    assert row["difference"] == pytest.approx(1 / 3 - 2)
+    interval = expected.confidence_interval()
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
 
 
 def test_a_change_that_is_constant_within_groups_has_no_p_value() -> None:
     before, after = make_name_run([1.0] * 3, [3.0] * 4), make_name_run([2.0] * 3, [2.0] * 4)
     (row,) = compare_gaps([before, after]).to_dict("records")
-    assert row["difference"] == -2
+    assert row["difference"] == 2
     assert np.isnan(row["p"])
 
 
@@ -86,6 +92,45 @@ def test_values_without_shared_units_are_excluded() -> None:
     other = make_run("y", {"race=black": {"Aisha": 1.0}, "race=white": {"Emily": 1.0}})
     assert compare_gaps([before, other]).empty
     assert compare_gaps([before, RunFrames("y", before.metrics, None)]).empty
+
+
+@pytest.mark.parametrize(
+    ("group", "label"),
+    [
+        ("race=white", "race"),
+        ("age < 25", "age < 25"),
+        ("not age >= 25", "age >= 25"),
+        ("not gender != 'F'", "gender != 'F'"),
+        ("gender=F&not age >= 25", "gender&age >= 25"),
+        ("age >= 25&gender=F", "age >= 25&gender"),
+        ("country in ['A', 'B']", "country in ['A', 'B']"),
+        ("title=a < b", "title"),
+        ("neutral", ""),
+        ("gender=F&", ""),
+    ],
+)
+def test_label_of_a_group_is_its_column_or_its_condition(group: str, label: str) -> None:
+    assert extract_label(group) == label
+
+
+@pytest.mark.parametrize("condition", ["age < 25", "age >= 25", "age == 25", "age in [25]"])
+def test_groups_of_a_condition_are_compared(condition: str) -> None:
+    groups = {condition: {"u1": 1.0, "u2": 2.0}, f"not {condition}": {"u3": 3.0, "u4": 5.0}}
+    changed = {condition: {"u1": 2.0, "u2": 2.0}, f"not {condition}": {"u3": 3.0, "u4": 4.0}}
+    (row,) = compare_gaps([make_run("a", groups), make_run("b", changed)]).to_dict("records")
+    # gaps 1.5 - 4 and 2 - 3.5; changes 1, 0 and 0, -1
+    assert row["group"] == f"{condition} - not {condition}"
+    assert (row["value_a"], row["value_b"], row["difference"]) == (-2.5, -1.5, 1.0)
+    expected = stats.ttest_ind([1.0, 0.0], [0.0, -1.0], equal_var=False).pvalue
+    assert row["p"] == pytest.approx(expected)
+
+
+def test_groups_of_a_metric_belong_together_whatever_their_values_look_like() -> None:
+    names = ("genre=R&B", "genre=Rock", "genre=a<b")
+    runs = [make_run(run, {name: {"u": 1.0} for name in names}) for run in ("a", "b")]
+    assert len(compare_gaps(runs)) == 1  # read from the values: R&B has a part without a label
+    manifest = {"metrics": [{"metric": "M", "parameters": {"by": "genre"}}]}
+    assert len(compare_gaps([replace(run, manifest=manifest) for run in runs])) == 3
 
 
 def test_pairs_of_many_groups_are_not_compared() -> None:

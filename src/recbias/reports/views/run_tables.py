@@ -70,6 +70,7 @@ class RunTables:
     manifest: Mapping[str, Any]
 
     per_unit = _read_by(_read_parquet, "per_unit.parquet")
+    replicates = _read_by(_read_parquet, "replicates.parquet")
     lists = _read_by(_read_parquet, "lists.parquet")
     popularity = _read_by(_read_parquet, "popularity.parquet")
     trials = _read_by(_read_search_csv, "trials.csv")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from recbias.reports.check_table import build_check_table
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.plots.search_plots import draw_search_plots
@@ -78,6 +79,7 @@ class Content:
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)
     definitions = _build_by(lambda run: [*collect_definitions(run).values()])
+    checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
@@ -107,7 +109,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.group_tables, self.published),
+            *(self.checks, *self.group_tables, self.published),
             *(*self.agreement_tables, self.fold_table),
         ]
         return [table for table in tables if table is not None]

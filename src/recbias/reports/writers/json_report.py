@@ -34,20 +34,22 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "trials": _render_list(read_trials(run)),
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
+        "checks": _render_list(run.manifest.get("checks", [])),
         "definitions": _render_list(map(asdict, collect_definitions(run).values())),
-        "manifest": _render(run.manifest),
+        "manifest": render_value(run.manifest),
     }
-    lines = ",\n".join(f"{_render(name)}: {section}" for name, section in sections.items())
+    lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
     return f"{{\n{lines}\n}}\n"
 
 
 def _render_list(rows: Iterable[object]) -> str:
     """Return a list with one line per row."""
-    lines = ",\n".join(map(_render, rows))
+    lines = ",\n".join(map(render_value, rows))
     return f"[\n{lines}\n]" if lines else "[]"
 
 
-def _render(value: object) -> str:
+def render_value(value: object) -> str:
+    """Return a value as JSON on one line, in which undefined numbers are null."""
     return json.dumps(_replace_undefined(value), ensure_ascii=False, allow_nan=False)
 
 

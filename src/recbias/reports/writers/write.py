@@ -88,6 +88,7 @@ def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, st
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
     tables = {
         "summary": content.summary,
+        "checks": content.checks,
         "reference": content.published,
         "parts": content.fold_table,
     }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from recbias.core.arrays import FloatArray
 from recbias.core.queries.groups import JOIN
 from recbias.runner.results.run_comparison import (
     COLUMNS,
@@ -18,23 +20,31 @@ from recbias.runner.results.run_comparison import (
     adjust_p_values,
     match_units,
     merge_metrics,
+    select_changed,
 )
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 MAX_GROUPS = 10
 """Pairs of more groups than this are not compared."""
 
+_EQUALITY = re.compile(r"(?P<label>[^<>=!]+)=(?!=)")
+"""A value of a label: ``race=white``."""
+
+_CONDITION = re.compile(r"[<>]=?|[=!]=|\sin\s*[\[(]")
+"""Occurs in every condition: ``age >= 25``."""
+
 
 def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
     """Return the gap between every two groups in each of two runs, and test its change.
 
-        Δ = (m_a(g) - m_a(h)) - (m_b(g) - m_b(h)) = mean of d over g - mean of d over h
+        Δ = (m_b(g) - m_b(h)) - (m_a(g) - m_a(h)) = mean of d over g - mean of d over h
 
-    m(g) is the metric value of group g, a mean over its units; d is the value of a unit in run a
-    minus its value in run b. If g and h have different units (names), the test is Welch's t-test
-    of the d of both groups; if they share their units (templates), Student's paired t-test.
-    Values without the same units in both runs are excluded, and metrics with more than
-    ``MAX_GROUPS`` groups. The p-value of Welch's test is NaN if d is constant within the groups.
+    m(g) is the metric value of group g, a mean over its units; d is the value of a unit in the
+    later run b minus its value in run a. If g and h have different units (names), the test is
+    Welch's t-test of the d of both groups; if they share their units (templates), Student's paired
+    t-test. Values without the same units in both runs are excluded, values with the same address
+    in both, and metrics with more than ``MAX_GROUPS`` groups. The p-value of Welch's test is NaN
+    if d is constant within the groups.
     All tests of the table are one family.
 
     Returns:
@@ -48,12 +58,12 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 
 
 def _compare_pair(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
-    metrics, units = merge_metrics(a, b), match_units(a, b)
+    metrics, units = select_changed(a, b, merge_metrics(a, b)), match_units(a, b)
     keys = metrics[KEY_COLUMNS].itertuples(index=False, name=None)
     groups = [
-        {**row, "units": units[key], "label": _extract_label(str(row["group"]))}
+        {**row, "units": units[key], "label": label}
         for row, key in zip(metrics.to_dict("records"), keys, strict=True)
-        if key in units and _extract_label(str(row["group"]))
+        if key in units and (label := _find_label(row, b))
     ]
     if not groups:
         return
@@ -64,26 +74,43 @@ def _compare_pair(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
                 yield _compare_groups(g, h)
 
 
-def _extract_label(group: str) -> str:
-    """Return the label of a group, blank if it is not a value of a label.
+def _find_label(row: Mapping[Hashable, Any], run: RunFrames) -> str:
+    """Return the label or condition of a metric row's group, blank if it has none."""
+    group = str(row["group"])
+    return group and (run.groupings.get(row["metric"]) or extract_label(group))
 
-    >>> _extract_label("race=white&gender=female"), _extract_label("neutral")
+
+def extract_label(group: str) -> str:
+    """Return the label or condition of a group, blank if it is neither.
+
+    >>> extract_label("race=white&gender=female"), extract_label("neutral")
     ('race&gender', '')
+    >>> extract_label("gender=F&not age >= 25"), extract_label("age >= 25")
+    ('gender&age >= 25', 'age >= 25')
     """
-    conditions = group.split(JOIN)
-    if not all("=" in condition for condition in conditions):
-        return ""
-    return JOIN.join(condition.partition("=")[0] for condition in conditions)
+    parts = [_extract_part(part) for part in group.split(JOIN)]
+    return JOIN.join(parts) if all(parts) else ""
+
+
+def _extract_part(part: str) -> str:
+    if (match := _EQUALITY.match(part)) is not None:
+        return match["label"]
+    return part.removeprefix("not ") if _CONDITION.search(part) else ""
 
 
 def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
     gaps = {name: g[name] - h[name] for name in ("value_a", "value_b", "difference")}
-    changes = [row["units"].values[0] - row["units"].values[1] for row in (g, h)]
+    before, after = ([row["units"].values[run] for row in (h, g)] for run in (0, 1))
+    changes = [new - old for old, new in zip(before, after, strict=True)]
     if g["units"].ids == h["units"].ids:
-        n, p = SharedUnits(g["units"].ids, np.stack(changes)).test()
+        test = SharedUnits(g["units"].ids, np.stack(changes)).test()
     else:
-        codes = np.repeat([0, 1], [change.size for change in changes])
-        moments = compute_moments(np.concatenate(changes), codes, 2)
-        (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
-        n, p = int(contrast.n or 0), contrast.p
-    return {**g, **gaps, "group": f"{g['group']} - {h['group']}", "n": n, "p": p}
+        test = _test_unpaired(changes[1], changes[0])
+    return {**g, **gaps, **test, "group": f"{g['group']} - {h['group']}"}
+
+
+def _test_unpaired(g: FloatArray, h: FloatArray) -> dict[str, Any]:
+    codes = np.repeat([0, 1], [g.size, h.size])
+    moments = compute_moments(np.concatenate([g, h]), codes, 2)
+    (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
+    return {name: getattr(contrast, name) for name in ("n", "ci_low", "ci_high", "p", "test")}

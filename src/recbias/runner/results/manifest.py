@@ -66,10 +66,25 @@ def build_manifest(
             for metric, model, missing in plan.undefined
         ],
         "tests": [_describe_plugin(test) for test in experiment.tests],
+        "addresses": _list_addresses(plan),
         "stages": stages,
         "failures": [_describe_failure(stage) for stage in stages if stage["failure"] is not None],
         "warnings": _merge_warnings(stages, warnings),
     }
+
+
+def _list_addresses(plan: Plan) -> list[dict[str, Any]]:
+    """Return the address of each metric of each model plan, to find what two runs share."""
+    return [
+        {
+            **make_fit_keys(model_plan),
+            "metric": metric.label,
+            "k": metric.cutoff,
+            "address": stage.digest,
+        }
+        for model_plan in plan.model_plans
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
+    ]
 
 
 def describe_metric(metric: PluginSpec) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -159,17 +159,52 @@ def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict
     for row in measurements:
         if (units := row.measurement.units) is None:
             continue
-        n, keys = units.values.size, row.metric_keys
-        yield {
-            "dataset": encode_constant(row.dataset, n),
-            "model": encode_constant(row.model, n),
-            "seed": np.full(n, row.seed),
-            "fold": np.full(n, row.fold),
-            "unit": encode_constant(units.unit, n),
-            "unit_id": encode_column(np.arange(n), units.ids),
-            "metric": encode_constant(keys["metric"], n),
-            "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-            "group": encode_constant(keys["group"], n),
-            "target": encode_constant(keys["target"], n),
-            "value": units.values,
+        n = units.values.size
+        ids = {"unit": encode_constant(units.unit, n)}
+        ids["unit_id"] = encode_column(np.arange(n), units.ids)
+        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
+            "value": units.values
         }
+
+
+def build_replicate_tables(
+    measurements: Iterable[ModelMeasurement], query_digests: Mapping[tuple[str, int, int], str]
+) -> Iterator[dict[str, Any]]:
+    """Yield ``replicates.parquet`` in chunks: the bootstrap samples of values of whole sets.
+
+    Values of a target are excluded, since there may be many thousands.
+
+    Args:
+        measurements: The measurements of a run.
+        query_digests: The digest of the queries of each dataset, seed and fold. Runs with the same
+            queries share their samples.
+    """
+    for row in measurements:
+        replicates, units = row.measurement.replicates, row.measurement.units
+        if replicates is None or units is not None or row.measurement.target:
+            continue
+        n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
+        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
+            "queries": encode_constant(digest, n),
+            "df": np.full(n, row.measurement.df),
+            "value": replicates,
+        }
+
+
+def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
+    return {
+        "dataset": encode_constant(row.dataset, n),
+        "model": encode_constant(row.model, n),
+        "seed": np.full(n, row.seed),
+        "fold": np.full(n, row.fold),
+    }
+
+
+def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
+    keys = row.metric_keys
+    return {
+        "metric": encode_constant(keys["metric"], n),
+        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
+        "group": encode_constant(keys["group"], n),
+        "target": encode_constant(keys["target"], n),
+    }

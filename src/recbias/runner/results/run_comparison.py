@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MixedRuns, UnknownName
-from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
+from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.suggestions import suggest
+from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT
 
 KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 """The columns that match rows of ``metrics.csv`` of two runs."""
 
-COLUMNS = (*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")
+_TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
+
+COLUMNS = (
+    *(*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
+    *("ci_low", "ci_high", "n", "test", "p", "p_adjusted"),
+)
 """The columns of a comparison of runs."""
+
+Key: TypeAlias = tuple[Hashable, ...]
+"""The values of ``KEY_COLUMNS`` as text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +42,43 @@ class RunFrames:
 
     Args:
         per_unit: ``per_unit.parquet``, or None if no metric has units.
+        replicates: ``replicates.parquet``, or None if there is no such file.
+        manifest: ``manifest.json``; its addresses and groupings are used.
     """
 
     label: str
     metrics: pd.DataFrame
     per_unit: pd.DataFrame | None
+    replicates: pd.DataFrame | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def addresses(self) -> Mapping[Key, Mapping[Key, str]]:
+        """The addresses by dataset, seed and fold, of each model, metric and cutoff."""
+        addresses: dict[Key, dict[Key, str]] = defaultdict(dict)
+        for row in self.manifest.get("addresses", []):
+            text = {name: to_text(value) for name, value in row.items()}
+            place = (text["dataset"], text["seed"], text["fold"])
+            addresses[text["model"], text["metric"], text["k"]][place] = text["address"]
+        return addresses
+
+    @cached_property
+    def groupings(self) -> Mapping[str, str]:
+        """The ``by:`` of each metric that has one."""
+        definitions = self.manifest.get("metrics", [])
+        parameters = {row["metric"]: row.get("parameters") or {} for row in definitions}
+        return {name: str(values["by"]) for name, values in parameters.items() if "by" in values}
+
+    def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[Key, str]:
+        """Return the addresses of the results that a metric row is computed from."""
+        names = ("dataset", "seed", "fold")
+        place = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
+        addresses = self.addresses.get((row["model"], row["metric"], row["k"]), {})
+        return {
+            key: address
+            for key, address in addresses.items()
+            if all(value in {None, part} for value, part in zip(place, key, strict=True))
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +88,45 @@ class SharedUnits:
     ids: tuple[Any, ...]
     values: FloatArray
 
-    def test(self) -> tuple[int, float]:
-        """Return the number of pairs and the p-value of Student's paired t-test."""
-        columns = PairedT().pairs(self.values, np.random.default_rng(0))
-        return int(columns["n"][0]), float(columns["p"][0])
+    def test(self) -> dict[str, Any]:
+        """Return Student's paired t-test of the second run minus the first: ``_TEST_COLUMNS``."""
+        columns = PairedT().pairs(self.values[::-1], np.random.default_rng(0))
+        return {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
+
+
+@dataclass(frozen=True, eq=False)
+class SharedReplicates:
+    """The values of two runs on the same bootstrap samples, ``float64[2, b]``."""
+
+    values: FloatArray
+    df: float
+
+    def test(self, row: Mapping[Hashable, Any]) -> dict[str, Any]:
+        """Return the paired bootstrap of the second run minus the first, as in ``run``."""
+        points = np.array([row["value_b"], row["value_a"]])
+        columns = compare_replicates(points, self.values[::-1], 0.05, df=self.df)
+        test = {name: float(columns[name][0]) for name in _TEST_COLUMNS}
+        return test | {"n": row.get("n_b", 0), "test": "paired_bootstrap"}
+
+
+NO_TEST: dict[str, Any] = {
+    **dict.fromkeys(("ci_low", "ci_high", "p"), math.nan),
+    "n": 0,
+    "test": "",
+}
+"""The columns of a value without a test."""
 
 
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
-    """Return every metric value that two runs share, with the difference and a paired t-test.
+    """Return every metric value that two runs share, with a test of the difference.
 
-    All tests of the comparison are one family. The p-value is NaN if the metric has no units or
-    the runs have different units (another split, other queries).
+        difference = value of the later run b - value of the earlier run a
+
+    The test is Student's paired t-test over the units that both runs have, or for values of whole
+    sets the bootstrap of ``recbias run``, if both runs have the same queries. The interval is its
+    95% interval. Values whose results have the same address in both runs are excluded: nothing
+    changed. All tests of the comparison are one family. The p-value is NaN if the metric has no
+    units or the runs have different units (another split, other queries).
 
     Raises:
         MixedRuns: Two of the runs share no metric value.
@@ -79,10 +151,17 @@ def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
 
 
 def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    rows, units = merge_metrics(a, b), match_units(a, b)
+    rows = select_changed(a, b, merge_metrics(a, b))
+    units, replicates = match_units(a, b), match_replicates(a, b)
     keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
-    tests = [units[key].test() if key in units else (0, np.nan) for key in keys]
-    return rows.assign(n=[n for n, _ in tests], p=[p for _, p in tests])
+    tests = []
+    for key, row in zip(keys, rows.to_dict("records"), strict=True):
+        if key in units:
+            tests.append(units[key].test())
+        else:
+            tests.append(replicates[key].test(row) if key in replicates else NO_TEST)
+    columns = {name: [test[name] for test in tests] for name in NO_TEST}
+    return rows.assign(**columns).astype({"n": np.int64})
 
 
 def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
@@ -98,12 +177,19 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
         message = f"{a.label} and {b.label} share no metric value"
         remedy = "compare runs with the same dataset and model labels, seeds and metrics"
         raise MixedRuns(message, remedy=remedy)
-    return rows.assign(a=a.label, b=b.label, difference=rows["value_a"] - rows["value_b"])
+    return rows.assign(a=a.label, b=b.label, difference=rows["value_b"] - rows["value_a"])
 
 
-def match_units(a: RunFrames, b: RunFrames) -> Mapping[tuple[Any, ...], SharedUnits]:
+def select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``merge_metrics`` whose results do not have the same address."""
+    pairs = ((a.get_addresses(row), b.get_addresses(row)) for row in rows.to_dict("records"))
+    is_changed = [not first or first != second for first, second in pairs]
+    return rows[np.array(is_changed, dtype=bool)]
+
+
+def match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedUnits]:
     """Return the units of each metric value, by ``KEY_COLUMNS``, if both runs have the same."""
-    units_a, units_b = _split_units(a.per_unit), _split_units(b.per_unit)
+    units_a, units_b = (_split_values(run.per_unit, "unit_id") for run in (a, b))
     shared = {}
     for key in units_a.keys() & units_b.keys():
         pair = (units_a[key], units_b[key])
@@ -114,21 +200,38 @@ def match_units(a: RunFrames, b: RunFrames) -> Mapping[tuple[Any, ...], SharedUn
     return shared
 
 
+def match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedReplicates]:
+    """Return the bootstrap samples of each metric value, if both runs have the same queries."""
+    samples_a, samples_b = (_split_values(run.replicates, ["queries", "df"]) for run in (a, b))
+    shared = {}
+    for key in samples_a.keys() & samples_b.keys():
+        pair = (samples_a[key], samples_b[key])
+        if len({series.index[0][0] for series in pair}) == 1 and pair[0].size == pair[1].size:
+            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
+            shared[key] = SharedReplicates(values, np.fmin(*(x.index[0][1] for x in pair)))
+    return shared
+
+
 def _keys_to_text(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the key columns as text, since CSV and Parquet differ in types."""
-    return table.assign(**{name: table[name].astype(object).map(_to_text) for name in KEY_COLUMNS})
+    return table.assign(**{name: table[name].astype(object).map(to_text) for name in KEY_COLUMNS})
 
 
-def _to_text(value: object) -> str:
+def to_text(value: object) -> str:
+    """Return a key as text, blank if it is missing.
+
+    >>> to_text(10.0), to_text(None), to_text("all")
+    ('10', '', 'all')
+    """
     if value is None or value is pd.NA or value != value:  # noqa: PLR0124  NaN
         return ""
     is_integer = isinstance(value, float) and value.is_integer()
     return str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
 
 
-def _split_units(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
-    if per_unit is None or per_unit.empty:
+def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> Mapping[Key, pd.Series]:
+    if table is None or table.empty:
         return {}
-    values = per_unit.set_index("unit_id")["value"]
-    groups = _keys_to_text(per_unit).groupby(KEY_COLUMNS, sort=False, observed=True).indices
+    values = table.set_index(index)["value"]
+    groups = _keys_to_text(table).groupby(KEY_COLUMNS, sort=False, observed=True).indices
     return {tuple(key): values.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]

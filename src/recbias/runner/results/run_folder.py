@@ -27,6 +27,7 @@ from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
+    build_replicate_tables,
     build_unit_tables,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
@@ -98,8 +99,20 @@ def write_results(
     with TableWriter(folder / "per_unit.parquet") as per_unit:
         for table in build_unit_tables(measured):
             per_unit.add(table)
+    with TableWriter(folder / "replicates.parquet") as replicates:
+        for table in build_replicate_tables(measured, _digest_queries(plan, executor)):
+            replicates.add(table)
     _write_lists(folder, plan, executor)
     _write_manifest(folder, manifest)
+
+
+def _digest_queries(plan: Plan, executor: Executor) -> dict[tuple[str, int, int], str]:
+    """Return the digest of the queries of each dataset, seed and fold."""
+    contexts = {
+        (context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0): context.queries
+        for context in plan.data_contexts
+    }
+    return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
 
 
 def _write_csv(path: Path, table: pd.DataFrame) -> None:

@@ -44,7 +44,7 @@ def compare_models(
         UnalignedScores: Two models were measured on different units.
     """
     measurements = [row for row in measurements if not row.missing]
-    estimates = [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
+    estimates = collect_estimates(measurements)
     contrasts = _collect_contrasts(measurements)
     tables = [
         compare(estimates, test.plugin, name=test.name, seed=seed, model_contrasts=contrasts)
@@ -54,6 +54,15 @@ def compare_models(
     if not tables:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+
+
+def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
+    """Return the values of all models on each quantity: in each fold, and over several folds.
+
+    Raises:
+        UnalignedScores: Two models were measured on different units.
+    """
+    return [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
 
 
 def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:

@@ -1,0 +1,93 @@
+"""The values of a comparison that are out of tolerance: ``--fail-over``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.runner.checks.tolerances import (
+    Tolerances,
+    is_within,
+    measure_distance,
+    measure_worsening,
+)
+
+_PLACE = ("dataset", "seed", "fold", "group", "target")
+
+
+def find_worse_values(
+    table: pd.DataFrame, runs: Sequence[RunTables], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the rows of ``compare_runs`` that became worse by more than their tolerance.
+
+    Raises:
+        UnknownName: A tolerance is of a metric that the runs do not have.
+    """
+    definitions: dict[str, Definition] = {}
+    for run in runs:  # the newest run says which direction is better
+        definitions |= collect_definitions(run)
+    tolerances.require_known(
+        name for title, metric in definitions.items() for name in _list_names(title, metric)
+    )
+    excesses = []
+    for row in to_records(table):
+        title = format_title(row["metric"], float(row["k"] or "nan"))
+        metric = definitions[title]
+        limit = tolerances.find_limit(_list_names(title, metric))
+        worsening = measure_worsening(row["value_a"], row["value_b"], metric.direction)
+        if not is_within(worsening, limit):
+            values = {"old": row["value_a"], "new": row["value_b"], "direction": metric.direction}
+            keys = {name: row[name] for name in ("model", *_PLACE, "a", "b")}
+            excesses.append(
+                {"metric": title, **keys, **values, "worse_by": worsening, "tolerance": limit}
+            )
+    return excesses
+
+
+def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
+    """Return the rows of ``compare_published`` whose distance exceeds their tolerance."""
+    excesses = []
+    for row in to_records(table):
+        title = format_title(row["metric"], row["k"])
+        limit = tolerances.find_limit([title, row["metric"]])
+        distance = measure_distance(row["measured"], row["published"])
+        if not is_within(distance, limit):
+            values = {name: row[name] for name in ("published", "measured")}
+            keys = {"metric": title, "model": row["system"], "table": row["table"]}
+            excesses.append({**keys, **values, "distance": distance, "tolerance": limit})
+    return excesses
+
+
+def list_published_names(table: pd.DataFrame) -> list[str]:
+    """Return the names by which a tolerance may select a published metric."""
+    rows = to_records(table[["metric", "k"]])
+    return [
+        name for row in rows for name in (format_title(row["metric"], row["k"]), row["metric"])
+    ]
+
+
+def explain_excess(row: Mapping[str, Any]) -> str:
+    """Return the sentence on a value that is out of tolerance."""
+    if "distance" in row:
+        return (
+            f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
+            f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
+            f"more than {row['tolerance']:g}"
+        )
+    place = " ".join(filter(None, (row["group"], row["target"])))
+    subject = f"{row['metric']} of {row['model']}" + (f" for {place}" if place else "")
+    further = "further from 0" if row["direction"] in {"zero", "none"} else "worse"
+    return (
+        f"out of tolerance: {subject} is {row['new']:.4g} in {row['b']}, {row['old']:.4g} in "
+        f"{row['a']}: {further} by {row['worse_by']:.4g}, more than {row['tolerance']:g}"
+    )
+
+
+def _list_names(title: str, metric: Definition) -> list[str]:
+    """Return the names by which a tolerance may select a metric, the most specific first."""
+    label = title.rpartition("@")[0] or title
+    return [title, label] if "by" in metric.parameters else [title, label, metric.name]

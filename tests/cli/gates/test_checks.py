@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from recbias.cli.results import find_run
+from support.commands import CommandResult, invoke_recbias
+
+SPEC = """\
+name: release
+dataset: {name: demo, n_users: 80, n_items: 60}
+split: {name: random, test: 0.2}
+k: 5
+models: [Random, MostPop, ItemKNN]
+metrics: [nDCG, ItemCoverage, {name: nDCG, by: gender, gap: difference}]
+tests: []
+checks:
+  - {metric: nDCG, at_least: AT_LEAST, models: [ItemKNN]}
+  - {metric: nDCG, not_below: Random, margin: 0.01, strict: STRICT}
+"""
+
+
+def run_spec(folder: Path, at_least: float, *, strict: bool = False) -> CommandResult:
+    text = SPEC.replace("AT_LEAST", str(at_least)).replace("STRICT", str(strict).lower())
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    return invoke_recbias("run", "spec.yaml", "--verbose", folder=folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checks")
+
+
+def test_a_run_whose_checks_pass_exits_with_0(folder: Path) -> None:
+    result = run_spec(folder, 0.01)
+    assert result.code == 0, result.err
+    head, *rows = result.out.partition("Checks\n")[2].splitlines()
+    assert head.split() == ["model", "metric", "value", "95%", "interval", "line", "verdict"]
+    assert [line.split()[0] for line in rows[1:4]] == ["ItemKNN", "MostPop", "ItemKNN"]
+    assert all(line.endswith("pass") for line in rows[1:4])
+
+
+def test_a_failed_check_exits_with_3_and_computes_nothing_again(folder: Path) -> None:
+    run_spec(folder, 0.01)
+    result = run_spec(folder, 0.9)
+    assert result.code == 3
+    assert all(line.endswith(": cached") for line in result.err.splitlines() if ":" in line)
+    first = result.out.partition("Checks\n")[2].splitlines()[2]
+    assert first.startswith("ItemKNN  nDCG@5")
+    assert first.endswith("fail")
+    assert "1 of 3 failed, 0 undecided." in result.out
+
+
+def test_verdicts_are_in_every_format(folder: Path) -> None:
+    run_spec(folder, 0.9)
+    run = find_run("release", folder / "results")
+    root = ET.parse(run / "checks.xml").getroot()
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
+    rows = json.loads((run / "report.json").read_text(encoding="utf-8"))["checks"]
+    assert [row["verdict"] for row in rows] == ["fail", "pass", "pass"]
+    for name in ("report.md", "report.html", "tables/checks.tex"):
+        text = (run / name).read_text(encoding="utf-8")
+        assert "at least 0.9" in text, name
+        assert "1 of 3 failed, 0 undecided." in text, name
+
+
+def test_reports_of_a_failed_run_are_written_again_with_0(folder: Path) -> None:
+    run_spec(folder, 0.9)
+    assert invoke_recbias("report", "release", folder=folder).code == 0
+    run = find_run("release", folder / "results")
+    assert "at least 0.9" in (run / "report.md").read_text(encoding="utf-8")
+
+
+def test_strict_checks_fail_where_they_are_undecided(tmp_path: Path, folder: Path) -> None:
+    knn = run_spec(folder, 0.01).out.partition("Checks\n")[2].splitlines()[2].split()
+    value = float(knn[2])  # an interval contains its own value
+    text = SPEC.replace("AT_LEAST", str(value)).replace(
+        "margin: 0.01, strict: STRICT", "margin: 9"
+    )
+    for strict, code in (("", 0), (", strict: true", 3)):
+        spec = text.replace("models: [ItemKNN]}", f"models: [ItemKNN]{strict}}}")
+        (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+        result = invoke_recbias("run", "spec.yaml", folder=folder)
+        assert result.code == code, result.err
+        assert "undecided" in result.out
+
+
+def test_a_check_of_another_metric_is_refused_at_its_line(tmp_path: Path) -> None:
+    text = SPEC.replace("AT_LEAST", "1").replace("STRICT", "false")
+    spec = text.replace("{metric: nDCG, at_least", "{metric: nDGC, at_least")
+    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
+    for command in ("run", "plan"):
+        result = invoke_recbias(command, "spec.yaml", folder=tmp_path)
+        assert result.code == 2
+        assert result.err.splitlines() == [
+            "error: spec.yaml:9:14: checks[0].metric: nDGC is not among the metrics of the spec",
+            "help: did you mean nDCG@5? (or add it to metrics)",
+        ]

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import recbias
+from support.commands import invoke_recbias
+from support.specs import make_small_spec
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the runs ``good`` and ``bad``, whose lists are almost random."""
+    folder = tmp_path_factory.mktemp("gates")
+    metrics = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "age < 25"}]
+    for name, model in (("good", "MostPop"), ("bad", "Random")):
+        models = ["MostPop", {"name": model, "label": "candidate"}]
+        spec = make_small_spec(name=name, models=models, metrics=metrics, tests=[])
+        recbias.run(spec, out=folder / "results")
+    return folder
+
+
+def test_only_a_change_in_the_bad_direction_fails(folder: Path) -> None:
+    worse = invoke_recbias("compare", "good", "bad", "--fail-over", "nDCG=0.05", folder=folder)
+    assert worse.code == 3
+    (line,) = worse.err.splitlines()
+    assert line.startswith("out of tolerance: nDCG@5 of candidate is 0.")
+    assert line.endswith("more than 0.05")
+    better = invoke_recbias("compare", "bad", "good", "--fail-over", "nDCG=0.05", folder=folder)
+    assert (better.code, better.err) == (0, "")
+
+
+def test_each_metric_may_have_a_tolerance_of_its_own(folder: Path) -> None:
+    words = ("compare", "good", "bad", "--fail-over", "0", "--fail-over")
+    result = invoke_recbias(*words, "nDCG=1", folder=folder)
+    assert result.code == 3
+    assert not any(" nDCG@5 of" in line for line in result.err.splitlines())
+    assert any(
+        "nDCG(by=age < 25)@5 of candidate for age < 25" in x for x in result.err.splitlines()
+    )
+    assert invoke_recbias("compare", "good", "bad", folder=folder).code == 0
+
+
+def test_values_of_whole_sets_have_an_interval_and_a_p_value(folder: Path) -> None:
+    result = invoke_recbias("compare", "good", "bad", "--json", folder=folder)
+    content = json.loads(result.out)
+    (row,) = [row for row in content["values"] if row["metric"] == "ItemCoverage"]
+    assert row["test"] == "paired_bootstrap"
+    assert row["ci_low"] < row["difference"] < row["ci_high"]
+    assert row["p"] < 0.001
+    assert row["n"] == 60
+    assert content["unchanged"] == len(content["values"])
+    assert [gap["group"] for gap in content["gaps"]] == ["age < 25 - not age < 25"]
+    assert content["out_of_tolerance"] == []
+
+
+def test_json_lists_what_is_out_of_tolerance(folder: Path) -> None:
+    result = invoke_recbias(
+        "compare", "good", "bad", "--json", "--fail-over", "nDCG=0.05", folder=folder
+    )
+    assert result.code == 3
+    (row,) = json.loads(result.out)["out_of_tolerance"]
+    assert (row["metric"], row["model"], row["tolerance"]) == ("nDCG@5", "candidate", 0.05)
+    assert row["worse_by"] == pytest.approx(row["old"] - row["new"])
+
+
+@pytest.mark.parametrize("text", ["nDGC=0.1", "nDCG", "-1", "nDCG=nan"])
+def test_a_faulty_tolerance_is_refused(folder: Path, text: str) -> None:
+    result = invoke_recbias("compare", "good", "bad", f"--fail-over={text}", folder=folder)
+    assert result.code == 2
+    assert result.err.startswith("error: --fail-over: ")
+
+
+def test_published_values_may_differ_by_the_tolerance_of_their_metric(
+    finished_runs: Path,
+) -> None:
+    words = ("compare", "one", "--reference", "children/a3", "--fail-over", "1")
+    result = invoke_recbias(*words, folder=finished_runs)
+    assert (result.code, result.err) == (0, "")
+    result = invoke_recbias(*words, "--fail-over", "nDCG=0", "--json", folder=finished_runs)
+    assert result.code == 3
+    excesses = json.loads(result.out)["out_of_tolerance"]
+    assert {row["metric"] for row in excesses} == {"nDCG@10"}
+    assert result.err.startswith("out of tolerance: nDCG@10 of ")
+    assert invoke_recbias(*words, "--fail-over", "x=1", folder=finished_runs).code == 2
