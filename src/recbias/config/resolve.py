@@ -82,7 +82,8 @@ def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
         yield spec
         return
     for gap in GAPS:
-        suffix = "" if gap == "groups" else f", gap={gap}"
+        least = f", min_group={grouping.min_group}" if grouping.min_group else ""
+        suffix = "" if gap == "groups" else f", gap={gap}{least}"
         name, closing = (spec.label[:-1], ")") if spec.label.endswith(")") else (spec.label, "")
         label = f"{name}{suffix}{closing}"
         yield replace(spec, grouping=replace(grouping, gap=gap), label=label)

@@ -86,7 +86,7 @@ def test_a_metric_without_a_value_per_query_is_refused() -> None:
 
 def test_one_group_is_refused() -> None:
     with pytest.raises(NothingLeft, match="one group, g=a"):
-        form_groups(make_queries(["a", "a", None]), "g")
+        form_groups(make_queries(["a", "a", None]), Grouping("g"))
 
 
 def test_a_metric_is_computed_once_for_all_its_groups_and_gaps(tmp_path: Path) -> None:
