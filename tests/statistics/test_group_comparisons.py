@@ -44,7 +44,8 @@ def test_small_groups_are_shown_but_neither_compared_nor_in_the_gap() -> None:
     assert [(test.a, test.b) for test in shown[0].contrasts] == [("g=a", "g=b")]
     rng = np.random.default_rng(1)
     gap = compute_gap(values, groups, "difference", rng=rng, min_group=2)
-    assert (gap.value, gap.n, gap.undefined) == (pytest.approx(0.3), 4, 1)
+    assert gap.value == pytest.approx(0.3)
+    assert (gap.n, gap.undefined) == (4, 1)
     assert gap.contrasts == ()  # two groups: a bootstrap in place of an analysis of variance
     assert gap.ci_low < 0.3 < gap.ci_high
     ratio = compute_gap(values, groups, "ratio", rng=rng, min_group=2)
@@ -89,7 +90,8 @@ def test_a_query_counts_in_each_of_its_groups() -> None:
     assert [(row.group, row.n) for row in shown] == [("g=de", 3), ("g=en", 3)]
     assert [row.value for row in shown] == pytest.approx([0.4, 2 / 3])
     gap = compute_gap(values, groups, "difference", rng=np.random.default_rng(1))
-    assert (gap.value, gap.n) == (pytest.approx(4 / 15), 4)
+    assert gap.value == pytest.approx(4 / 15)
+    assert gap.n == 4
     assert gap.ci_low < gap.value < gap.ci_high
 
 

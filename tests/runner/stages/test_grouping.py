@@ -148,11 +148,13 @@ def test_groups_of_a_users_own_tables(tmp_path: Path, monkeypatch: pytest.Monkey
     run = recbias.run(PEOPLE, out=tmp_path / "results")
     sizes = run.metrics[run.metrics["metric"] == "nDCG(by=gender)"].set_index("group")["n"]
     assert sizes.to_dict() == {"gender=F": 30, "gender=M": 26, "gender=X": 4}
-    tests = run.significance.groupby("metric")[["a", "b", "test"]].agg(list)
-    assert tests.loc["nDCG(by=gender)"].tolist() == [["gender=F"], ["gender=M"], ["welch_t"]]
-    assert tests.loc["HR(by=lang)", "test"] == ["overlap_t"]
-    assert tests.loc["MRR(by=gender)", "a"] == ["gender=F", "gender=X"]
-    assert tests.loc["MRR(by=gender)", "b"] == ["gender=M"] * 2
+    columns = run.significance[["metric", "a", "b", "test"]]
+    assert columns.to_numpy().tolist()[:4] == [
+        ["nDCG(by=gender)", "gender=F", "gender=M", "welch_t"],
+        ["HR(by=lang)", "lang=de", "lang=en", "overlap_t"],
+        ["MRR(by=gender)", "gender=F", "gender=M", "welch_t"],
+        ["MRR(by=gender)", "gender=X", "gender=M", "welch_t"],
+    ]
     gap = run.metrics.set_index("metric")["value"]["nDCG(by=gender, gap=difference, min_group=20)"]
     means = run.metrics[run.metrics["metric"] == "nDCG(by=gender)"].set_index("group")["value"]
     assert gap == pytest.approx(abs(means["gender=F"] - means["gender=M"]))
