@@ -37,6 +37,7 @@ from recbias.runner.results.power_tables import PowerTables
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import compare_models
 from recbias.runner.storage.fingerprints import Fingerprints
+from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runs import Run, compare, list_runs, load
 
@@ -87,6 +88,8 @@ def plan(
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     store = Store(to_local_path(out) / "store")
+    if isinstance(spec, Mapping):
+        spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
     experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
     return make_plan(experiment, options, Fingerprints(store)), store
@@ -135,7 +138,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     """Run or resume the experiment of a spec.
 
     Args:
-        spec: The experiment file, or its content as a mapping.
+        spec: The experiment file, or its content as a mapping. In a mapping, data frames and
+            arrays may stand for files, and objects for entries of models, metrics and tests.
         overrides: Settings such as ``models.1.neighbors=40``.
         out: The folder of results.
         data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
