@@ -7,7 +7,7 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.core.errors import MissingRun, OutOfRange
+from recbias.core.errors import Contradiction, MissingRun, OutOfRange
 from support.specs import make_small_spec
 
 
@@ -66,7 +66,9 @@ def test_options_are_checked(options: dict[str, int], tmp_path: Path) -> None:
 
 
 def test_the_public_names_are_those_that_are_documented() -> None:
-    assert sorted(recbias.__all__) == ["Run", "__version__", "load", "power", "run"]
+    names = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run"]
+    assert sorted(recbias.__all__) == names
+    assert all(callable(getattr(recbias, name)) for name in names if name != "__version__")
     with pytest.raises(AttributeError):
         recbias.nothing  # noqa: B018
 
@@ -91,3 +93,54 @@ def test_several_datasets_seeds_and_folds_have_their_means(tmp_path: Path) -> No
     parts = places[(places["model"] == "MostPop") & (places["seed"].astype(str) != "all")]
     assert whole["value"].iloc[0] == pytest.approx(parts["value"].mean())
     assert {"1", "2", "all"} == set(run.significance["fold"].astype(str))
+
+
+def test_the_summary_has_a_row_for_each_model_and_a_column_for_each_metric(
+    run: recbias.Run,
+) -> None:
+    overall = run.metrics[(run.metrics["group"] == "") & (run.metrics["target"] == "")]
+    assert run.summary.index.get_level_values("model").tolist() == list(overall["model"].unique())
+    model, metric, k, value = overall[["model", "metric", "k", "value"]].iloc[0]
+    name = f"{metric}@{int(float(k))}" if str(k) not in {"", "nan"} else metric
+    assert run.summary.xs(model, level="model")[name].item() == value
+    page = run._repr_html_()
+    assert all(text in page for text in (name, model, f"{value:.4f}"))
+
+
+def test_runs_are_listed_loaded_by_name_and_compared(tmp_path: Path) -> None:
+    before = recbias.run(make_small_spec(name="before"), out=tmp_path)
+    after = recbias.run(make_small_spec(name="after"), out=tmp_path)
+    listed = recbias.list_runs(tmp_path)
+    assert sorted(listed["name"]) == ["after", "before"]
+    assert set(listed["folder"]) == {before.folder, after.folder}
+    assert recbias.load("after", tmp_path).folder == after.folder
+    table = recbias.compare("before", after, out=tmp_path)
+    assert (table["difference"].dropna() == 0).all()
+    assert {*table["a"], *table["b"]} == {"before", "after"}
+    with pytest.raises(Contradiction, match=r"1 run\(s\) cannot be compared"):
+        recbias.compare(after)
+    with pytest.raises(MissingRun, match="'aftr' is neither") as error:
+        recbias.load("aftr", tmp_path)
+    assert error.value.remedy == "did you mean after?"
+
+
+def test_no_runs_are_an_empty_table(tmp_path: Path) -> None:
+    assert recbias.list_runs(tmp_path / "nowhere").empty
+
+
+def test_a_plan_says_which_stages_are_stored(tmp_path: Path) -> None:
+    spec = make_small_spec()
+    assert not recbias.plan(spec, out=tmp_path)["stored"].any()
+    recbias.run(spec, out=tmp_path)
+    stages = recbias.plan(spec, out=tmp_path)
+    assert stages["stored"].all()
+    assert {"dataset", "split", "queries", "fit", "answer", "measure"} >= set(stages["stage"])
+
+
+def test_a_report_is_written_again(tmp_path: Path) -> None:
+    run = recbias.run(make_small_spec(), out=tmp_path)
+    page = run.folder / "report.html"
+    page.unlink(missing_ok=True)
+    assert run.report() == page
+    assert "<html" in page.read_text(encoding="utf-8")
+    assert run.report(["md"]) == run.folder

@@ -1,7 +1,9 @@
 """recbias measures the bias of recommender systems.
 
-``recbias.run(spec)`` runs an experiment like the command; ``recbias.load(folder)`` opens a run;
-``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs.
+``recbias.run(spec)`` runs an experiment like the command, ``recbias.plan(spec)`` lists its stages;
+``recbias.load("name")`` opens a run, ``recbias.compare("before", "after")`` compares several, and
+``recbias.list_runs()`` lists them; ``recbias.power(run, 0.01)`` counts the units that a difference
+of 0.01 needs.
 """
 
 from __future__ import annotations
@@ -9,18 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recbias.api import Run, load, power, run
+    from recbias.api import Run, compare, list_runs, load, power, run
+    from recbias.api import list_stages as plan
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "__version__", "load", "power", "run"]
+__all__ = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that ``recbias --help`` stays fast."""
-    if name in {"Run", "load", "power", "run"}:
+    if name in {"Run", "compare", "list_runs", "load", "plan", "power", "run"}:
         import recbias.api
 
-        return getattr(recbias.api, name)
+        return getattr(recbias.api, "list_stages" if name == "plan" else name)
     message = f"module 'recbias' has no attribute {name!r}"
     raise AttributeError(message)

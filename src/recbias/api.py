@@ -1,4 +1,4 @@
-"""recbias from Python: ``run`` runs an experiment, ``load`` opens a finished run."""
+"""recbias from Python: ``run`` runs an experiment, ``list_stages`` says what a run would do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +31,7 @@ from recbias.runner.execution.ray import RayTasks
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
+from recbias.runner.planning.preview import preview
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
 from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
@@ -40,60 +40,9 @@ from recbias.runner.results.run_folder import attempt_reports, new_run_folder, w
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
 from recbias.runner.storage.fingerprints import Fingerprints
+from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.store import Store, report_unwritable
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A finished run.
-
-    Args:
-        folder: ``results/<name>/<run id>``.
-    """
-
-    folder: Path
-
-    @cached_property
-    def metrics(self) -> pd.DataFrame:
-        """The metric values: one row each, with the columns of ``metrics.csv``."""
-        return read_run(self.folder).metrics
-
-    @cached_property
-    def significance(self) -> pd.DataFrame:
-        """The comparisons: one row each, with the columns of ``significance.csv``."""
-        return read_run(self.folder).significance
-
-    @cached_property
-    def per_unit(self) -> pd.DataFrame | None:
-        """The values of each unit, as in ``per_unit.parquet``; None if no metric has units."""
-        return read_run(self.folder).per_unit
-
-    @cached_property
-    def lists(self) -> pd.DataFrame | None:
-        """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
-        return read_run(self.folder).lists
-
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        """The spec, environment, stages, warnings and failures of the run."""
-        return dict(read_run(self.folder).manifest)
-
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The stages that failed, with the reasons."""
-        return list(self.manifest["failures"])
-
-    @property
-    def checks(self) -> list[dict[str, Any]]:
-        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
-        return list(self.manifest.get("checks", []))
-
-
-def load(folder: Path | str) -> Run:
-    """Load a finished run; MissingRun if the folder is not a run folder."""
-    folder = to_local_path(folder)
-    read_run(folder)
-    return Run(folder)
+from recbias.runs import Run, compare, list_runs, load
 
 
 def power(
@@ -142,9 +91,37 @@ def plan(
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     store = Store(to_local_path(out) / "store")
+    if isinstance(spec, Mapping):
+        spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
     experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
     return make_plan(experiment, options, Fingerprints(store)), store
+
+
+STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored", "seconds")
+"""The columns of ``list_stages``."""
+
+
+def list_stages(
+    spec: Path | str | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    out: Path | str = "results",
+    data: Path | str | None = None,
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Return the stages of a spec without running them, one row each; the arguments as ``run``.
+
+    ``stored`` says that the result of a stage is in the store, ``seconds`` how long it took.
+    UserError if the spec has a fault.
+    """
+    run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
+    rows = [
+        (stage.kind, stage.title, *vars(stage.keys).values(), step.stored, step.seconds)
+        for step in preview(run_plan, store).steps
+        for stage in (step.stage,)
+    ]
+    return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
 
 
 def run(  # noqa: PLR0913  the options of the command, each by name
@@ -164,7 +141,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     """Run or resume the experiment of a spec.
 
     Args:
-        spec: The experiment file, the name of a packaged spec, or the content as a mapping.
+        spec: The experiment file, the name of a packaged spec, or the content as a mapping, in
+            which data frames and arrays may stand for files, and objects for entries of models,
+            metrics and tests.
         overrides: Settings such as ``models.1.neighbors=40``.
         out: The folder of results.
         data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
@@ -246,4 +225,5 @@ def _refuse_without_answers(run_plan: Plan, execution: Executor) -> None:
     raise to_error(failures[0]) if failures else StageError("no model has results")
 
 
-__all__ = ["Run", "UserError", "data_folder", "load", "plan", "power", "read_experiment", "run"]
+__all__ = ["Run", "UserError", "compare", "data_folder", "list_runs", "list_stages", "load"]
+__all__ += ["plan", "power", "read_experiment", "run"]

@@ -30,8 +30,9 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"core", "config", "statistics", "registry"},
     "reports": {"core", "formats", "numerics", "statistics"},
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
-    "api": {"core", "config", "statistics", "data", "registry", "runner", "reports"},
-    "cli": {"core", "config", "data", "registry", "runner", "reports", "api"},
+    "runs": {"core", "runner", "reports"},
+    "api": {"core", "config", "statistics", "data", "registry", "runner", "reports", "runs"},
+    "cli": {"core", "config", "data", "registry", "runner", "reports", "runs", "api"},
 }
 """Each package or module of the top level, with those that it may import."""
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
-from recbias.config.type_text import list_parameters
+from recbias.config.declarations.type_text import list_parameters
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
 from support.commands import run_recbias

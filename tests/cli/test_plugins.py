@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,3 +89,46 @@ def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
     result = invoke_recbias("list", folder=tmp_path)
     assert result.code == 0
     assert [line.split()[0] for line in result.out.splitlines()[2:]] == list(KINDS)
+
+
+@pytest.mark.parametrize("kind", ["metric", "model", "detector", "dataset"])
+def test_a_new_plugin_passes_its_own_test_as_written(tmp_path: Path, kind: str) -> None:
+    name = f"My{kind.title()}"
+    result = run_recbias("new", kind, name, folder=tmp_path)
+    assert result.code == 0, result.err
+    assert f"./my_{kind}.py:{name}" in result.out
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    tests = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert tests.returncode == 0, tests.stdout
+    assert "2 passed" in tests.stdout
+    page = run_recbias("show", f"./my_{kind}.py:{name}", folder=tmp_path).out
+    assert page.count(f"./my_{kind}.py:{name} (") == 1
+    assert page.startswith(f"./my_{kind}.py:{name} ({kind})")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (("metrc", "Mine"), "no kind is called 'metrc'", "did you mean metric?"),
+        (("metric", "my-metric"), "'my-metric' cannot be the name of a class", "like MyMetric"),
+        (("metric", "Mine"), "mine.py exists already", "choose another name"),
+        (("metric", "Json"), "json.py would hide a module of Python", "MyJson"),
+    ],
+)
+def test_a_plugin_that_cannot_be_written_is_a_user_error(
+    tmp_path: Path, arguments: tuple[str, str], message: str, remedy: str
+) -> None:
+    (tmp_path / "mine.py").write_text("")
+    result = run_recbias("new", *arguments, folder=tmp_path)
+    assert result.code == 2
+    error, help_ = result.err.splitlines()
+    assert error == f"error: {message}"
+    assert remedy in help_
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_show_of_a_class_that_is_no_plugin_is_a_user_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
+    result = run_recbias("show", "./mine.py:Mine", folder=tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert "has the methods of no kind of plug-in" in result.err

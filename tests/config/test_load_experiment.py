@@ -393,7 +393,10 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "a class that is no plug-in": (
         MODELS + "  - Broken\n",
         Exception,
-        "4:5: models[0]: NoDataclass is not a dataclass, so it has no settings",
+        (
+            "4:5: models[0]: fake_plugins.py:180: NoDataclass is not a dataclass, "
+            "so it has no settings"
+        ),
         "write @dataclass(frozen=True, kw_only=True) above it",
     ),
     "not YAML": (

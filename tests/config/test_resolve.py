@@ -183,6 +183,8 @@ def test_gap_selects_one_way_to_report_groups() -> None:
         ({"by": 3}, "must be text, found 3", "gender"),
         ({"by": "a & "}, "blank", "joined by &"),
         ({"by": "a", "gap": "diference"}, "must be one of groups", "difference"),
+        ({"by": "a", "min_group": 0}, "must be a whole number of at least 1", "min_group: 20"),
+        ({"by": "a", "reference_group": ["M"]}, "must be text or", "reference_group: M"),
         ({"gap": "ratio"}, "not a setting of nDCG", ""),
     ],
 )

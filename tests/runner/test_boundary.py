@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from recbias.core.errors import (
@@ -9,6 +11,7 @@ from recbias.core.errors import (
     TooLittleMemory,
     Unwritable,
 )
+from recbias.core.registry import Registry
 from recbias.runner.boundary import attempt, blame_plugin
 
 
@@ -99,3 +102,23 @@ def test_errors_that_are_not_the_plugins_are_raised_unchanged(error: BaseExcepti
     with pytest.raises(type(error)) as caught, blame_plugin("gives() of Mine"):
         raise error
     assert caught.value is error
+
+
+def test_a_failure_inside_a_plugin_names_the_line_of_its_author(tmp_path: Path) -> None:
+    text = "class Mine:\n    def fit(self):\n        return sorted(3)\n"
+    (tmp_path / "mine.py").write_text(text)
+    plugin = Registry("model", {}, "recbias.models").load("./mine.py:Mine", base=tmp_path)()
+    _, failure = attempt(plugin.fit)
+    assert failure is not None
+    assert failure.message.endswith("(mine.py:3: return sorted(3))")
+    with pytest.raises(BrokenContract, match=r"\(mine\.py:3\)"), blame_plugin("fit() of Mine"):
+        plugin.fit()
+
+
+def test_the_last_line_of_the_author_is_named_although_a_library_failed(tmp_path: Path) -> None:
+    text = "import json\nclass Theirs:\n    def fit(self):\n        return json.loads('{')\n"
+    (tmp_path / "theirs.py").write_text(text)
+    plugin = Registry("model", {}, "recbias.models").load("./theirs.py:Theirs", base=tmp_path)()
+    _, failure = attempt(plugin.fit)
+    assert failure is not None
+    assert "(theirs.py:4: return json.loads('{'))" in failure.message

@@ -27,6 +27,7 @@ app.add_typer(data.app, name="data")
 app.command("report")(results.report)
 app.command("compare")(results.compare)
 app.command("power")(power.power)
+app.command("new")(plugins.new)
 app.command("schema")(plugins.schema)
 app.command("clean")(store.clean)
 

@@ -18,14 +18,16 @@ from recbias.cli.pages import (
     reflow,
     split_entries,
 )
-from recbias.config.docstrings import read_summary
+from recbias.config.declarations.docstrings import read_summary
+from recbias.config.declarations.type_text import Parameter
 from recbias.config.packaged_specs import list_specs, summarize_spec
-from recbias.config.type_text import Parameter
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.input_files import has_file
+from recbias.core.registry import is_file
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published_tables.sources import list_published, read_source
+from recbias.runner.planning.plugin_contracts import find_kinds
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
@@ -107,6 +109,13 @@ def describe(name: str, width: int = WIDTH) -> str:
 
 def _find(name: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the registered name of each plug-in with a name."""
+    if is_file(name):
+        kinds = find_kinds(REGISTRIES["metrics"].load(name))
+        if not kinds:
+            remedy = "recbias new metric MyMetric writes a class with the methods of a metric"
+            raise UnknownName(f"{name} has the methods of no kind of plug-in", remedy=remedy)
+        yield kinds[0], name
+        return
     for kind, registry in REGISTRIES.items():
         try:
             yield kind, registry.resolve_name(name)

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recbias.config.docstrings import read_section, read_summary
-from recbias.config.type_text import Parameter, list_parameters
+from recbias.config.declarations.docstrings import read_section, read_summary
+from recbias.config.declarations.type_text import Parameter, list_parameters
 from recbias.core.packages import find_extras, list_libraries
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import DIRECTION_LABELS

@@ -1,12 +1,23 @@
-"""``recbias list``, ``show`` and ``schema``."""
+"""``recbias list``, ``show``, ``new`` and ``schema``."""
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recbias.cli.printing import print_table, print_text, report_errors
+from recbias.core.errors import Contradiction, OutOfRange, UnknownName
+from recbias.core.suggestions import suggest
+
+NEW_PLUGINS = Path(__file__).parent / "new_plugins"
+"""The folder of the texts that ``recbias new`` starts from."""
+
+NEW_KINDS = ("metric", "model", "detector", "dataset")
+"""The kinds that ``recbias new`` accepts."""
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
@@ -53,6 +64,57 @@ def show(
 
         width = shutil.get_terminal_size((WIDTH, 24)).columns
         print_text(describe(name, min(width, WIDTH)))
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(help="metric, model, detector or dataset.", show_default=False)
+    ],
+    name: Annotated[
+        str, typer.Argument(help="The name of the class, as in MyMetric.", show_default=False)
+    ],
+) -> None:
+    """Write a plug-in of one's own with its test into this folder: a start to be changed."""
+    with report_errors():
+        path, test = write_plugin(kind, name, Path())
+        print_text(
+            f"wrote {path.name} and {test.name}\n"
+            f"test it with pytest {test.name}\n"
+            f"name it in a spec as ./{path.name}:{name}"
+        )
+
+
+def write_plugin(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
+    """Write the file of a plug-in and that of its test, and return their paths.
+
+    Raises:
+        UnknownName: There is nothing to start from for the kind.
+        OutOfRange: The name cannot be that of a class.
+        Contradiction: One of the files exists.
+    """
+    from recbias.runner.storage.store import report_unwritable
+
+    if kind not in NEW_KINDS:
+        raise UnknownName(f"no kind is called {kind!r}", remedy=suggest(kind, NEW_KINDS))
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
+        remedy = "write it like MyMetric: a capital, then letters and digits"
+        raise OutOfRange(f"{name!r} cannot be the name of a class", remedy=remedy)
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    if module in sys.stdlib_module_names:
+        remedy = f"choose another name, such as My{name}"
+        raise OutOfRange(f"{module}.py would hide a module of Python", remedy=remedy)
+    sources = {f"{module}.py": f"{kind}.py.txt", f"test_{module}.py": f"{kind}_test.py.txt"}
+    texts = {folder / file: NEW_PLUGINS / source for file, source in sources.items()}
+    for path in texts:
+        if path.exists():
+            remedy = "choose another name, or move the file away"
+            raise Contradiction(f"{path.name} exists already", remedy=remedy)
+    with report_unwritable(folder):
+        for path, source in texts.items():
+            text = source.read_text(encoding="utf-8").format(Name=name, module=module)
+            path.write_text(text, encoding="utf-8")
+    plugin, test = texts
+    return plugin, test
 
 
 def schema() -> None:

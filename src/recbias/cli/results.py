@@ -89,18 +89,9 @@ def find_run(run: str, out: Path) -> Path:
     Raises:
         MissingRun: There is neither.
     """
-    from recbias.core.errors import MissingRun
-    from recbias.core.input_files import has_file, to_local_path
-    from recbias.core.suggestions import suggest
-    from recbias.runner.operating_system import follow_link
+    from recbias import runs
 
-    path, out = to_local_path(run), to_local_path(out)
-    for folder in (path, follow_link(out / run / "latest"), follow_link(path / "latest")):
-        if has_file(folder / "manifest.json"):
-            return folder.resolve()
-    names = sorted(latest.parent.name for latest in out.glob("*/latest"))
-    message = f"{run!r} is neither a run folder nor an experiment with a finished run in {out}"
-    raise MissingRun(message, remedy=suggest(path.name or run, names))
+    return runs.find_run(run, out)
 
 
 def parse_formats(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_origin
 
 from pydantic import ValidationError
 
-from recbias.config.hints import (
+from recbias.config.declarations.hints import (
     Hint,
     descend,
     get_annotations,
@@ -24,14 +24,14 @@ from recbias.config.hints import (
     select_member,
     strip_annotations,
 )
-from recbias.config.settings import Setting, is_valid, read_settings, validate_value
-from recbias.config.type_text import (
+from recbias.config.declarations.type_text import (
     describe_hint,
     describe_value,
     render_yaml,
     suggest_default,
     suggest_spelling,
 )
+from recbias.config.settings import Setting, is_valid, read_settings, validate_value
 from recbias.core.errors import (
     BrokenContract,
     MissingFile,

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from annotated_types import Ge
 
 from recbias.config.build import Builder
-from recbias.config.hints import Hint, strip_annotations
+from recbias.config.declarations.hints import Hint, strip_annotations
+from recbias.config.declarations.type_text import describe_hint, describe_value
 from recbias.config.plugin_spec import GAPS, Grouping, PluginSpec
 from recbias.config.search_space import ResolveMetric, read_tune
-from recbias.config.settings import as_plain, read_settings
+from recbias.config.settings import as_plain, is_valid, read_settings
 from recbias.config.specs import SECTIONS
-from recbias.config.type_text import describe_value
 from recbias.core.errors import (
     Contradiction,
     MissingFile,
@@ -28,6 +30,12 @@ from recbias.core.queries.groups import validate_grouping
 from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
+
+GROUPING_REMEDIES = {
+    "min_group": "give the least number of queries of a group that is compared: min_group: 20",
+    "reference_group": "name the group that the others are compared with: reference_group: M",
+}
+"""The remedies of keys that stand beside ``by``."""
 
 Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -108,6 +116,8 @@ class EntryReader:
         if by is None:
             return None
         gap = self._pop_key(cls, entry, "gap")
+        min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
+        reference = self._read_key(cls, entry, "reference_group", str | int | float)
         if not isinstance(by, str):
             remedy = "name one or more labels of the queries: by: gender&race"
             self._blame("by", f"must be text, found {describe_value(by)}", remedy)
@@ -121,7 +131,16 @@ class EntryReader:
             remedy = suggest(str(gap), GAPS) + ", or remove the key to get all of them"
             self._blame("gap", message, remedy, OutOfRange)
             return None
-        return Grouping(by, gap or "")
+        return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
+
+    def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
+        """Return a key of the grouping, None if it is absent or does not have its type."""
+        value = self._pop_key(cls, entry, key)
+        if value is None or is_valid(hint, value):
+            return value
+        message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
+        self._blame(key, message, GROUPING_REMEDIES[key])
+        return None
 
     def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
         label = label if label is not None else self._pop_key(cls, entry, "label")
@@ -163,6 +182,7 @@ class EntryReader:
             shown_settings["by"] = grouping.by
             if grouping.gap not in {"", "groups"}:
                 shown_settings["gap"] = grouping.gap
+                shown_settings |= {"min_group": grouping.min_group} if grouping.min_group else {}
         return metric_names.format_metric(_shorten(name), shown_settings)
 
     def _blame(

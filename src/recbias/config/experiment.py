@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.checks import Check
-from recbias.config.hints import accepts_model_name
+from recbias.config.declarations.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec

@@ -81,10 +81,20 @@ class Grouping:
     Args:
         by: A label, a condition, or a combination of them: ``gender&age < 25``.
         gap: How the groups are reported; blank for every way, until the entry is expanded.
+        min_group: The least number of values of a group that is compared with others.
+        reference_group: The group that each other group is compared with; blank for all pairs.
     """
 
     by: str
     gap: Gap | Literal[""] = ""
+    min_group: int = 0
+    reference_group: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keys of the entry: ``by``, ``gap``, and the others if they are given."""
+        given = {name: value for name, value in vars(self).items() if value}
+        return {"by": self.by, "gap": self.gap} | given
 
 
 @dataclass(frozen=True)
@@ -126,9 +136,9 @@ class PluginSpec:
         return k if isinstance(k, int) else None
 
     @property
-    def split_settings(self) -> dict[str, str]:
-        """The keys of the entry that group a metric: ``by`` and ``gap``."""
-        return {"by": self.grouping.by, "gap": self.grouping.gap} if self.grouping else {}
+    def split_settings(self) -> dict[str, Any]:
+        """The keys of the entry that group a metric: ``by``, ``gap``, ..."""
+        return self.grouping.settings if self.grouping else {}
 
     @property
     def direction(self) -> Direction:

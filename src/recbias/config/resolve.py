@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
 from recbias.config.plugin_spec import GAPS, DatasetSpec, PluginSpec
-from recbias.config.type_text import describe_value
 from recbias.core.errors import UserError, WrongType
 from recbias.formats.yaml.source_map import Document, KeyPath
 
@@ -82,7 +82,8 @@ def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
         yield spec
         return
     for gap in GAPS:
-        suffix = "" if gap == "groups" else f", gap={gap}"
+        least = f", min_group={grouping.min_group}" if grouping.min_group else ""
+        suffix = "" if gap == "groups" else f", gap={gap}{least}"
         name, closing = (spec.label[:-1], ")") if spec.label.endswith(")") else (spec.label, "")
         label = f"{name}{suffix}{closing}"
         yield replace(spec, grouping=replace(grouping, gap=gap), label=label)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from recbias.config.docstrings import read_arguments, read_summary
-from recbias.config.hints import (
+from recbias.config.declarations.docstrings import read_arguments, read_summary
+from recbias.config.declarations.hints import (
     get_item_type,
     is_input_file,
     is_selected_model,
@@ -32,6 +32,19 @@ Schema: TypeAlias = dict[str, Any]
 
 _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
+_GROUPING: Schema = {
+    "by": {"description": "Labels or conditions of the queries, joined by &.", **_TEXT},
+    "gap": {"enum": list(GAPS)},
+    "min_group": {
+        "description": "The least number of values of a group that is compared with others.",
+        "type": "integer",
+        "minimum": 1,
+    },
+    "reference_group": {
+        "description": "The group that each other group is compared with.",
+        "type": ["string", "number"],
+    },
+}
 
 
 def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
@@ -162,7 +175,7 @@ class _EntrySchemas:
         if self.kind == "datasets":
             return {"filters": {"type": "array", "items": _refer_to("filters")}}
         if self.kind == "metrics":
-            return {} if "by" in settings else {"by": _TEXT, "gap": {"enum": list(GAPS)}}
+            return {} if "by" in settings else _GROUPING
         if self.kind != "models":
             return {}
         dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.build import Builder
-from recbias.config.hints import list_members, strip_annotations
+from recbias.config.declarations.hints import list_members, strip_annotations
+from recbias.config.declarations.type_text import describe_value
 from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
 from recbias.config.settings import Setting, as_plain, read_settings
 from recbias.config.specs import TuneSpec
-from recbias.config.type_text import describe_value
 from recbias.core.errors import (
     ConfigError,
     Contradiction,

@@ -10,9 +10,10 @@ from typing import Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from recbias.config.hints import Hint, as_yaml_name
+from recbias.config.declarations.hints import Hint, as_yaml_name
 from recbias.core.errors import BrokenContract
 from recbias.core.models.selected_models import SelectedModel
+from recbias.core.registry import locate_code
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,17 @@ def read_settings(cls: type) -> dict[str, Setting]:
     """
     if not is_dataclass(cls) or not isinstance(cls, type):
         name = getattr(cls, "__name__", str(cls))
-        message = f"{name} is not a dataclass, so it has no settings"
+        place = f"{place}: " if (place := locate_code(cls)) else ""
+        message = f"{place}{name} is not a dataclass, so it has no settings"
         raise BrokenContract(
             message, remedy="write @dataclass(frozen=True, kw_only=True) above it"
         )
     try:
         hints = get_type_hints(cls, include_extras=True)
     except (AttributeError, NameError, SyntaxError, TypeError) as error:
-        raise BrokenContract(f"the types of {cls.__name__} cannot be read: {error}") from error
+        place = f"{place}: " if (place := locate_code(cls)) else ""
+        message = f"{place}the types of {cls.__name__} cannot be read: {error}"
+        raise BrokenContract(message) from error
     names = {as_yaml_name(field.name): field for field in fields(cls) if field.init}
     return {name: Setting(name, field, hints[field.name]) for name, field in names.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
@@ -107,6 +109,16 @@ def describe_exception(error: BaseException) -> str:
     """Return the type and the message of an exception."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def locate_code(code: Any) -> str:
+    """Return the file and line of a class or function of another author: ``my_metric.py:12``."""
+    try:
+        path, line = inspect.getsourcefile(code), inspect.getsourcelines(code)[1]
+    except (OSError, TypeError):
+        return ""
+    module = str(getattr(code, "__module__", ""))
+    return f"{Path(path).name}:{line}" if path and not module.startswith("recbias.") else ""
 
 
 def list_imported_files() -> list[Path]:

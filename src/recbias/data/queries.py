@@ -26,7 +26,13 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.data.datasets.tables import refuse_repeated_ids
 from recbias.formats.encode_ids import encode
-from recbias.formats.tables import TableColumns, infer_column, read_file, require_every_line
+from recbias.formats.table_settings import TableSettings
+from recbias.formats.tables import (
+    TableColumns,
+    list_file_columns,
+    read_file,
+    require_every_line,
+)
 
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 
@@ -118,7 +124,7 @@ class Users:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryTable:
+class QueryTable(TableSettings):
     """Evaluate on the queries of your own table, in its order.
 
     A query whose identifier is a user of the dataset has that user's history; any other query has
@@ -130,8 +136,10 @@ class QueryTable:
 
     Raises:
         MissingFile: The file does not exist.
-        UnknownColumn: It has no column ``query_id``.
-        MalformedLine: A line is malformed, or a query has two rows.
+        UnknownColumn: It has no column ``query_id``, or none that ``columns`` or ``types`` names.
+        MalformedLine: A line is malformed, a cell does not have the type of its column, or a
+            query has two rows.
+        Contradiction: Two columns have the same name after renaming.
         NothingLeft: It has no rows.
     """
 
@@ -139,18 +147,16 @@ class QueryTable:
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries of the table."""
+        self.refuse_unknown_columns(list_file_columns(self.path))
         with require_every_line():
-            table = read_file(self.path, TABLE)
+            table = read_file(self.path, replace(TABLE, renamed=self.columns))
         if not len(table.rows):
             raise NothingLeft("has no queries", where=str(self.path))
         columns = table.rows.table
         vocabulary, (codes,) = encode(columns["query_id"])
         refuse_repeated_ids(table, "query_id", vocabulary, codes)
         ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
-        names = [name for name in columns.column_names if name != "query_id"]
-        cells = pd.DataFrame(
-            {name: infer_column(columns[name]) for name in names}, range(len(ids))
-        )
+        cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
         users = dataset.user_ids.find(ids.ids)
         described = describe_users(dataset).take(users, ids).frame
         if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.attributes import SEPARATOR
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.core.errors import Contradiction, MalformedLine, MissingFile, UnknownColumn
 from recbias.core.input_files import has_file
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
@@ -39,22 +39,40 @@ NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """The columns to read from a table; with ``others``, the columns not listed are text."""
+    """The columns to read from a table; with ``others``, the columns not listed are text.
+
+    ``renamed`` are the new names of columns of the file, None if none can be renamed.
+    """
 
     needed: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
     others: bool = False
+    renamed: Mapping[str, str] | None = None
 
-    def select(self, names: list[str], path: Path) -> dict[str, Kind]:
-        """Return the columns to read from a table that has the columns ``names``.
+    def list_sources(self, names: list[str]) -> dict[str, str]:
+        """Return the name in the file of each column, by its new name."""
+        return {(self.renamed or {}).get(name, name): name for name in names}
+
+    def select(self, file_names: list[str], path: Path) -> dict[str, Kind]:
+        """Return the columns to read from a table that has the columns ``file_names``.
 
         Raises:
             UnknownColumn: A required column is missing.
+            Contradiction: Two columns have the same name after renaming.
         """
+        names = list(self.list_sources(file_names))
+        if len(names) < len(file_names):
+            new = [(self.renamed or {}).get(name, name) for name in file_names]
+            repeated = next(name for name in new if new.count(name) > 1)
+            message = f"two columns are called {repeated!r} after renaming"
+            remedy = "correct columns: in the spec"
+            raise Contradiction(message, where=f"{path}", remedy=remedy)
         for name in self.needed:
             if name not in names:
-                message = f"there is no column {name!r}"
-                raise UnknownColumn(message, where=f"{path}", remedy=suggest(name, names))
+                message, remedy = f"there is no column {name!r}", suggest(name, names)
+                if self.renamed is not None and names:
+                    remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
+                raise UnknownColumn(message, where=f"{path}", remedy=remedy)
         kinds = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
@@ -120,9 +138,21 @@ def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_header(path, Layout(columns={}, delimiter=DELIMITERS[suffix], quoted=True))
-    kinds = columns.select(header.names, path)
-    layout = Layout(columns=kinds, delimiter=DELIMITERS[suffix], quoted=True)
-    return TableFile(path, read_table(path, layout, bad_lines=bad_lines), layout)
+    kinds, sources = columns.select(header.names, path), columns.list_sources(header.names)
+    in_file = {sources[name]: kind for name, kind in kinds.items()}
+    layout = Layout(columns=in_file, delimiter=DELIMITERS[suffix], quoted=True)
+    rows = read_table(path, layout, bad_lines=bad_lines)
+    return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
+
+
+def list_file_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a table, without the types of RecBole."""
+    suffix = get_suffix(require_file(path))
+    if suffix == ".parquet":
+        return list(read_schema(path).names)
+    delimiter = DELIMITERS.get(suffix, ",")
+    header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    return [name.partition(":")[0] for name in header.names]
 
 
 def infer_column(column: Any) -> AnyArray:
@@ -146,9 +176,13 @@ def infer_column(column: Any) -> AnyArray:
 
 
 def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> TableFile:
-    kinds = columns.select(read_schema(path).names, path)
-    raw = read_parquet(path, list(kinds))
-    cast = {name: _cast(raw[name], kind, f"{path}: {name}") for name, kind in kinds.items()}
+    names = list(read_schema(path).names)
+    kinds, sources = columns.select(names, path), columns.list_sources(names)
+    raw = read_parquet(path, [sources[name] for name in kinds])
+    cast = {
+        name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
+        for name, kind in kinds.items()
+    }
     table = TableFile(path, Rows(pa.table(cast)), None)
     for name, kind in kinds.items():
         cells = table.rows.table[name].to_numpy()

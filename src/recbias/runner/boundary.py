@@ -16,7 +16,7 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.records import Failure
-from recbias.core.registry import describe_exception
+from recbias.core.registry import describe_exception, list_imported_files
 
 TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
 """Errors that may not occur again: of memory, disks and networks."""
@@ -52,10 +52,22 @@ def blame_plugin(call: str) -> Iterator[None]:
     except (RecbiasError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        location = f"{Path(frame.filename).name}:{frame.lineno}"
-        message = f"{call} failed: {describe_exception(error)} ({location})"
+        frame = _find_author_frame(error) or traceback.extract_tb(error.__traceback__)[-1]
+        message = f"{call} failed: {describe_exception(error)} ({_name_frame(frame)})"
         raise BrokenContract(message, remedy="fix its code") from error
+
+
+def _find_author_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the innermost call in a plug-in's file, None if there is none."""
+    files = {str(path) for path in list_imported_files()}
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files
+    ]
+    return frames[-1] if frames else None
+
+
+def _name_frame(frame: traceback.FrameSummary) -> str:
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _describe_failure(error: BaseException) -> Failure:
@@ -66,4 +78,6 @@ def _describe_failure(error: BaseException) -> Failure:
         remedy = "lower what makes it large: batch_size, negatives, embedding_size"
         return Failure(message, remedy, user=True)
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
+    if frame := _find_author_frame(error):
+        message = f"{message} ({_name_frame(frame)}: {frame.line})"
     return Failure(message, "", traceback=traceback.format_exc())

@@ -8,12 +8,15 @@ from typing import Literal
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.core.queries.groups import Groups
 from recbias.statistics.intervals import normal_interval
+from recbias.statistics.tests.overlapping import overlap_contrasts
+from recbias.statistics.tests.pair_moments import list_pairs
 from recbias.statistics.tests.unpaired import (
     Moments,
+    Pairs,
     compute_moments,
     welch_anova,
     welch_contrasts,
@@ -26,26 +29,62 @@ MAX_PAIRS = 500
 """With more pairs of groups, pairs are not tested."""
 
 
-def summarize_groups(measurement: Measurement, groups: Groups) -> list[Measurement]:
-    """Return the mean of each group; each pair of groups is compared by Welch's t-test.
+def summarize_groups(
+    measurement: Measurement, groups: Groups, *, min_group: int = 0, reference: int = -1
+) -> list[Measurement]:
+    """Return the mean of each group; pairs of groups are compared by Welch's t-test.
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
-    interval is the t interval of the group's mean. The tests are contrasts of the first group.
+    interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
+    values are not compared. With a ``reference``, each other group is compared with it, else each
+    pair. Groups that share queries are compared by ``overlap_contrasts``. The tests are contrasts
+    of the first group.
     """
     units = _require_units(measurement)
     measurements = []
     for code, name in enumerate(groups.names):
-        queries = np.flatnonzero(groups.codes == code)
+        queries = groups.find_rows(code)
         group_units = replace(units, ids=units.ids[queries], values=units.values[queries])
         measurements.append(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
-    n_groups = len(groups.names)
-    if n_groups > 1 and n_groups * (n_groups - 1) // 2 <= MAX_PAIRS:
-        group_moments = compute_moments(units.values, groups.codes, n_groups)
-        tests = welch_contrasts(groups.names, group_moments, between="groups")
+    sizes = np.array([group.n for group in measurements])
+    pairs = _list_pairs(sizes, min_group, reference)
+    if 0 < pairs[0].size <= MAX_PAIRS:
+        tests = _compare_groups(units.values, groups, pairs)
         measurements[0] = replace(measurements[0], contrasts=tuple(tests))
     return measurements
+
+
+def _list_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
+    """Return the groups a and b of each comparison; b is the reference if there is one."""
+    compared = np.flatnonzero(sizes >= min_group)
+    if reference >= 0:
+        others = compared[compared != reference] if reference in compared else compared[:0]
+        return others, np.full(others.size, reference)
+    a, b = list_pairs(compared.size)
+    return compared[a], compared[b]
+
+
+def _compare_groups(values: FloatArray, groups: Groups, pairs: Pairs) -> list[Contrast]:
+    if not groups.overlap:
+        moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
+        return welch_contrasts(groups.names, moments, between="groups", pairs=pairs)
+    members = _list_members(groups, values.size)
+    return overlap_contrasts(groups.names, values, members, between="groups", pairs=pairs)
+
+
+def _repeat(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return the value of each membership."""
+    return values if groups.rows is None else values[groups.rows]
+
+
+def _list_members(groups: Groups, n: int) -> BoolArray:
+    """Return which queries are in which group, ``bool[g, n]``."""
+    members = np.zeros((len(groups.names), n), dtype=bool)
+    for code in range(len(groups.names)):
+        members[code, groups.find_rows(code)] = True
+    return members
 
 
 def compute_gap(
@@ -55,6 +94,7 @@ def compute_gap(
     *,
     rng: np.random.Generator,
     n_samples: int = 1000,
+    min_group: int = 0,
 ) -> Measurement:
     """Return the gap between the group means, as one number.
 
@@ -69,12 +109,21 @@ def compute_gap(
     undefined if a group has no defined value or there is only one group; the ratio also if a mean
     is negative or the largest is 0. There is no interval if a group has one query or all samples
     are equal. ``rng`` is the same for all models that are compared.
+
+    Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
+    than the numbers of queries would, the gap has no samples, since other models may have other
+    groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
+    groups is not stratified: it samples the queries of both together.
     """
     units = _require_units(measurement)
-    group_moments = compute_moments(units.values, groups.codes, len(groups.names))
+    values, is_large = units.values, groups.counts >= min_group
+    sizes = compute_moments(_repeat(values, groups), groups.codes, len(groups.names)).n
+    is_same = bool(((sizes >= min_group) == is_large).all())
+    groups = groups.select(np.flatnonzero(sizes >= min_group))
+    group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
     value = float(_gap(group_moments.mean[None, :], kind)[0])
-    defined = 0 if math.isnan(value) else int(group_moments.n.sum())
-    has_anova = kind == "difference" and group_moments.n.size > 2
+    defined = 0 if math.isnan(value) else _count_queries(values, groups)
+    has_anova = kind == "difference" and group_moments.n.size > 2 and not groups.overlap
     gap = Measurement(
         value=value,
         n=defined,
@@ -84,11 +133,19 @@ def compute_gap(
     )
     if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
         return gap
-    replicates = _gap(_resample_group_means(units.values, groups, n_samples, rng), kind)
+    resample = _resample_shared_queries if groups.overlap else _resample_group_means
+    replicates = _gap(resample(values, groups, n_samples, rng), kind)
     low, high = (float(bound) for bound in normal_interval(value, replicates))
     if high <= low:
         low = high = math.nan
-    return replace(gap, replicates=replicates, ci_low=low, ci_high=high)
+    return replace(gap, replicates=replicates if is_same else None, ci_low=low, ci_high=high)
+
+
+def _count_queries(values: FloatArray, groups: Groups) -> int:
+    """Return the number of queries of the groups with a defined value, each counted once."""
+    members = np.flatnonzero(groups.codes >= 0)
+    rows = members if groups.rows is None else np.unique(groups.rows[members])
+    return int(np.count_nonzero(~np.isnan(values[rows])))
 
 
 def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
@@ -140,11 +197,28 @@ def _resample_group_means(
     """Return the mean of each group in each bootstrap sample of its queries, ``float64[b, g]``."""
     means = np.full((n_samples, len(groups.names)), np.nan)
     for code in range(len(groups.names)):
-        group_values = values[groups.codes == code]
+        group_values = values[groups.find_rows(code)]
         size = max(1, BLOCK_VALUES // max(group_values.size, 1))
         for start in range(0, n_samples, size):
             rows = min(size, n_samples - start)
             samples = group_values[rng.integers(0, group_values.size, (rows, group_values.size))]
             totals, counts = np.nansum(samples, axis=1), (~np.isnan(samples)).sum(axis=1)
             np.divide(totals, counts, out=means[start : start + rows, code], where=counts > 0)
+    return means
+
+
+def _resample_shared_queries(
+    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the mean of each group in each bootstrap sample of all queries, ``float64[b, g]``."""
+    members = _list_members(groups, values.size) & ~np.isnan(values)
+    queries = np.flatnonzero(members.any(axis=0))
+    weights, terms = members[:, queries].astype(np.float64), values[queries]
+    means = np.full((n_samples, len(groups.names)), np.nan)
+    size = max(1, BLOCK_VALUES // max(queries.size, 1))
+    for start in range(0, n_samples, size):
+        rows = means[start : start + size]
+        counts = rng.multinomial(queries.size, np.full(queries.size, 1 / queries.size), len(rows))
+        totals, numbers = counts @ (weights * terms).T, counts @ weights.T
+        np.divide(totals, numbers, out=rows, where=numbers > 0)
     return means

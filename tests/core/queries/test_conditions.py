@@ -230,3 +230,13 @@ def test_an_empty_range_is_an_error_without_a_table(condition: str) -> None:
 )
 def test_other_ranges_pass(condition: str) -> None:
     assert list_condition_columns(condition)
+
+
+def test_text_cells_in_a_column_of_numbers_are_counted_and_named() -> None:
+    ages = pd.DataFrame({"age": ["20", "unknown", None, "31", "unknown", "n/a"]})
+    table = Attributes(Vocabulary.of([str(row) for row in range(6)]), ages)
+    with pytest.raises(WrongType) as error:
+        match_rows("age < 25", table)
+    message = "3 of 5 cells of age are not numbers: 'unknown' (2), 'n/a' (1)"
+    assert error.value.message == message
+    assert 'missing: ["unknown", "n/a"]' in error.value.remedy

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import NothingLeft, UnknownColumn, UnknownName, WrongType
 from recbias.core.queries.groups import group_by, split_crossing, validate_grouping
 
 
@@ -95,3 +95,30 @@ def test_possible_columns_and_conditions_are_valid(by: str) -> None:
 def test_other_groupings_are_an_error_without_a_table(by: str) -> None:
     with pytest.raises(WrongType):
         validate_grouping(by)
+
+
+def test_a_row_is_in_the_group_of_each_value_of_its_cell() -> None:
+    labels = make_labels(lang=["en|de", "de", None, "|", "en|en"], row=["a", "a", "a", "b", "b"])
+    groups = group_by(labels, "lang & row", split_cells=True)
+    assert groups.names == ("lang=de&row=a", "lang=en&row=a", "lang=en&row=b")
+    assert [groups.find_rows(code).tolist() for code in range(3)] == [[0, 1], [0], [4]]
+    assert (groups.missing, groups.overlap, groups.counts.tolist()) == (2, True, [2, 1, 1])
+    assert group_by(labels, "lang").names == ("lang=de", "lang=en|de", "lang=en|en", "lang=|")
+
+
+def test_cells_of_one_value_are_grouped_as_before() -> None:
+    groups = group_by(make_labels(age=[1.0, 2.0, 1.0]), "age", split_cells=True)
+    assert (groups.rows, groups.overlap, groups.codes.tolist()) == (None, False, [0, 1, 0])
+
+
+def test_a_group_is_found_by_its_name_or_its_labels() -> None:
+    groups = group_by(make_labels(g=["F", "M"], age=[1.0, 2.0]), "g & age")
+    assert groups.find_code("g=M&age=2") == groups.find_code("M&2") == 1
+    with pytest.raises(UnknownName, match="no group of 'g & age' is called 'M'") as error:
+        groups.find_code("M")
+    assert "M&2" in error.value.remedy
+
+
+def test_selected_groups_keep_their_rows() -> None:
+    groups = group_by(make_labels(g=["a", "b", "c", "b"]), "g").select(np.array([1, 2]))
+    assert (groups.names, groups.codes.tolist()) == (("g=b", "g=c"), [-1, 0, 1, 0])

@@ -23,6 +23,9 @@ class Association:
     direction: ClassVar[str] = "zero"
     unit: ClassVar[str] = ""
 
+    def measure(self, evidence):
+        return []
+
 
 @dataclass(frozen=True, kw_only=True)
 class Count(Association):
@@ -46,6 +49,9 @@ class FromReviews:
     provides: ClassVar[frozenset] = frozenset({"lists"})
     needs: ClassVar[frozenset] = frozenset({"reviews"})
     libraries: ClassVar[tuple] = ()
+
+    def fit(self, data, rng):
+        return self
 '''
 
 

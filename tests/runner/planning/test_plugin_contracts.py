@@ -13,6 +13,7 @@ from recbias.registry import REGISTRIES
 from recbias.runner.planning.plugin_contracts import (
     MEMBER_TYPES,
     PROTOCOLS,
+    find_kinds,
     has_member_type,
     list_promised_members,
 )
@@ -76,7 +77,7 @@ def plan_and_collect_lines(spec: dict[str, Any], folder: Path) -> str:
 @pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
 def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> None:
     lines = plan_and_collect_lines(make_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
-    assert f"models[1]: {tmp_path}/odd.py:Odd has no {name}" in lines
+    assert f": {tmp_path}/odd.py:Odd has no {name}" in lines
     assert f"help: give its class {name}: " in lines
 
 
@@ -92,7 +93,7 @@ def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> No
 )
 def test_a_member_of_another_type_is_refused(tmp_path: Path, name: str, value: str) -> None:
     lines = plan_and_collect_lines(make_spec(tmp_path, end=f"Odd.{name} = {value}"), tmp_path)
-    assert f"models[1]: {name} of {tmp_path}/odd.py:Odd must be " in lines
+    assert f": {name} of {tmp_path}/odd.py:Odd must be " in lines
 
 
 @pytest.mark.parametrize("name", ["needs", "direction", "unit"])
@@ -200,3 +201,40 @@ def test_built_in_plugins_have_the_members_of_their_protocol(kind: str, name: st
         if member in MEMBER_TYPES and member in vars(plugin) and member not in settings:
             value = vars(plugin)[member]
             assert isinstance(value, property) or has_member_type(member, value), member
+
+
+def test_a_fault_of_a_class_has_the_file_and_line_of_the_class(tmp_path: Path) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, end="del Odd.needs"), tmp_path)
+    assert "models[1]: odd.py:10: " in lines
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "remedy"),
+    [
+        ("fit = None", "has no method fit(data, rng)", "def fit(self, data, rng)"),
+        (
+            "def fit(self, data): pass",
+            "fit of {name} cannot be called as fit(data, rng): too many positional arguments",
+            "write it as def fit(self, data, rng)",
+        ),
+        (
+            "def fit(self, data, rng, epochs): pass",
+            "cannot be called as fit(data, rng): missing a required argument: 'epochs'",
+            "write it as def fit(self, data, rng)",
+        ),
+    ],
+)
+def test_a_method_that_cannot_be_called_is_refused_at_its_line(
+    tmp_path: Path, method: str, message: str, remedy: str
+) -> None:
+    spec = make_spec(tmp_path, method=method)
+    lines = plan_and_collect_lines(spec, tmp_path)
+    assert message.format(name=f"{tmp_path}/odd.py:Odd") in lines
+    assert remedy in lines
+    assert f"models[1]: odd.py:{22 if 'def' in method else 10}: " in lines
+
+
+def test_the_kind_of_a_class_is_that_of_its_methods() -> None:
+    for kind, registry in REGISTRIES.items():
+        assert find_kinds(registry.load(next(iter(registry.table)))) == [kind]
+    assert find_kinds(Path) == []

@@ -12,12 +12,16 @@ import recbias
 from recbias import api
 from recbias.config.plugin_spec import Gap, Grouping
 from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import BrokenContract, NothingLeft
+from recbias.core.errors import BrokenContract, NothingLeft, UserError
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
+from recbias.data.queries import QueryTable
+from recbias.formats.table_settings import Clean
 from recbias.runner.stages.grouping import GroupMeasurements, form_groups
+from support.worlds.small_worlds import make_interactions
 
 SPEC: dict[str, Any] = {
     "name": "split",
@@ -86,7 +90,7 @@ def test_a_metric_without_a_value_per_query_is_refused() -> None:
 
 def test_one_group_is_refused() -> None:
     with pytest.raises(NothingLeft, match="one group, g=a"):
-        form_groups(make_queries(["a", "a", None]), "g")
+        form_groups(make_queries(["a", "a", None]), Grouping("g"))
 
 
 def test_a_metric_is_computed_once_for_all_its_groups_and_gaps(tmp_path: Path) -> None:
@@ -106,3 +110,105 @@ def test_the_weighted_mean_of_the_groups_is_the_ungrouped_value(tmp_path: Path) 
     n, value = rows["n"].to_numpy(dtype=float), rows["value"].to_numpy(dtype=float)
     ungrouped = run.metrics.loc[run.metrics["metric"] == "HR", "value"].to_numpy(dtype=float)
     assert (n @ value) / n.sum() == pytest.approx(ungrouped[0])
+
+
+def write_people(folder: Path) -> None:
+    """Write 60 users, of whom 30 are F, 26 M, 4 X; some labels are written in other ways."""
+    genders = [*["F"] * 28, " F", "f", *["M"] * 26, *["X"] * 4]
+    languages = ["en", "de", "en|de"]
+    rows = [f"{n},{g},{15 + n},{languages[n % 3]}\n" for n, g in enumerate(genders)]
+    rows[7] = rows[7].replace(",22,", ",unknown,")
+    (folder / "people.csv").write_text("customer,gender,age,lang\n" + "".join(rows))
+    clicks = [f"{user},{(user * 7 + n * n) % 40}\n" for user in range(60) for n in range(9)]
+    (folder / "clicks.csv").write_text("customer,sku\n" + "".join(dict.fromkeys(clicks)))
+
+
+PEOPLE: dict[str, Any] = SPEC | {
+    "name": "people",
+    "dataset": {
+        "name": "tables",
+        "interactions": "clicks.csv",
+        "users": "people.csv",
+        "columns": {"customer": "user_id", "sku": "item_id"},
+        "missing": ["unknown"],
+        "clean": {"trim": True, "case": "most_common"},
+    },
+    "metrics": [
+        {"name": "nDCG", "by": "gender", "min_group": 20},
+        {"name": "HR", "by": "lang"},
+        {"name": "MRR", "by": "gender", "reference_group": "M", "gap": "groups"},
+        {"name": "Recall", "by": "age < 25", "gap": "groups"},
+    ],
+}
+
+
+def test_groups_of_a_users_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    run = recbias.run(PEOPLE, out=tmp_path / "results")
+    sizes = run.metrics[run.metrics["metric"] == "nDCG(by=gender)"].set_index("group")["n"]
+    assert sizes.to_dict() == {"gender=F": 30, "gender=M": 26, "gender=X": 4}
+    columns = run.significance[["metric", "a", "b", "test"]]
+    assert columns.to_numpy().tolist()[:4] == [
+        ["nDCG(by=gender)", "gender=F", "gender=M", "welch_t"],
+        ["HR(by=lang)", "lang=de", "lang=en", "overlap_t"],
+        ["MRR(by=gender)", "gender=F", "gender=M", "welch_t"],
+        ["MRR(by=gender)", "gender=X", "gender=M", "welch_t"],
+    ]
+    gap = run.metrics.set_index("metric")["value"]["nDCG(by=gender, gap=difference, min_group=20)"]
+    means = run.metrics[run.metrics["metric"] == "nDCG(by=gender)"].set_index("group")["value"]
+    assert gap == pytest.approx(abs(means["gender=F"] - means["gender=M"]))
+    warnings = "\n".join(str(warning) for warning in run.manifest["warnings"])
+    assert "fewer than 20 queries and are shown, but not compared: gender=X (4)" in warnings
+    assert "20 queries have several values of 'lang' and count in each group" in warnings
+
+
+@pytest.mark.parametrize(
+    ("grouping", "key", "message"),
+    [
+        ({"min_group": 99}, "min_group", "fewer than two groups of 'gender' have 99 queries"),
+        ({"reference_group": "W"}, "reference_group", "no group of 'gender' is called 'W'"),
+        (
+            {"min_group": 9, "reference_group": "X"},
+            "reference_group",
+            "gender=X has 4 queries, fewer than min_group: 9",
+        ),
+    ],
+)
+def test_groups_that_cannot_be_compared_are_refused_before_training(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    grouping: dict[str, Any],
+    key: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    spec = PEOPLE | {"metrics": [{"name": "nDCG", "by": "gender", **grouping}]}
+    with pytest.raises(UserError) as error:
+        recbias.run(spec, out=tmp_path / "results")
+    assert f"metrics[0].{key}: {message}" in str(error.value)
+
+
+def test_a_text_cell_in_a_numeric_condition_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    dataset = {key: value for key, value in PEOPLE["dataset"].items() if key != "missing"}
+    with pytest.raises(UserError, match=r"1 of 60 cells of age are not numbers: 'unknown' \(1\)"):
+        recbias.run(PEOPLE | {"dataset": dataset}, out=tmp_path / "results")
+
+
+def test_a_query_table_is_cleaned_like_the_users(tmp_path: Path) -> None:
+    write_people(tmp_path)
+    table = QueryTable(
+        path=tmp_path / "people.csv",
+        columns={"customer": "query_id"},
+        missing=("unknown",),
+        clean=Clean(trim=True, case="most_common"),
+    )
+    dataset = Dataset(make_interactions([(0, 0)]))
+    queries = table.ask(dataset, np.random.default_rng(0))
+    assert set(queries.labels.frame["gender"]) == {"F", "M", "X"}
+    assert np.isnan(queries.labels.numbers("age")).sum() == 1

@@ -12,17 +12,22 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, BoolArray
+from recbias.core.arrays import BoolArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
-
-Kind: TypeAlias = Literal["number", "text", "missing"]
+from recbias.core.errors import OutOfRange, WrongType
+from recbias.core.queries.operands import (
+    REMEDY,
+    Operand,
+    make_operand,
+    parse_number,
+    reject_mixed_types,
+)
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
@@ -32,8 +37,6 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-
-REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], or, not)"
 
 
 def list_condition_columns(condition: str) -> set[str]:
@@ -82,22 +85,6 @@ class _Truth:
 
     def negate(self) -> _Truth:
         return _Truth(self.false, self.true)
-
-
-@dataclass(frozen=True, eq=False)
-class _Operand:
-    """One side of a comparison: a column, or one constant for all rows, of size 1.
-
-    ``present`` is False for missing cells, whose value is arbitrary.
-    """
-
-    text: str
-    kind: Kind
-    values: AnyArray
-    present: BoolArray
-
-    def select(self, rows: BoolArray) -> AnyArray:
-        return self.values[rows] if self.values.size == rows.size else self.values
 
 
 def _parse(condition: str) -> ast.expr:
@@ -150,7 +137,7 @@ def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
         falling = isinstance(symbol, ast.Gt | ast.GtE)
         for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
             if (rising or falling) and isinstance(column, ast.Name):
-                value = _parse_number(limit)
+                value = parse_number(limit)
                 if value is not None:
                     yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
 
@@ -160,87 +147,34 @@ def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, 
     return zip(comparison.ops, sides, sides[1:], strict=False)
 
 
-def _parse_number(node: ast.expr) -> float | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _parse_number(node.operand)
-        return None if value is None else -value
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return float(str(node.value)) if not isinstance(node.value, bool) else None
-    return None
-
-
 def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
     if not any(isinstance(side, ast.Name) for side in (left, right)):
         message = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
         raise WrongType(message, remedy=REMEDY)
     if isinstance(symbol, ast.In | ast.NotIn):
-        inside = _match_list(_make_operand(left, table), right, table)
+        inside = _match_list(make_operand(left, table), right, table)
         return inside if isinstance(symbol, ast.In) else inside.negate()
     compare = _COMPARISONS.get(type(symbol))
     if compare is None:
         message = f"{ast.unparse(left)!r} is compared by an unknown operator"
         raise WrongType(message, remedy=REMEDY)
-    a, b = _make_operand(left, table), _make_operand(right, table)
-    _reject_mixed_types(a, b)
+    a, b = make_operand(left, table), make_operand(right, table)
+    reject_mixed_types(a, b)
     present = np.broadcast_to(a.present & b.present, len(table.ids))
     true = np.zeros(present.size, dtype=bool)
     true[present] = compare(a.select(present), b.select(present))
     return _Truth(true, present & ~true)
 
 
-def _match_list(column: _Operand, choices: ast.expr, table: Attributes) -> _Truth:
+def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth:
     if not isinstance(choices, ast.List | ast.Tuple):
         message = f"{column.text} in {ast.unparse(choices)}: expected a list after in"
         raise WrongType(message, remedy="write it as: gender in ['F', 'M']")
     if any(isinstance(choice, ast.Name) for choice in choices.elts):
         raise WrongType(f"{ast.unparse(choices)} names a column", remedy="put text in quotes")
-    constants = [_make_operand(choice, table) for choice in choices.elts]
+    constants = [make_operand(choice, table) for choice in choices.elts]
     for constant in constants:
-        _reject_mixed_types(column, constant)
+        reject_mixed_types(column, constant)
     values = [constant.values[0] for constant in constants]
     true = pd.Series(column.values).isin(values).to_numpy() & column.present
     return _Truth(true, column.present & ~true)
-
-
-def _reject_mixed_types(a: _Operand, b: _Operand) -> None:
-    if a.kind != b.kind and "missing" not in {a.kind, b.kind}:
-        message = f"{a.text} ({a.kind}) and {b.text} ({b.kind}) cannot be compared"
-        raise WrongType(message, remedy="put text in quotes, and numbers without")
-
-
-def _make_operand(node: ast.expr, table: Attributes) -> _Operand:
-    text = ast.unparse(node)
-    present = np.ones(1, dtype=bool)
-    if isinstance(node, ast.Name):
-        return _read_column(node.id, table)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _Operand(text, "text", np.array([node.value], dtype=object), present)
-    number = _parse_number(node)
-    if number is not None:
-        return _Operand(text, "number", np.array([number]), present)
-    raise WrongType(f"{text!r} is not a column, number or text", remedy=REMEDY)
-
-
-def _read_column(name: str, table: Attributes) -> _Operand:
-    try:
-        column = table.column(name)
-    except UnknownColumn as error:
-        remedy = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
-        raise UnknownColumn(error.message, remedy=remedy) from error
-    kind = _infer_kind(column)
-    if kind == "number":
-        values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        values = column.to_numpy(dtype=object)
-    return _Operand(name, kind, values, column.notna().to_numpy(dtype=bool))
-
-
-def _infer_kind(column: pd.Series[Any]) -> Kind:
-    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
-    if inferred == "empty":
-        return "missing"
-    if inferred in {"integer", "floating", "mixed-integer-float", "boolean"}:
-        return "number"
-    if inferred == "string":
-        return "text"
-    raise WrongType(f"the column {column.name!r} holds {inferred} cells, not text or numbers")

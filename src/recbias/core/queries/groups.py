@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
+from recbias.core.dataset.attributes import SEPARATOR, Attributes
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UnknownName, WrongType
 from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.suggestions import suggest
 
@@ -20,6 +20,9 @@ JOIN = "&"
 """Joins the parts of a crossing: ``gender&race``."""
 
 MAX_COMBINATIONS = 2**62
+
+_Factor: TypeAlias = tuple[tuple[str, ...], Codes]
+"""The values of a part of a crossing, and the codes of the rows."""
 
 _COMPARISON = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
 """Matches a part that must be a condition, because hardly any column has such a name."""
@@ -31,14 +34,17 @@ class Groups:
 
     Args:
         names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
-        codes: The group of each row, ``int32[n]``; -1 if a label is missing.
+        codes: The group of each row, ``int32[n]``; -1 if a label is missing. If a row may be in
+            several groups, the group of each membership, ``int32[m]``.
         values: The label of each part of each group: ``("F", "age < 25")``.
+        rows: The row of each membership, ``int64[m]``; None if each row has one code.
     """
 
     by: str
     names: tuple[str, ...]
     codes: Codes
     values: tuple[tuple[str, ...], ...]
+    rows: AnyArray | None = None
 
     @property
     def counts(self) -> AnyArray:
@@ -49,6 +55,37 @@ class Groups:
     def missing(self) -> int:
         """The number of rows that are in no group."""
         return int(np.count_nonzero(self.codes < 0))
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a row is in several groups."""
+        return self.rows is not None and len(np.unique(self.rows)) < len(self.rows)
+
+    def find_rows(self, code: int) -> AnyArray:
+        """Return the rows of a group, in order."""
+        members = np.flatnonzero(self.codes == code)
+        return members if self.rows is None else self.rows[members]
+
+    def select(self, kept: AnyArray) -> Groups:
+        """Return some of the groups, by code, in their order; the others' rows are in no group."""
+        recode = np.full(len(self.names) + 1, -1, dtype=np.int32)
+        recode[kept] = np.arange(len(kept))
+        names = tuple(self.names[code] for code in kept)
+        values = tuple(self.values[code] for code in kept)
+        return replace(self, names=names, codes=recode[self.codes], values=values)
+
+    def find_code(self, group: str) -> int:
+        """Return the code of a group, by its name or its labels joined by ``&``.
+
+        Raises:
+            UnknownName: There is no such group.
+        """
+        labels = [JOIN.join(parts) for parts in self.values]
+        for texts in (self.names, labels):
+            if group in texts:
+                return texts.index(group)
+        message = f"no group of {self.by!r} is called {group!r}"
+        raise UnknownName(message, remedy=suggest(group, labels))
 
 
 def split_crossing(by: str) -> tuple[str, ...]:
@@ -71,7 +108,7 @@ def validate_grouping(by: str) -> None:
             list_condition_columns(part)
 
 
-def group_by(labels: Attributes, by: str) -> Groups:
+def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Groups:
     """Return the groups of rows by a label, a condition, or a crossing of several.
 
     A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
@@ -84,6 +121,13 @@ def group_by(labels: Attributes, by: str) -> Groups:
     >>> groups.names, groups.codes.tolist()
     (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
 
+    With ``split_cells``, a row whose cell is ``en|de`` is in the group of each of the two values.
+
+    >>> table = pd.DataFrame({"language": ["en|de", "de", None]})
+    >>> groups = group_by(Attributes(ids, table, "query"), "language", split_cells=True)
+    >>> groups.names, groups.codes.tolist(), groups.rows.tolist()
+    (('language=de', 'language=en'), [0, 1, 0, -1], [0, 0, 1, 2])
+
     Raises:
         UnknownColumn: The table has no such column.
         WrongType: A part is neither a column nor a condition.
@@ -91,8 +135,11 @@ def group_by(labels: Attributes, by: str) -> Groups:
         OutOfRange: The labels have more combinations than can be numbered.
     """
     parts = split_crossing(by)
+    rows = None
     factors = [_factorize_part(labels, part) for part in parts]
-    crossed = np.zeros(len(labels.frame), dtype=np.int64)
+    if split_cells and any(_has_several_values(labels, part) for part in parts):
+        rows, factors = _split_cells(labels, parts, factors)
+    crossed = np.zeros(len(factors[0][1]), dtype=np.int64)
     complete = np.ones(crossed.size, dtype=bool)
     for values, codes in factors:
         complete &= codes >= 0
@@ -110,10 +157,35 @@ def group_by(labels: Attributes, by: str) -> Groups:
     groups[complete] = dense
     group_values = _decode_groups(present, [values for values, _ in factors])
     names = tuple(_name_group(parts, values) for values in group_values)
-    return Groups(by, names, groups, group_values)
+    return Groups(by, names, groups, group_values, rows)
 
 
-def _factorize_part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
+def _has_several_values(labels: Attributes, part: str) -> bool:
+    """Return whether a part of a crossing is a column in which a cell holds several values."""
+    if part not in labels.frame.columns or labels.column(part).dtype.kind == "f":
+        return False
+    cells = labels.column(part).dropna().astype(str)
+    return bool(cells.str.contains(SEPARATOR, regex=False).any())
+
+
+def _split_cells(
+    labels: Attributes, parts: tuple[str, ...], factors: list[_Factor]
+) -> tuple[AnyArray, list[_Factor]]:
+    """Return the row of each membership, and the factors with a code for each membership."""
+    memberships = pd.DataFrame({"row": np.arange(len(labels.frame))})
+    part_values = [values for values, _ in factors]
+    for at, (part, (_, codes)) in enumerate(zip(parts, factors, strict=True)):
+        members = pd.DataFrame({"row": np.arange(codes.size), at: codes})
+        if _has_several_values(labels, part):
+            membership = labels.membership(part)
+            part_values[at], cells = membership.values, membership.matrix.nonzero()
+            members = pd.DataFrame(dict(zip(("row", at), cells, strict=True)))
+        memberships = memberships.merge(members, how="left", on="row")
+    codes = memberships[[*range(len(parts))]].fillna(-1).to_numpy(dtype=np.int32)
+    return memberships["row"].to_numpy(), [*zip(part_values, codes.T, strict=True)]
+
+
+def _factorize_part(labels: Attributes, part: str) -> _Factor:
     if part in labels.frame.columns:
         return _factorize_column(labels.column(part))
     if part.isidentifier():
@@ -128,7 +200,7 @@ def _factorize_part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Cod
     return (part, f"not {part}"), codes
 
 
-def _factorize_column(column: pd.Series[Any]) -> tuple[tuple[str, ...], Codes]:
+def _factorize_column(column: pd.Series[Any]) -> _Factor:
     if column.dtype.kind == "f":
         codes, numbers = pd.factorize(column, sort=True)
         texts = [np.format_float_positional(number, trim="-") for number in numbers]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,14 @@ from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import align_columns, encode, find_repeat
 from recbias.formats.interaction_tables import is_blank, read_interactions, to_seconds
-from recbias.formats.tables import TableColumns, TableFile, infer_column, read_file, require_file
+from recbias.formats.table_settings import TableSettings
+from recbias.formats.tables import (
+    TableColumns,
+    TableFile,
+    list_file_columns,
+    read_file,
+    require_file,
+)
 
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
@@ -33,7 +40,7 @@ Reader = Callable[..., TableFile]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables:
+class Tables(TableSettings):
     """Your own data: tables of interactions, items, users and reviews; all are optional.
 
     Tables are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet``, in UTF-8. Identifiers are
@@ -60,8 +67,11 @@ class Tables:
 
     Raises:
         MissingFile: A table does not exist.
-        UnknownColumn: A table lacks an identifier column, or the reviews lack ``text``.
-        MalformedLine: A row is malformed, or an item or user has two rows.
+        UnknownColumn: A table lacks an identifier column, or the reviews lack ``text``; or no
+            table has a column that ``columns`` or ``types`` names.
+        MalformedLine: A row is malformed, a cell does not have the type of its column, or an item
+            or user has two rows.
+        Contradiction: Two columns have the same name after renaming.
         NothingLeft: Every review is by a user or of an item that the other tables lack.
     """
 
@@ -88,6 +98,9 @@ class Tables:
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
+        if self.columns or self.types:
+            names = [name for path in self.files(data) for name in list_file_columns(path)]
+            self.refuse_unknown_columns(names)
         interactions = self._read(self.interactions, INTERACTIONS, read_interactions)
         users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
         reviews = self._read(self.reviews, REVIEWS)
@@ -103,8 +116,8 @@ class Tables:
             values = rows.rows.numbers("rating")
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
-            _build_attributes(users, user_codes, user_ids),
-            _build_attributes(items, item_codes, item_ids),
+            self._build_attributes(users, user_codes, user_ids),
+            self._build_attributes(items, item_codes, item_ids),
             _select_reviews(reviews, user_ids, item_ids),
             counts={"bad_lines": sum(table.rows.bad_lines for table in tables)},
         )
@@ -114,10 +127,20 @@ class Tables:
     ) -> TableFile | None:
         if path is None:
             return None
+        columns = replace(columns, renamed=self.columns)
         table = read(path, columns, bad_lines=self.bad_lines)
         if not len(table.rows):
             warn(f"{path.name} has no rows")
         return table
+
+    def _build_attributes(
+        self, table: TableFile | None, codes: Codes, ids: Vocabulary
+    ) -> Attributes | None:
+        """Return the columns of users or items in the order of the identifiers."""
+        if table is None:
+            return None
+        key = table.rows.table.column_names[0].removesuffix("_id")
+        return align_columns(codes, self.read_columns(table), ids, key)
 
 
 def _parse_times(
@@ -151,15 +174,6 @@ def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Cod
         message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
         remedy = f"keep one row; the first is at {table.where(first_row)}"
         raise MalformedLine(message, where=table.where(repeated_row), remedy=remedy)
-
-
-def _build_attributes(table: TableFile | None, codes: Codes, ids: Vocabulary) -> Attributes | None:
-    """Return the columns of a table of users or items in the order of the identifiers."""
-    if table is None:
-        return None
-    key, *names = table.rows.table.column_names
-    columns = {name: infer_column(table.rows.table[name]) for name in names}
-    return align_columns(codes, columns, ids, key.removesuffix("_id"))
 
 
 def _select_reviews(

@@ -30,6 +30,7 @@ _TESTS = {
     "sign_flip": "sign-flip permutation test",
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
+    "overlap_t": "t-test of groups that share units",
     "permutation": "permutation test",
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",

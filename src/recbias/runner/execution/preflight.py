@@ -178,9 +178,9 @@ def _check_metric(
 ) -> Iterator[UserError]:
     if metric.grouping is not None:
         try:
-            form_groups(evidence.queries, metric.grouping.by)
+            form_groups(evidence.queries, metric.grouping)
         except UserError as error:
-            yield _locate_setting(metric, "by", error, experiment)
+            yield _locate_setting(metric, error.where or "by", error, experiment)
     if isinstance(metric.plugin, ChecksEarly):
         try:
             with blame_plugin(f"check() of {metric.label}"):
@@ -192,6 +192,6 @@ def _check_metric(
 def _locate_setting(
     metric: PluginSpec, key: str, error: UserError, experiment: Experiment
 ) -> UserError:
-    is_setting = key in metric.parameters or key == "by"
+    is_setting = key in metric.parameters or key in metric.split_settings
     where = (*metric.where, key) if is_setting else metric.where
     return experiment.fault(where, error.message, remedy=error.remedy)

@@ -25,6 +25,7 @@ from recbias.core.protocols import (
     Splitter,
 )
 from recbias.core.queries.queries import AsksInFolds
+from recbias.core.registry import locate_code
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.stage_planner import find_learner
 from recbias.statistics.corrections import PairedTest
@@ -92,6 +93,57 @@ def validate_plugins(experiment: Experiment) -> None:
 
 
 def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield what a plug-in lacks of its protocol, or what fails, at the place of its class."""
+    for fault in (*_find_method_faults(spec), *_find_member_faults(spec)):
+        place = locate_code(type(spec.plugin))
+        is_placed = not place or fault.message.startswith(place.rpartition(":")[0])
+        message = fault.message if is_placed else f"{place}: {fault.message}"
+        yield BrokenContract(message, remedy=fault.remedy)
+
+
+def _find_method_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield the methods of its protocol that a plug-in lacks or that take other arguments."""
+    for name, promised in list_promised_methods(PROTOCOLS[spec.kind]).items():
+        arguments = list(inspect.signature(promised).parameters)[1:]
+        call = f"{name}({', '.join(arguments)})"
+        method = inspect.getattr_static(spec.plugin, name, None)
+        if method is None:
+            message = f"{spec.name} has no method {call}"
+            yield BrokenContract(message, remedy=f"give its class the method: {_write_head(call)}")
+            continue
+        try:
+            inspect.signature(getattr(spec.plugin, name)).bind(*arguments)
+        except TypeError as error:
+            place = f"{place}: " if (place := locate_code(method)) else ""
+            message = f"{place}{name} of {spec.name} cannot be called as {call}: {error}"
+            yield BrokenContract(message, remedy=f"write it as {_write_head(call)}")
+        except (AttributeError, ValueError):  # a member that fails is reported with the members
+            continue
+
+
+def _write_head(call: str) -> str:
+    """Return the first line of a method: ``def fit(self, data, rng)``."""
+    return f"def {call.replace('(', '(self, ', 1).replace(', )', ')')}"
+
+
+def list_promised_methods(protocol: type) -> dict[str, Callable[..., Any]]:
+    """Return the methods of a protocol by name."""
+    functions = {
+        name: value for name, value in vars(protocol).items() if inspect.isfunction(value)
+    }
+    return {name: value for name, value in functions.items() if not name.startswith("_")}
+
+
+def find_kinds(cls: type) -> list[str]:
+    """Return the kinds of plug-in whose methods a class has: ``metrics``."""
+    return [
+        kind
+        for kind, protocol in PROTOCOLS.items()
+        if all(hasattr(cls, name) for name in list_promised_methods(protocol))
+    ]
+
+
+def _find_member_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     """Yield the members of its protocol that a plug-in lacks, or that fail or are mistyped."""
     for name in list_promised_members(PROTOCOLS[spec.kind]):
         if inspect.getattr_static(spec.plugin, name, _ABSENT) is _ABSENT:

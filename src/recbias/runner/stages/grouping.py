@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbias.config.plugin_spec import Grouping
-from recbias.core.errors import BrokenContract, NothingLeft
+from recbias.core.errors import BrokenContract, NothingLeft, OutOfRange, UnknownName
 from recbias.core.measurements.scores import Measurement
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.runner.stages.model import derive_bootstrap_seed
 from recbias.statistics.group_gaps import compute_gap, summarize_groups
+
+MAX_SHOWN = 5
+"""The number of small groups that a warning names."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,10 @@ class GroupMeasurements:
         self, queries: Queries, measurements: Sequence[Measurement]
     ) -> tuple[Measurement, ...]:
         """Return the values of the groups, or their gap."""
-        groups = form_groups(queries, self.grouping.by)
+        groups = form_groups(queries, self.grouping)
         if self.grouping.gap == "groups":
             _warn_of_missing_labels(groups, self.name)
+            _warn_of_groups(groups, self.grouping, self.name)
         return tuple(
             grouped
             for measurement in measurements
@@ -44,25 +48,64 @@ class GroupMeasurements:
         if units is None or not np.array_equal(units.ids, queries.ids.ids):
             message = f"{self.name} has no value for each query, so it cannot be grouped"
             raise BrokenContract(message, remedy="remove `by`")
-        gap = self.grouping.gap
+        gap, least = self.grouping.gap, self.grouping.min_group
         if gap in {"difference", "ratio", "std"}:
             rng = np.random.default_rng(derive_bootstrap_seed(queries))
-            yield compute_gap(measurement, groups, gap, rng=rng)
+            yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
         else:
-            yield from summarize_groups(measurement, groups)
+            reference = _find_reference(groups, self.grouping)
+            yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
 
 
-def form_groups(queries: Queries, by: str) -> Groups:
+def form_groups(queries: Queries, grouping: Grouping) -> Groups:
     """Return the groups of queries that a metric is reported for.
 
     Raises:
-        NothingLeft: All queries are in one group; see also ``group_by``.
+        NothingLeft: Fewer than two groups can be compared; see also ``group_by``.
+        UnknownName: There is no such reference group.
+        OutOfRange: The reference group is too small to be compared.
     """
-    groups = group_by(queries.labels, by)
+    groups = group_by(queries.labels, grouping.by, split_cells=True)
     if len(groups.names) < 2:
-        message = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
+        message = f"all queries with the label {grouping.by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")
+    least, reference = grouping.min_group, _find_reference(groups, grouping)
+    if np.count_nonzero(groups.counts >= least) < 2:
+        message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
+        second = int(np.sort(groups.counts)[-2])
+        remedy = f"min_group: {second} is the largest with which two groups are compared"
+        raise NothingLeft(message, where="min_group", remedy=remedy)
+    if reference >= 0 and groups.counts[reference] < least:
+        n = int(groups.counts[reference])
+        message = f"{groups.names[reference]} has {n:,} queries, fewer than min_group: {least}"
+        remedy = "name a larger group, or lower min_group"
+        raise OutOfRange(message, where="reference_group", remedy=remedy)
     return groups
+
+
+def _find_reference(groups: Groups, grouping: Grouping) -> int:
+    """Return the code of the reference group, -1 if there is none."""
+    if not grouping.reference_group:
+        return -1
+    try:
+        return groups.find_code(grouping.reference_group)
+    except UnknownName as error:
+        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
+
+
+def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
+    """Warn of groups that are not compared, and of queries in several groups."""
+    sizes = zip(groups.names, groups.counts.tolist(), strict=True)
+    small = [f"{name} ({n:,})" for name, n in sizes if n < grouping.min_group]
+    if small:
+        shown = ", ".join(small[:MAX_SHOWN]) + (", ..." if len(small) > MAX_SHOWN else "")
+        message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
+        warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
+    if groups.overlap:
+        n = int(np.count_nonzero(np.bincount(groups.rows) > 1)) if groups.rows is not None else 0
+        message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
+        tests = "the tests allow for shared queries, and there is no analysis of variance"
+        warn(f"{metric}: {message}; {tests}")
 
 
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:

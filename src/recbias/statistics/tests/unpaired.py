@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
 from recbias.statistics.tests.pair_moments import list_pairs
+
+Pairs: TypeAlias = tuple[AnyArray, AnyArray]
+"""The groups a and the groups b of some comparisons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,29 +46,40 @@ def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Momen
     return Moments(n, mean, variance)
 
 
-def welch_contrasts(names: tuple[str, ...], moments: Moments, *, between: str) -> list[Contrast]:
+def welch_contrasts(
+    names: tuple[str, ...], moments: Moments, *, between: str, pairs: Pairs | None = None
+) -> list[Contrast]:
     """Compare all pairs of groups by Welch's t-test, which allows unequal variances.
 
         t = (m_a - m_b) / sqrt(s_a^2/n_a + s_b^2/n_b),    two-sided,
 
     with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
     deviation. p is NaN if a group has fewer than two values, or if all values are equal.
-    ``between`` is the kind of groups: ``groups`` for queries.
+    ``between`` is the kind of groups: ``groups`` for queries. ``pairs`` are the groups a and b of
+    each comparison, all pairs by default.
 
     Source:
         Welch, "The generalization of Student's problem when several different population variances
         are involved", Biometrika 1947.
     """
-    a, b = list_pairs(len(names))
-    columns = _compute_welch(moments, a, b)
+    a, b = list_pairs(len(names)) if pairs is None else pairs
+    parts = moments.variance / np.maximum(moments.n, 1)
+    columns = compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    return make_contrasts(names, (a, b), columns, between=between, test="welch_t")
+
+
+def make_contrasts(
+    names: tuple[str, ...], pairs: Pairs, columns: dict[str, AnyArray], *, between: str, test: str
+) -> list[Contrast]:
+    """Return the contrasts of some pairs of groups, from a column for each field."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    sides = zip(a.tolist(), b.tolist(), strict=True)
+    sides = zip(*(side.tolist() for side in pairs), strict=True)
     return [
         Contrast(
             between=between,
             a=names[first],
             b=names[second],
-            test="welch_t",
+            test=test,
             **dict(zip(columns, row, strict=True)),
         )
         for (first, second), row in zip(sides, rows, strict=True)
@@ -97,15 +113,26 @@ def welch_anova(moments: Moments) -> tuple[float, float, float]:
     return float(statistic), float(size - 1), float(fdtrc(size - 1, denominator_df, statistic))
 
 
-def _compute_welch(moments: Moments, a: AnyArray, b: AnyArray) -> dict[str, AnyArray]:
+def compare_means(
+    moments: Moments, pairs: Pairs, parts: Sequence[AnyArray], sizes: Sequence[AnyArray]
+) -> dict[str, AnyArray]:
+    """Return the fields of the contrasts of pairs of groups; ``n`` counts a shared unit twice.
+
+        t = (m_a - m_b) / sqrt(Σ v),    df = (Σ v)² / Σ v² / (n - 1)
+
+    ``parts`` are the independent parts v of the variance of each difference, and ``sizes`` the
+    number n of units that each was estimated from; a part of fewer than two units has one degree
+    of freedom.
+    """
     from scipy.special import stdtr, stdtrit
 
+    a, b = pairs
     n_a, n_b = moments.n[a], moments.n[b]
     difference = moments.mean[a] - moments.mean[b]
     with np.errstate(invalid="ignore", divide="ignore"):
-        part_a, part_b = moments.variance[a] / n_a, moments.variance[b] / n_b
-        error = np.sqrt(part_a + part_b)
-        df = (part_a + part_b) ** 2 / (part_a**2 / (n_a - 1) + part_b**2 / (n_b - 1))
+        total = sum(parts)
+        shares = [part**2 / np.maximum(n - 1, 1) for part, n in zip(parts, sizes, strict=True)]
+        df, error = total**2 / sum(shares), np.sqrt(total)
         t = difference / error
         pooled = (n_a - 1) * moments.variance[a] + (n_b - 1) * moments.variance[b]
         effect = difference / np.sqrt(pooled / (n_a + n_b - 2))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recbias.config.docstrings import read_arguments, read_summary
+from recbias.config.declarations.docstrings import read_arguments, read_summary
 from support.models import fake_plugins
 
 

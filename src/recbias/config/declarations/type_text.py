@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
 
-from recbias.config.docstrings import read_arguments
-from recbias.config.hints import (
+from recbias.config.declarations.docstrings import read_arguments
+from recbias.config.declarations.hints import (
     as_yaml_name,
     get_annotations,
     get_item_type,

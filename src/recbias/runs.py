@@ -1,0 +1,187 @@
+"""Finished runs from Python: their tables, and comparisons of several."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recbias.core.errors import Contradiction, MissingRun
+from recbias.core.input_files import has_file, to_local_path
+from recbias.core.suggestions import suggest
+from recbias.reports.views.headline import select_headline
+from recbias.reports.views.run_tables import read_run
+from recbias.runner.operating_system import follow_link
+from recbias.runner.results.gap_comparison import compare_gaps
+from recbias.runner.results.run_comparison import RunFrames, compare_runs
+
+RUN_COLUMNS = ("name", "run", "started", "seconds", "models", "failures", "folder")
+"""The columns of ``list_runs``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run.
+
+    Args:
+        folder: ``results/<name>/<run id>``.
+    """
+
+    folder: Path
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """The metric values: one row each, with the columns of ``metrics.csv``."""
+        return read_run(self.folder).metrics
+
+    @cached_property
+    def significance(self) -> pd.DataFrame:
+        """The comparisons: one row each, with the columns of ``significance.csv``."""
+        return read_run(self.folder).significance
+
+    @cached_property
+    def per_unit(self) -> pd.DataFrame | None:
+        """The values of each unit, as in ``per_unit.parquet``; None if no metric has units."""
+        return read_run(self.folder).per_unit
+
+    @cached_property
+    def lists(self) -> pd.DataFrame | None:
+        """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
+        return read_run(self.folder).lists
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The spec, environment, stages, warnings and failures of the run."""
+        return dict(read_run(self.folder).manifest)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The stages that failed, with the reasons."""
+        return list(self.manifest["failures"])
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
+        return list(self.manifest.get("checks", []))
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The values without group and target: a row for each dataset and model, by metric.
+
+        Where there are several seeds or folds, they are the means over them.
+        """
+        run = read_run(self.folder)
+        is_overall = (run.metrics[["group", "target"]].fillna("") == "").all(axis=1)
+        rows = select_headline(run, run.metrics[is_overall])
+        names = [_name_column(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        table = rows.assign(metric=names).set_index(["dataset", "model", "metric"])["value"]
+        order = rows[["dataset", "model"]].drop_duplicates()
+        wide = table.unstack("metric").reindex(pd.MultiIndex.from_frame(order))  # noqa: PD010
+        return wide[list(dict.fromkeys(names))].rename_axis(columns=None)
+
+    def report(self, formats: Sequence[str] = ("html",)) -> Path:
+        """Write the reports again, and return the path of the HTML page, else of the folder.
+
+        The formats are those of ``report: {formats: [...]}`` in a spec.
+        """
+        from recbias.reports.writers.write import write_reports
+
+        write_reports(self.folder, formats=formats)
+        return self.folder / "report.html" if "html" in formats else self.folder
+
+    def _repr_html_(self) -> str:
+        """Return the summary as a table, for a notebook."""
+        failures = "".join(
+            f"<p>failed: {html.escape(str(failure['message']))}</p>" for failure in self.failures
+        )
+        name = html.escape(f"{self.manifest['name']}: {self.folder}")
+        return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
+
+
+def _name_column(metric: str, k: object) -> str:
+    return f"{metric}@{int(float(str(k)))}" if str(k) not in {"", "nan", "None"} else metric
+
+
+def find_run(run: Path | str, out: Path | str = "results") -> Path:
+    """Return a run folder: the one given, else the latest run of the experiment of that name.
+
+    Raises:
+        MissingRun: There is neither.
+    """
+    path, out = to_local_path(run), to_local_path(out)
+    for folder in (path, follow_link(out / str(run) / "latest"), follow_link(path / "latest")):
+        if has_file(folder / "manifest.json"):
+            return folder.resolve()
+    names = sorted(latest.parent.name for latest in out.glob("*/latest"))
+    message = (
+        f"{str(run)!r} is neither a run folder nor an experiment with a finished run in {out}"
+    )
+    raise MissingRun(message, remedy=suggest(path.name or str(run), names))
+
+
+def load(run: Path | str, out: Path | str = "results") -> Run:
+    """Load a finished run by its folder, or the latest run of an experiment by its name.
+
+    Raises:
+        MissingRun: There is no such run in ``out``.
+    """
+    folder = find_run(run, out)
+    read_run(folder)
+    return Run(folder)
+
+
+def list_runs(out: Path | str = "results") -> pd.DataFrame:
+    """Return the finished runs of a results folder, the newest first, with ``RUN_COLUMNS``."""
+    rows = []
+    for path in to_local_path(out).glob("*/*/manifest.json"):
+        if path.parent.is_symlink() or not has_file(path.parent / "metrics.csv"):
+            continue
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        names = ", ".join(str(model["label"]) for model in manifest["models"])
+        failures = len(manifest["failures"])
+        times = (manifest["started"], manifest["seconds"])
+        rows.append((manifest["name"], path.parent.name, *times, names, failures, path.parent))
+    frame = pd.DataFrame(rows, columns=list(RUN_COLUMNS))
+    return frame.sort_values("run", ascending=False, ignore_index=True)
+
+
+def compare(
+    *runs: Run | Path | str, out: Path | str = "results", correction: str = "bonferroni"
+) -> pd.DataFrame:
+    """Return the values that runs share side by side, with differences and paired t-tests.
+
+    The rows after the metric values are the gaps between groups (``group`` is ``g - h``). The
+    tests of the metric values are one family, those of the gaps another.
+
+    Args:
+        runs: Two or more runs, run folders, or names of experiments.
+        out: The folder in which experiments are looked up by name.
+        correction: ``none``, ``bonferroni``, ``holm`` or ``bh``.
+
+    Raises:
+        Contradiction: There are fewer than two runs.
+        MissingRun: A run does not exist.
+        MixedRuns: Two of the runs share no metric value.
+    """
+    if len(runs) < 2:
+        message = f"{len(runs)} run(s) cannot be compared"
+        raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
+    loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
+    experiments = [run.folder.parent.name for run in loaded]
+    is_unique = len({*experiments}) == len(loaded)
+    labels = experiments if is_unique else [run.folder.name for run in loaded]
+    pairs = zip(labels, loaded, strict=True)
+    tables = [(label, read_run(run.folder)) for label, run in pairs]
+    frames = [
+        RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+        for label, run in tables
+    ]
+    values = compare_runs(frames, correction=correction)
+    gaps = compare_gaps(frames, correction=correction)
+    return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn
+from recbias.core.stage_context import collect_warnings
+from recbias.formats.table_settings import Clean, TableSettings
+from recbias.formats.tables import TableColumns, list_file_columns, read_file
+
+
+def read(path: Path, text: str, **settings: Any) -> tuple[dict[str, AnyArray], list[str]]:
+    """Return the columns of a table, and the warnings."""
+    path.write_text(text, encoding="utf-8")
+    return read_again(path, **settings)
+
+
+def read_again(path: Path, **settings: Any) -> tuple[dict[str, AnyArray], list[str]]:
+    options = TableSettings(**settings)
+    columns = TableColumns(needed={"user_id": "id"}, others=True, renamed=options.columns)
+    with collect_warnings() as warnings:
+        options.refuse_unknown_columns(list_file_columns(path))
+        return options.read_columns(read_file(path, columns)), warnings
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "users.csv"
+
+
+def test_labels_that_differ_by_space_or_case_are_warned_about_with_their_counts(
+    path: Path,
+) -> None:
+    columns, (warning,) = read(path, "user_id,g\n1,F\n2, F\n3,M\n4,m\n5,M\n")
+    assert columns["g"].tolist() == ["F", " F", "M", "m", "M"]
+    assert "users.csv: g" in warning
+    assert "' F' (1), 'F' (1), 'M' (2), 'm' (1)" in warning
+    assert warning.endswith("clean: {trim: true, case: most_common} changes that")
+
+
+def test_labels_are_trimmed_and_unified_on_request(path: Path) -> None:
+    text = "user_id,g\n1,F\n2, F\n3,M\n4,m\n5,M\n"
+    clean = Clean(trim=True, case="most_common")
+    columns, warnings = read(path, text, clean=clean)
+    assert (columns["g"].tolist(), warnings) == (["F", "F", "M", "M", "M"], [])
+    columns, _ = read_again(path, clean=Clean(trim=True, case="lower"))
+    assert columns["g"].tolist() == ["f", "f", "m", "m", "m"]
+
+
+def test_values_within_a_cell_are_cleaned_too(path: Path) -> None:
+    text = "user_id,l\n1,en| de\n2,EN|unknown\n3,unknown\n4,en\n"
+    columns, _ = read(path, text, clean=Clean(trim=True, case="most_common"), missing=("Unknown",))
+    assert columns["l"].tolist() == ["en|de", "en", None, "en"]
+
+
+def test_missing_values_make_a_column_numeric(path: Path) -> None:
+    text = "user_id,age\n1,20\n2,N/A\n3,-1\n4, n/a \n5,\n"
+    columns, _ = read(path, text, missing=("N/A", -1))
+    np.testing.assert_array_equal(columns["age"], [20.0, *[math.nan] * 4])
+
+
+def test_columns_are_renamed_and_cast(path: Path) -> None:
+    text = 'customer,vip,price,code\n1,yes,"$1,200.50",7\n2,No,5 €,8\n3,,,9\n'
+    types = {"member": "yes_no", "price": "number", "code": "text"}
+    names = {"customer": "user_id", "vip": "member"}
+    columns, warnings = read(path, text, columns=names, types=types)
+    np.testing.assert_array_equal(columns["member"], [1.0, 0.0, math.nan])
+    np.testing.assert_array_equal(columns["price"], [1200.5, 5.0, math.nan])
+    assert columns["code"].tolist() == ["7", "8", "9"]
+    assert not warnings
+
+
+def test_parquet_tables_take_the_same_settings(tmp_path: Path) -> None:
+    path = tmp_path / "users.parquet"
+    frame = pd.DataFrame({"who": ["a", "b"], "age": [-1.0, 30.0], "g": [" F", "M"]})
+    frame.to_parquet(path)
+    columns, _ = read_again(
+        path, columns={"who": "user_id"}, missing=(-1,), clean=Clean(trim=True)
+    )
+    np.testing.assert_array_equal(columns["age"], [math.nan, 30.0])
+    assert columns["g"].tolist() == ["F", "M"]
+    columns, _ = read_again(path, columns={"who": "user_id"}, types={"age": "text"})
+    assert columns["age"].tolist() == ["-1", "30"]
+
+
+def test_a_cell_of_another_type_is_refused_at_its_line(path: Path) -> None:
+    with pytest.raises(MalformedLine, match=r"price is 'dear', not number: 1 such") as caught:
+        read(path, "user_id,price\n1,$5\n2,dear\n", types={"price": "number"})
+    assert caught.value.where == f"{path}:3"
+    assert caught.value.remedy == "correct the table, or add missing: ['dear']"
+
+
+def test_settings_that_name_no_column_are_refused(path: Path) -> None:
+    with pytest.raises(UnknownColumn, match="no table has a column 'gendr'") as caught:
+        read(path, "user_id,gender\n1,F\n", types={"gendr": "text"})
+    assert (caught.value.where, caught.value.remedy) == ("types", "did you mean gender?")
+    with pytest.raises(UnknownColumn, match="'customer'"):
+        read_again(path, columns={"customer": "user_id"})
+    with pytest.raises(Contradiction, match="two columns are called 'user_id'"):
+        read_again(path, columns={"gender": "user_id"})
+
+
+def test_a_table_without_the_identifier_says_how_to_rename_a_column(path: Path) -> None:
+    with pytest.raises(UnknownColumn) as caught:
+        read(path, "customer,g\n1,F\n")
+    assert "columns: {customer: user_id}" in caught.value.remedy
+
+
+def test_columns_of_free_text_are_not_warned_about(path: Path) -> None:
+    rows = "".join(f"{n},text {n} \n" for n in range(100))
+    assert read(path, f"user_id,about\n{rows}")[1] == []
+
+
+WORDS = st.text("abAB|07. ", max_size=4).filter(
+    lambda text: all(part == part.strip() for part in text.split("|"))
+)
+
+
+@given(cells=st.lists(WORDS, min_size=1, max_size=12))
+def test_trimming_never_changes_a_table_without_white_space(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("trim") / "users.csv"
+    rows = "".join(f'{n},"{cell}"\n' for n, cell in enumerate(cells))
+    plain, _ = read(path, f"user_id,g\n{rows}")
+    trimmed, _ = read_again(path, clean=Clean(trim=True))
+    pd.testing.assert_series_equal(pd.Series(plain["g"]), pd.Series(trimmed["g"]))

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import make_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.errors import BrokenContract, WrongType
+from recbias.metrics.accuracy.ranking import NDCG, HitRate
+from recbias.models.neighbours.knn import ItemKNN
+from recbias.registry import REGISTRIES
+from recbias.runner.storage.python_inputs import replace_python_inputs
+from recbias.testing import small_world
+from support.specs import make_small_spec
+
+
+def replace_inputs(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
+    return replace_python_inputs(spec, folder, REGISTRIES)
+
+
+def test_frames_and_arrays_are_the_files_that_hold_them(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"user_id": ["a", "b"], "age": [1.0, None]}, index=[7, 8])
+    vectors, ids = np.eye(2), np.array(["a", "b"])
+    spec = {"dataset": {"users": frame}, "k": 3, "x": [{"users": vectors, "user_ids": ids}]}
+    replaced = replace_inputs(spec, tmp_path)
+    assert replaced["k"] == 3
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(replaced["dataset"]["users"]), frame.reset_index(drop=True)
+    )
+    np.testing.assert_array_equal(np.load(replaced["x"][0]["users"]), vectors)
+    assert Path(replaced["x"][0]["user_ids"]).read_text() == "a\nb\n"
+    assert replace_inputs(spec, tmp_path) == replaced  # the same content, the same files
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_objects_are_entries_of_their_classes(tmp_path: Path) -> None:
+    spec = {"models": [ItemKNN(neighbors=7), "MostPop"], "metrics": [NDCG(k=5)]}
+    replaced = replace_inputs(spec, tmp_path)
+    assert replaced["models"][0]["name"] == "ItemKNN"
+    assert replaced["models"][0]["neighbors"] == 7
+    assert replaced["models"][1] == "MostPop"
+    assert replaced["metrics"] == [{"name": "nDCG", "k": 5}]
+
+
+def test_a_class_of_a_script_or_notebook_is_refused(tmp_path: Path) -> None:
+    typed = make_dataclass("Typed", [("k", int)], namespace={"__module__": "__main__"})
+    with pytest.raises(BrokenContract, match="the class Typed is not in a module"):
+        replace_inputs({"metrics": [typed(k=3)]}, tmp_path)
+
+
+def test_a_frame_of_mixed_types_is_refused_with_its_location(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"user_id": ["a", 3]})
+    with pytest.raises(WrongType, match=r"^dataset\.users: the data frame cannot be written"):
+        replace_inputs({"dataset": {"users": frame}}, tmp_path)
+
+
+def test_frames_lists_and_objects_run_like_files_and_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = small_world.make_checkerboard().train
+    clicks = pd.DataFrame(
+        {"user_id": rows.user_ids.ids[rows.users], "item_id": rows.item_ids.ids[rows.items]}
+    )
+    users = pd.DataFrame({"user_id": clicks["user_id"].unique()})
+    users["colour"] = [["white", "black"][n % 2] for n in range(len(users))]
+    lists = clicks.groupby("user_id").head(2).rename(columns={"user_id": "query_id"})
+    lists["rank"] = lists.groupby("query_id").cumcount() + 1
+    clicks.to_csv(tmp_path / "clicks.csv", index=False)
+    users.to_csv(tmp_path / "users.csv", index=False)
+    lists.to_csv(tmp_path / "lists.csv", index=False)
+
+    def make_spec(source: Any) -> dict[str, Any]:
+        return make_small_spec(
+            dataset={
+                "name": "tables",
+                "interactions": source(clicks, "clicks.csv"),
+                "users": source(users, "users.csv"),
+            },
+            models=[
+                {"name": "lists", "path": source(lists, "lists.csv"), "seen": "keep"},
+                source(ItemKNN(neighbors=3), {"name": "ItemKNN", "neighbors": 3}),
+            ],
+            metrics=[source(HitRate(k=3), "HR@3"), {"name": "nDCG", "by": "colour"}],
+        )
+
+    frames = recbias.run(make_spec(lambda frame, _: frame), out=tmp_path / "frames")
+    monkeypatch.chdir(tmp_path)
+    files = recbias.run(make_spec(lambda _, written: written), out=tmp_path / "files")
+    columns = ["model", "metric", "k", "group", "value", "n"]
+    pd.testing.assert_frame_equal(frames.metrics[columns], files.metrics[columns])
