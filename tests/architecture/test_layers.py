@@ -40,9 +40,13 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
     },
+    "config": {
+        "declarations": set(),
+    },
     "core": {
         "dataset": set(),
         "measurements": set(),
+        "models": {"dataset", "queries"},
         "outputs": {"dataset", "measurements", "queries"},
         "queries": {"dataset"},
     },

@@ -89,6 +89,17 @@ def test_several_control_samples_are_averaged() -> None:
     assert effect["gender=m"].value == pytest.approx(((2 / 3 - 1 / 3) + 1) / 2)
 
 
+def test_a_control_without_a_common_item_is_a_warning() -> None:
+    rows = [(*row[:4], [20 + n, 30]) if row[3] else row for n, row in enumerate(PAIRED)]
+    with collect_warnings() as warnings:
+        IdentityEffect(label="gender").measure(make_evidence(PAIRED))
+    assert warnings == []
+    with collect_warnings() as warnings:
+        effect = index_measurements(IdentityEffect(label="gender").measure(make_evidence(rows)))
+    assert effect["gender=m"].value <= 0
+    assert "no effect of an identity could be seen" in warnings[0]
+
+
 def test_spread_by_hand() -> None:
     evidence = make_evidence(PAIRED)
     (spread,) = OverlapSpread(label="gender").measure(evidence)

@@ -73,7 +73,8 @@ class LanguageModel:
             ``.gguf`` file, an installed package that contains either, or a model of the hub.
         base_url: The address of the server; None is that of the provider.
         api_key_env: The environment variable with the key; None is ``OPENAI_API_KEY`` or
-            ``ANTHROPIC_API_KEY``. A server on this machine needs no key.
+            ``ANTHROPIC_API_KEY``. A server on this machine needs no key. With a user name in
+            ``base_url``, its password is sent in place of the key.
         revision: The version of the model, where its name does not identify it; another revision
             asks again.
         temperature: The sampling temperature; None is the server's default.
@@ -139,9 +140,6 @@ class LanguageModel:
                 message = f"a model in the process has no {name}"
                 raise Contradiction(message, where=name, remedy=f"leave {name} out")
         validate_extra_body(self.extra_body)
-        if self._url_credentials.userinfo and self.api_key_env:
-            message = "base_url has a password and api_key_env names a key; one of them is sent"
-            raise Contradiction(message, where="api_key_env", remedy="remove either")
         highest = PROVIDERS[self.provider].max_temperature
         if self.temperature is not None and self.temperature > highest:
             message = f"{self.provider} accepts a temperature of at most {highest}"

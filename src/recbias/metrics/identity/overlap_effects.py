@@ -13,6 +13,7 @@ from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.errors import NothingLeft
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.identity.list_overlap import StatedIdentityMetric
 from recbias.metrics.identity.stated_prompts import StatedPrompts, average_groups
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
@@ -63,6 +64,10 @@ class IdentityEffect(StatedIdentityMetric):
     ) -> Sequence[Measurement]:
         groups, n_pairs = stated.groups, stated.names.size
         noise = 1.0 - average_groups(control, stated.control_pairs, n_pairs)
+        defined = noise[~np.isnan(noise)]
+        if defined.size and (defined == 1.0).all():
+            cause = "no neutral list shares an item with its control"
+            warn(f"identity_effect: {cause}, so no effect of an identity could be seen")
         members = [(name, groups.codes == code) for code, name in enumerate(groups.names)]
         return [
             _measure_effect(
