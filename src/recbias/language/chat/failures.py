@@ -149,11 +149,13 @@ def _parse_date(text: str) -> float:
 
 
 def sample_delay(tries: int, chance: random.Random) -> float:
-    """Return the seconds before the next try: full jitter under a bound that doubles.
+    """Return the seconds before the next try: between half of a bound that doubles, and all of it.
+
+    Delays near 0 would count several failures of one short overload.
 
     Args:
         tries: The number of failed tries, from 1.
         chance: The source of the jitter.
     """
     bound = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(tries - 1, 30))
-    return chance.uniform(0.0, bound)
+    return chance.uniform(bound / 2, bound)
