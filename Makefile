@@ -40,7 +40,7 @@ bench: $(READY)  ## speed, as ratios to named libraries in the same process
 
 docs: $(READY)  ## the plug-in pages, made from the docstrings, and the documentation site in site/
 	$(BIN)/python docs/make_plugin_pages.py
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 clean:  ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache build site
