@@ -31,7 +31,7 @@ def needs_data(blocks: list[Block]) -> bool:
     return any(
         REAL_DATA.search(block.text)
         for block in blocks
-        if block.language in {*SHELLS, "python"} and not block.reason
+        if (block.title or block.language in {*SHELLS, "python"}) and not block.reason
     )
 
 

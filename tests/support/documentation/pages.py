@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -41,7 +42,7 @@ DEFAULT_KEYS = {
 }
 """Lines that make a spec of a fragment that lacks them."""
 
-FILE_NAME = re.compile(r"(?!\w+://)[\w./-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels)")
+FILE_NAME = re.compile(r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels)")
 FILE_SETTINGS = {"path", "paths", "interactions", "items", "users", "train", "test"} | {
     *("user_ids", "item_ids", "direction"),
 }
@@ -68,7 +69,7 @@ class PageRun:
     data: Path | None = None
     out: str = ""
     err: str = ""
-    namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
+    module: ModuleType = field(default_factory=lambda: ModuleType("page"))
     variables: dict[str, str] = field(default_factory=dict)
 
     def run(self, blocks: list[Block]) -> None:
@@ -194,23 +195,25 @@ class PageRun:
         with self._enter() as printed:
             if shows_value and isinstance(last, ast.Expr):
                 tree.body.pop()
-                exec(compile(tree, self.name, "exec"), self.namespace)
+                exec(compile(tree, self.name, "exec"), vars(self.module))
                 value = eval(
-                    compile(ast.Expression(last.value), self.name, "eval"), self.namespace
+                    compile(ast.Expression(last.value), self.name, "eval"), vars(self.module)
                 )
                 if value is not None:
                     print(repr(value))
             else:
-                exec(compile(tree, self.name, "exec"), self.namespace)
+                exec(compile(tree, self.name, "exec"), vars(self.module))
         self.out = printed.getvalue()
 
     def _run_examples(self, block: Block) -> None:
         parser, report = doctest.DocTestParser(), io.StringIO()
-        examples = parser.get_doctest(block.text, self.namespace, self.name, self.name, block.line)
+        examples = parser.get_doctest(
+            block.text, vars(self.module), self.name, self.name, block.line
+        )
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
         with self._enter():
             runner.run(examples, out=report.write, clear_globs=False)
-        self.namespace |= examples.globs
+        vars(self.module).update(examples.globs)
         assert not runner.failures, report.getvalue()
 
     @contextlib.contextmanager
@@ -222,11 +225,13 @@ class PageRun:
         before = {name: os.environ.get(name) for name in env}
         os.environ.update(env)
         sys.path.insert(0, str(self.folder))
+        sys.modules["page"] = self.module
         try:
             with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
                 yield printed
         finally:
             sys.path[:] = path
+            del sys.modules["page"]
             for name in set(sys.modules) - modules:
                 file = getattr(sys.modules[name], "__file__", None) or ""
                 if file.startswith(str(self.folder)):
