@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.documentation.blocks import NOT_RUN, Block, read_blocks
-from support.documentation.pages import PageRun
+from support.documentation.pages import PageRun, prepare_folder
 from support.documentation.shell import SHELLS
 
 ROOT = Path(__file__).parents[2]
@@ -53,10 +53,7 @@ def test_blocks_do_what_the_page_says(
 ) -> None:
     blocks = PAGES[name]
     data = request.getfixturevalue("real_data") if needs_data(blocks) else None
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "store").symlink_to(store)
-    PageRun(name, tmp_path, data).run(blocks)
+    PageRun(name, prepare_folder(tmp_path, store), data).run(blocks)
 
 
 def test_every_reason_is_known() -> None:

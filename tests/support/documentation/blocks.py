@@ -14,13 +14,14 @@ NOT_RUN = {
     "needs a language model server": "a server with an OpenAI-compatible interface, or a key",
     "needs another system": "a file of a continuous integration or packaging system",
     "needs data that are not in the folder": "datasets with terms to accept, own reviews",
+    "needs the package of a language model, and minutes": "the extra smollm2",
     "takes minutes": "too long for the tests",
 }
 """The reasons for which a block may be checked without being run, and what each covers."""
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _TITLE = re.compile(r'title="([^"]+)"')
-_REASON = re.compile(r"\s*<!-- not run: (.+?) -->\s*")
+_COMMENT = re.compile(r"\s*<!-- (not run|exit code): (.+?) -->\s*")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Block:
         text: Its lines without their common indent.
         line: The number of its first line in the page.
         reason: Why it is not run, or nothing.
+        code: The exit code of its last command.
     """
 
     language: str
@@ -40,20 +42,25 @@ class Block:
     text: str
     line: int
     reason: str = ""
+    code: int = 0
 
 
 def read_blocks(page: str) -> list[Block]:
     """Return the blocks of a page in their order."""
     blocks: list[Block] = []
     lines = page.splitlines()
-    reason, number = "", 0
+    remarks: dict[str, str] = {}
+    number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
         opening = _FENCE.fullmatch(line)
         if opening is None:
-            comment = _REASON.fullmatch(line)
-            reason = comment[1] if comment else reason if not line.strip() else ""
+            comment = _COMMENT.fullmatch(line)
+            if comment:
+                remarks[comment[1]] = comment[2]
+            elif line.strip():
+                remarks = {}
             continue
         first, closing = number, opening["indent"] + opening["fence"]
         while number < len(lines) and lines[number].rstrip() != closing:
@@ -66,8 +73,10 @@ def read_blocks(page: str) -> list[Block]:
                 title=title[1] if title else "",
                 text="".join(f"{line}\n" for line in content),
                 line=first + 1,
-                reason=reason,
+                reason=remarks.get("not run", ""),
+                code=int(remarks.get("exit code", 0)),
             )
         )
-        reason, number = "", number + 1
+        remarks = {}
+        number += 1
     return blocks

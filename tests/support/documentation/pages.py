@@ -35,6 +35,7 @@ from support.documentation.shell import (
     split_commands,
 )
 
+ROOT = Path(__file__).parents[3]
 DEFAULT_KEYS = {
     "name": "name: fragment",
     "dataset": "dataset: demo",
@@ -42,10 +43,14 @@ DEFAULT_KEYS = {
 }
 """Lines that make a spec of a fragment that lacks them."""
 
-FILE_NAME = re.compile(r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels)")
+FILE_NAME = re.compile(
+    r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels|json)"
+)
 FILE_SETTINGS = {"path", "paths", "interactions", "items", "users", "train", "test"} | {
     *("user_ids", "item_ids", "direction"),
 }
+MESSAGES = ("error:", "help:", "warning:", "note:", "out of tolerance:")
+"""How a line on stderr starts that is no progress."""
 STARTED = {"cat", "head", "ls", "cp", "mv", "mkdir", "rm", "touch", "echo", "wc"}
 """Programs that are run as they are."""
 
@@ -62,11 +67,14 @@ class PageRun:
         name: The page.
         folder: The working folder.
         data: The folder of real datasets.
+        corrections: Receives the real output where a text shows another, by line; without it
+            such a text is an error.
     """
 
     name: str
     folder: Path
     data: Path | None = None
+    corrections: dict[int, str] | None = None
     out: str = ""
     err: str = ""
     module: ModuleType = field(default_factory=lambda: ModuleType("page"))
@@ -93,8 +101,10 @@ class PageRun:
         else:
             self.out = self.err = ""
             if block.language in SHELLS:
-                for command in split_commands(block.text, block.line):
-                    self._run_command(command, block, following)
+                commands = list(split_commands(block.text, block.line))
+                for command in commands:
+                    code = block.code if command is commands[-1] else 0
+                    self._run_command(command, block, following, command.code or code)
             elif block.language == "python":
                 self._run_python(block, following)
             elif block.language == "yaml" and not block.reason:
@@ -103,7 +113,7 @@ class PageRun:
                 CHECKS[block.language](block.text)
 
     def _write(self, block: Block) -> None:
-        """Write the file of a block; a second block of the same title continues the file."""
+        """Write the file of a block; ``title="NAME, continued"`` adds to it."""
         if block.language in CHECKS:
             CHECKS[block.language](block.text)
         elif block.language == "python":
@@ -114,20 +124,29 @@ class PageRun:
                 arguments = find_recbias(command)
                 if arguments is not None:
                     check_options(arguments, self.folder)
-        path = self.folder / block.title
+        name, _, continued = block.title.partition(", ")
+        path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a" if block.language == "python" else "w", encoding="utf-8") as file:
+        with path.open("a" if continued else "w", encoding="utf-8") as file:
             file.write(block.text)
 
     def _compare(self, block: Block) -> None:
         if block.reason:
             return
-        printed = [self.out, self.err, self.out + self.err, self.err + self.out]
+        messages = [line for line in self.err.splitlines() if line.startswith(MESSAGES)]
+        printed = [self.out, self.err, "\n".join(messages), self.out + self.err]
         differences = [compare_output(block.text, text) for text in printed if text]
         assert differences, "no block that prints something is before this text"
-        assert "" in differences, f"the output differs:\n{min(differences, key=len)}"
+        if "" in differences:
+            return
+        if self.corrections is None:
+            message = f"the output differs:\n{differences[0]}"
+            raise AssertionError(message)
+        self.corrections[block.line] = self.out or self.err
 
-    def _run_command(self, command: Command, block: Block, following: Block | None) -> None:
+    def _run_command(
+        self, command: Command, block: Block, following: Block | None, code: int
+    ) -> None:
         arguments = find_recbias(command)
         program = command.words[0] if command.words else ""
         if arguments is not None:
@@ -144,12 +163,8 @@ class PageRun:
         elif _needs_network(arguments):
             pass
         else:
-            self._start(command, arguments, self._promise_code(command, following))
-
-    def _promise_code(self, command: Command, following: Block | None) -> int:
-        """Return the exit code of a command: that of its comment, or 2 if an error is shown."""
-        shows_error = following and following.language == "text" and "error:" in following.text
-        return command.code or (2 if shows_error else 0)
+            shows_error = following and following.text.startswith("error:")
+            self._start(command, arguments, code or (2 if shows_error else 0))
 
     def _start(self, command: Command, arguments: list[str] | None, code: int) -> None:
         env = {**self.variables, **command.variables}
@@ -260,6 +275,15 @@ class PageRun:
         finally:
             for path in absent:
                 path.unlink()
+
+
+def prepare_folder(folder: Path, store: Path | None = None) -> Path:
+    """Return a folder with what a clone has beside the page: ``configs``, and a store."""
+    (folder / "configs").symlink_to(ROOT / "configs")
+    (folder / "results").mkdir()
+    if store is not None:
+        (folder / "results" / "store").symlink_to(store)
+    return folder
 
 
 def _find_files(content: Any) -> Iterator[str]:
