@@ -133,7 +133,7 @@ class PageRun:
     def _compare(self, block: Block) -> None:
         if block.reason:
             return
-        messages = [line for line in self.err.splitlines() if line.startswith(MESSAGES)]
+        messages = [line for line in self.err.splitlines() if line.strip().startswith(MESSAGES)]
         printed = [self.out, self.err, "\n".join(messages), self.out + self.err]
         differences = [compare_output(block.text, text) for text in printed if text]
         assert differences, "no block that prints something is before this text"
