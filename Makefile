@@ -38,8 +38,9 @@ test: $(READY)  ## the tests; with real data where RECBIAS_DATA names a folder o
 bench: $(READY)  ## speed, as ratios to named libraries in the same process
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-docs: $(READY)  ## one page a plug-in under docs/plugins, made from the docstrings
+docs: $(READY)  ## the plug-in pages, made from the docstrings, and the documentation site in site/
 	$(BIN)/python docs/make_plugin_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 clean:  ## remove the virtual environment and caches; results stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache build
+	rm -rf $(VENV) .mypy_cache .ruff_cache build site

@@ -33,7 +33,9 @@ class LongTailShare:
 
 
 def read_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(
+        rf"```{language}[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
 
 
 @pytest.fixture

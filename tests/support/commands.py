@@ -41,12 +41,18 @@ def run_recbias(
     return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
-def invoke_recbias(*words: object, folder: Path, typed: str | None = None) -> CommandResult:
+def invoke_recbias(
+    *words: object,
+    folder: Path,
+    typed: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> CommandResult:
     """Run ``recbias`` in a folder within this process, which is faster."""
     hook = sys.excepthook
     with contextlib.chdir(folder):
         arguments = [*map(str, words)]
-        process = CliRunner().invoke(app, arguments, input=typed, env={"RECBIAS_DATA": None})
+        variables = {"RECBIAS_DATA": None, **(env or {})}
+        process = CliRunner().invoke(app, arguments, input=typed, env=variables)
     sys.excepthook = hook
     if process.exception is not None and not isinstance(process.exception, SystemExit):
         raise process.exception

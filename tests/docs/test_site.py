@@ -1,0 +1,214 @@
+"""The documentation site: built without warnings, linked, searchable, without other servers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+from docs.conftest import ROOT, Site
+from support.documentation.browser import CHROMIUM, open_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+REPOSITORY = "https://github.com/recbias/recbias/"
+SEARCHED = {
+    "nDCG": "plugins/metrics/nDCG.html",
+    "popularity lift": "plugins/metrics/popularity_lift.html",
+    "exit code": "commands.html",
+}
+AUDITED = ("index.html", "commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
+
+
+class Links(HTMLParser):
+    """The ids of a page, the links in it and the files that it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        self.ids |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag == "link" or "src" in attributes:
+            self.loaded.append(attributes.get("src", attributes.get("href", "")))
+
+
+@pytest.fixture(scope="session")
+def pages(site: Site) -> dict[Path, Links]:
+    return {
+        path: Links(path.read_text("utf-8"))
+        for path in sorted(site.folder.rglob("*.html"))
+        if path.name != "404.html"  # its links start at the root of a server
+    }
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def requests(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """A page of the browser, and the addresses that it asks for."""
+    page, addresses = browser.new_page(), []
+    page.on("request", lambda request: addresses.append(request.url))
+    yield page, addresses
+    page.close()
+
+
+def test_the_site_is_built_without_warnings(site: Site) -> None:
+    assert "WARNING" not in site.report
+    assert "ERROR" not in site.report
+
+
+def test_every_page_of_docs_is_in_the_site(site: Site) -> None:
+    sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    built = {path.relative_to(site.folder) for path in site.folder.rglob("*.html")}
+    assert {path.with_suffix(".html") for path in sources} <= built
+
+
+def test_links_between_pages_lead_to_a_file_and_a_heading(pages: dict[Path, Links]) -> None:
+    broken = [
+        f"{path.name}: {link}"
+        for path, page in pages.items()
+        for link in page.links
+        if not urlsplit(link).scheme and not has_target(pages, path, link)
+    ]
+    assert broken == []
+    assert sum(len(page.links) for page in pages.values()) > 1000
+
+
+def has_target(pages: dict[Path, Links], path: Path, link: str) -> bool:
+    parts = urlsplit(link)
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if target not in pages:
+        return target.is_file()
+    return not parts.fragment or unquote(parts.fragment) in pages[target].ids
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.touch()
+    pages = {path: Links('<h1 id="here"><a href="b.html">x</a>')}
+    assert has_target(pages, path, "a.html#here")
+    assert has_target(pages, path, "#here")
+    assert not has_target(pages, path, "#there")
+    assert not has_target(pages, path, "b.html")
+
+
+def find_repository_links() -> set[str]:
+    """Return the links of the README, of docs/, of mkdocs.yml and pyproject.toml to files of ours."""
+    paths = [
+        ROOT / name for name in ("README.md", "CONTRIBUTING.md", "mkdocs.yml", "pyproject.toml")
+    ]
+    texts = [path.read_text("utf-8") for path in [*paths, *(ROOT / "docs").rglob("*.md")]]
+    address = rf"{REPOSITORY}(?:blob|tree|raw)/main/([\w./#-]+)"
+    return {link for text in texts for link in re.findall(address, text)}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_of_the_repository_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\((?!\w+:)([^)]+)\)", (ROOT / name).read_text("utf-8"))
+    assert links
+    assert [link for link in links if not has_file(link)] == []
+
+
+def test_absolute_links_to_the_repository_lead_to_files() -> None:
+    links = find_repository_links()
+    assert links
+    assert [link for link in links if not has_file(link)] == []
+
+
+def has_file(link: str) -> bool:
+    """Say whether the repository has a file, and in it the heading of the fragment."""
+    name, _, fragment = link.partition("#")
+    path = ROOT / name
+    if not fragment:
+        return path.exists()
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return fragment in {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings
+    }
+
+
+def test_every_page_is_reached_from_the_navigation_or_an_index(site: Site) -> None:
+    config = (ROOT / "mkdocs.yml").read_text("utf-8")
+    listed = set(re.findall(r": ([\w/-]+\.md)$", config, re.MULTILINE))
+    sources = {
+        path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")
+    }
+    assert {name for name in sources - listed if not name.startswith("plugins/")} == set()
+    assert listed <= sources
+
+
+def test_the_search_index_has_the_terms_of_the_field(site: Site) -> None:
+    index = json.loads((site.folder / "search" / "search_index.json").read_text("utf-8"))
+    texts = " ".join(f"{entry['title']} {entry['text']}" for entry in index["docs"])
+    for term in ("nDCG", "popularity", "log_popularity_difference", "Welch", "exit code"):
+        assert term in texts, term
+
+
+def test_pages_load_no_file_of_another_server(pages: dict[Path, Links]) -> None:
+    elsewhere = {
+        f"{path.name}: {address}"
+        for path, page in pages.items()
+        for address in page.loaded
+        if urlsplit(address).scheme in {"http", "https"} or address.startswith("//")
+    }
+    assert elsewhere == set()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("term", SEARCHED)
+def test_the_search_finds_pages_opened_from_a_folder(
+    site: Site, requests: tuple[Page, list[str]], term: str
+) -> None:
+    page, addresses = requests
+    page.goto((site.folder / "index.html").as_uri())
+    page.keyboard.press("f")
+    page.keyboard.type(term)
+    page.wait_for_selector(".md-search-result__item a")
+    results = page.locator(".md-search-result__item a").evaluate_all(
+        "links => links.map(link => link.href)"
+    )
+    assert any(SEARCHED[term] in result for result in results), results
+    assert [address for address in addresses if not address.startswith(("file:", "data:"))] == []
+    assert len(addresses) > 3
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", AUDITED)
+def test_pages_are_accessible(site: Site, requests: tuple[Page, list[str]], name: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, _ = requests
+    page.goto((site.folder / name).as_uri())
+    violations = Axe().run(page).response["violations"]
+    assert {
+        violation["id"]: [node["html"][:120] for node in violation["nodes"]]
+        for violation in violations
+    } == {}
+
+
+def test_the_configuration_names_no_repository_that_the_page_would_ask() -> None:
+    """With ``repo_url`` every page asks the interface of GitHub for the number of stars."""
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    assert "repo_url" not in config
+    assert config["theme"]["font"] is False
