@@ -37,7 +37,7 @@ _TESTS = {
     "welch_anova": "Welch's analysis of variance",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
-_FAMILIES = {"metric": "over the {} of a metric", "report": "over all {} of the run"}
+_FAMILIES = {"metric": "over {} per metric", "report": "over all {} of the run"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +111,7 @@ def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     correction = _CORRECTIONS.get(row["correction"], row["correction"])
     sizes = {comparison.rows[0]["family_size"] for comparison in comparisons}
     family = _FAMILIES.get(row["family"], "over {}").format(_format_sizes(sizes))
+    family = "over one comparison" if sizes == {1.0} else family
     return f"{tests}, {correction} {family}, {alpha}"
 
 

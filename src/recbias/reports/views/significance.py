@@ -102,7 +102,9 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
         return []
     meaning = "Letters: significantly better than the model with that letter"
     if len(names) > MAX_LETTERS:
-        meaning = "Star: significantly better than every other model"
+        most = max(len(wins.by_model) for wins in used)
+        compared = "the other compared model" if most == 2 else "every other compared model"
+        meaning = f"Star: significantly better than {compared}"
     methods = describe_methods([wins.comparisons for wins in used])
     return [f"{meaning} ({methods})."]
 

@@ -17,7 +17,7 @@ from recbias.reports.plots.search_plots import draw_search_plots
 from recbias.reports.published_tables.compare_published import build_reference_table
 from recbias.reports.views import facts
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
-from recbias.reports.views.conclusions.conclude import collect_conclusions, split_sentences
+from recbias.reports.views.conclusions.conclude import split_conclusions
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.facts import build_models_table
 from recbias.reports.views.grid import Table
@@ -74,8 +74,7 @@ class Content:
 
     failures = _build_by(facts.list_failures)
     warnings = _build_by(facts.list_warnings)
-    conclusions = _build_by(collect_conclusions)
-    findings = _build_by(split_sentences)
+    conclusions = _build_by(split_conclusions)
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)
     definitions = _build_by(lambda run: [*collect_definitions(run).values()])
