@@ -140,7 +140,7 @@ def tabulate_comparisons(run: RunTables) -> Table:
             cells = _tabulate_comparison(row, effect, places)
             ranked.append((effect, (Cell(title), *cells, Cell(test))))
     ranked.sort(key=lambda pair: rank_effect(pair[0]), reverse=True)
-    numbers = ("difference", "interval", "corrected p", "effect (SD)")
+    numbers = ("difference", "interval", "adjusted p", "effect (SD)")
     columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
     rows = tuple(cells for _, cells in ranked)
     return Table("Comparisons, the largest effect first", columns, rows)

@@ -38,6 +38,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }
 }
 
+// Long names break where a reader expects it.
+for (const name of document.querySelectorAll("thead .name, tbody th")) {
+  const parts = name.textContent.split(/(?<=[_/])|(?=[@(])/);
+  if (name.childElementCount === 0 && parts.length > 1) {
+    name.replaceChildren(...parts.flatMap((part) => [document.createElement("wbr"), part]).slice(1));
+  }
+}
+
 for (const pairs of document.querySelectorAll(".pairs")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
