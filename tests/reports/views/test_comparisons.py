@@ -166,7 +166,7 @@ def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None
     families = collect_comparisons(read_run(tmp_path))
     assert [(family.part, family.heading) for family in families] == [
         ("", "HR@10"),
-        ("age=1", "HR@10 age=1"),
+        ("age=1", "HR@10, age=1"),
     ]
 
 

@@ -147,7 +147,7 @@ def test_a_large_run_is_a_page_below_one_megabyte_with_one_table_of_tests(tmp_pa
 
 def test_the_page_says_how_to_cite_and_explains_its_terms(tmp_path: Path) -> None:
     page = render_page(tmp_path)
-    assert "run 20260102T030405Z-0123abcd, spec digest 0123abcd0123abcd." in page
+    assert "run of 2026-01-02T03:04:05 UTC, spec digest 0123abcd0123abcd." in page
     assert "80 of 100 such runs" in page.partition('id="glossary"')[2]
     citation = yaml.safe_load((Path(__file__).parents[3] / "CITATION.cff").read_text("utf-8"))
     assert f"title = {{{citation['title']}}}" in page

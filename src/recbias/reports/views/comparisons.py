@@ -11,6 +11,7 @@ from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.views.definitions import collect_definitions, format_title
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import get_place, select_headline
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables, to_records
@@ -75,7 +76,7 @@ class Comparisons:
     @property
     def heading(self) -> str:
         """The metric and the part of the queries and items."""
-        return f"{self.title} {self.part}".strip()
+        return ", ".join(filter(None, [make_heading(self.title), self.part]))
 
     def names(self) -> list[str]:
         """Return what is compared, in order of appearance."""

@@ -19,7 +19,7 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.conclusions.questions import compute_effect, rank_effect
-from recbias.reports.views.definitions import collect_definitions, format_title
+from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, get_place, list_models
 from recbias.reports.views.rounding import (
@@ -127,13 +127,10 @@ def tabulate_comparisons(run: RunTables) -> Table:
     """
     groups = collect_comparisons(run)
     several = len({group.place[0] for group in groups}) > 1
-    definitions = collect_definitions(run)
     ranked: list[tuple[float, tuple[Cell, ...]]] = []
     for group in groups:
         places = count_decimals(row["difference"] for row in group.rows)
-        metric = definitions.get(group.title)
-        heading = f"{metric.heading if metric else group.title} {group.part}".strip()
-        title = f"{heading}, {group.place[0]}" if several else heading
+        title = f"{group.heading}, {group.place[0]}" if several else group.heading
         test = describe_test(group.test)
         for row in group.rows:
             effect = compute_effect(row)

@@ -58,7 +58,6 @@ def render_html(content: Content) -> str:
         searches=content.searches,
         title=to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        run_id=manifest.get("run_id", ""),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
         longest=LONGEST_PAIRS,
@@ -96,7 +95,8 @@ def _build_policy(script: str) -> Safe:
 def _build_citation(content: Content) -> str:
     manifest = content.run.manifest
     version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
-    return f"recbias {version}, run {manifest.get('run_id', '')}, spec digest {digest}."
+    started = str(manifest.get("started", ""))[:19]
+    return f"recbias {version}, run of {started} UTC, spec digest {digest}."
 
 
 def _build_bibtex(content: Content) -> str:
