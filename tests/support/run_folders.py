@@ -302,7 +302,6 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
         "schema_version": 1,
         "recbias": "0.1.0",
         "name": "ml-1m",
-        "run_id": "20260102T030405Z-0123abcd",
         "spec_digest": "0123abcd" * 8,
         "started": "2026-01-02T03:04:05+00:00",
         "seconds": 12.3,

@@ -152,12 +152,12 @@ class Live:
 
 def show_run(run: Run) -> None:
     """Print the conclusions of a run, its tables, its failed stages and the paths of its files."""
-    from recbias.reports.views.conclusions.conclude import split_sentences
+    from recbias.reports.views.conclusions.conclude import split_conclusions
     from recbias.reports.views.groups.group_tables import build_group_tables
     from recbias.reports.views.wide_tables import build_summary
 
     console, tables = Output(), read_run(run.folder)
-    print_conclusions(*split_sentences(tables), console)
+    print_conclusions(*split_conclusions(tables), console)
     headline = build_summary(tables)
     if headline.rows:
         print_grid(headline, console)

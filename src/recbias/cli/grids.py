@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
+from recbias.reports.views.conclusions.conclude import Conclusion
 from recbias.reports.views.grid import Cell, Column
 from recbias.reports.views.grid import Table as Grid
+from recbias.reports.views.rounding import format_count
 
 NARROWEST = 11
 """The fold limit in characters below which a table is split instead."""
@@ -80,12 +82,19 @@ def print_grid(grid: Grid, console: Console | None = None) -> None:
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
-def print_conclusions(first: Sequence[str], others: Sequence[str], console: Console) -> None:
-    """Print the first conclusions of a run, and the number of the others."""
-    lines = [f"* {sentence}" for sentence in first]
-    lines += [f"{len(others):,} more conclusions are in the report."] * bool(others)
-    for line in lines:
-        console.print(Text(make_printable(line, None)), soft_wrap=not console.is_terminal)
+def print_conclusions(
+    first: Sequence[Conclusion], others: Sequence[Conclusion], console: Console
+) -> None:
+    """Print the first conclusions of a run in two lines each, and the number of the others."""
+    lines: list[tuple[str, str]] = []
+    for conclusion in first:
+        lines.append((f"* {conclusion.sentence}", ""))
+        lines += [(f"  {conclusion.detail}", "dim")] * bool(conclusion.detail)
+    more = f"{format_count(len(others), 'more conclusion')} in the report."
+    lines += [(more, "")] * bool(others)
+    for line, style in lines:
+        text = Text(make_printable(line, None), style=style)
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def fit_to_width(grid: Grid, width: int) -> list[Grid]:

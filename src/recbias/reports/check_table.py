@@ -8,6 +8,7 @@ from typing import Any
 
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables
 
@@ -40,7 +41,8 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
     places = count_decimals([value, low, high])
     ends = [format_value(end, places) for end in (low, high)]
     k = math.nan if row["k"] is None else float(row["k"])
-    texts = (row["model"], format_title(row["metric"], k), *(row[name] for name in varying))
+    metric = make_heading(format_title(row["metric"], k))
+    texts = (row["model"], metric, *(row[name] for name in varying))
     verdict = f"{row['verdict']} (strict)" if _is_strict_failure(row) else row["verdict"]
     return (
         *map(Cell, texts),

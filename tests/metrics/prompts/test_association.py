@@ -99,9 +99,7 @@ def test_rare_values_have_no_score_and_are_counted() -> None:
     rare = [measurement for measurement in measurements if measurement.target == "categories=Wine"]
     assert all(np.isnan(measurement.value) and measurement.contrasts == () for measurement in rare)
     assert [(measurement.n, measurement.undefined) for measurement in rare] == [(0, 4), (0, 4)]
-    assert (
-        "1 values of categories occur in fewer than 4 positions and have no score" in warnings[-1]
-    )
+    assert "1 categories value occurs in fewer than 4 positions and has no score" in warnings[-1]
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")

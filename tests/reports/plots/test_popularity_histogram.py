@@ -87,6 +87,6 @@ def test_exponent_of_a_power_law_is_recovered(tmp_path: Path) -> None:
     assert 2.3 < float(exponent[1]) < 2.7
 
 
-@pytest.mark.parametrize(("most", "tick"), [(90, "50"), (900, "200"), (90_000, "1,000")])
+@pytest.mark.parametrize(("most", "tick"), [(90, "50"), (900, "200"), (90_000, "1000")])
 def test_axis_has_enough_ticks(tmp_path: Path, most: int, tick: str) -> None:
     assert tick in read_texts(draw(tmp_path, [*range(10, 30), most]))

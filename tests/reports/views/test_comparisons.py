@@ -107,7 +107,7 @@ def test_equal_or_undefined_means_have_no_better_side(means: tuple[float, float]
 @pytest.mark.parametrize(
     ("changes", "method"),
     [
-        ({}, "paired t-test, Bonferroni over the 3 comparisons of a metric, alpha 0.05"),
+        ({}, "paired t-test, Bonferroni over 3 comparisons per metric, alpha 0.05"),
         ({"correction": "none"}, "paired t-test, no correction, alpha 0.05"),
         (
             {"correction": "bh", "family": "report", "family_size": 84.0},
@@ -119,7 +119,7 @@ def test_equal_or_undefined_means_have_no_better_side(means: tuple[float, float]
         ),
         (
             {"family_size": float("nan")},
-            "paired t-test, Bonferroni over the n comparisons of a metric, alpha 0.05",
+            "paired t-test, Bonferroni over n comparisons per metric, alpha 0.05",
         ),
     ],
 )
@@ -131,9 +131,11 @@ def test_families_with_the_same_correction_are_described_together() -> None:
     row = build_row("x", "y", (1, 2))
     families = [build_comparisons(row | {"family_size": size}) for size in (3.0, 250.0, 48.0)]
     single = build_comparisons(row | {"family_size": 1.0})
-    text = "paired t-test, Bonferroni over the {} of a metric, alpha 0.05"
+    text = "paired t-test, Bonferroni over {} per metric, alpha 0.05"
     assert describe_methods(families) == text.format("3 to 250 comparisons")
-    assert describe_methods([single]) == text.format("1 comparison")
+    assert (
+        describe_methods([single]) == "paired t-test, Bonferroni over one comparison, alpha 0.05"
+    )
     uncorrected = build_comparisons(row | {"correction": "none"})
     assert describe_methods([single, uncorrected]).count(";") == 1
 
@@ -164,7 +166,7 @@ def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None
     families = collect_comparisons(read_run(tmp_path))
     assert [(family.part, family.heading) for family in families] == [
         ("", "HR@10"),
-        ("age=1", "HR@10 age=1"),
+        ("age=1", "HR@10, age=1"),
     ]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from recbias.reports.views.definitions import (
     collect_definitions,
     flag_best,
     format_title,
+    group_definitions,
     select_accuracy_metric,
     select_popularity_metric,
 )
 from recbias.reports.views.run_tables import read_run
+from recbias.reports.writers.content import Content
+from recbias.reports.writers.html import render_html
+from recbias.reports.writers.markdown import render_markdown
 from support.run_folders import RunSpec, make_run
 
 NAN = math.nan
@@ -89,3 +94,23 @@ def test_the_main_metrics_are_selected_by_name(
     definitions = collect_definitions(run).values()
     selected = select_accuracy_metric(definitions), select_popularity_metric(definitions)
     assert [metric.title if metric else None for metric in selected] == [accuracy, popularity]
+
+
+def test_metrics_that_differ_in_settings_only_are_defined_once(tmp_path: Path) -> None:
+    metrics = ("nDCG", "nDCG(by=gender, gap=difference)", "HR")
+    folder = make_run(tmp_path, RunSpec(metrics=metrics, users=20))
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for entry in manifest["metrics"][:2]:
+        entry |= {"name": "nDCG", "formula": "DCG / IDCG", "summary": "gain"}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    groups = group_definitions(read_run(folder))
+    assert [[metric.heading for metric in group] for group in groups] == [
+        ["nDCG@10", "nDCG@10, gap by gender"],
+        ["HR@10"],
+    ]
+    page, text = render_html(Content(read_run(folder))), render_markdown(Content(read_run(folder)))
+    for report in (page, text):
+        assert report.count("DCG / IDCG") == 1
+    assert "<li>nDCG@10, gap by gender: " in page
+    assert "\n- nDCG@10, gap by gender: " in text

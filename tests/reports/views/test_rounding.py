@@ -35,7 +35,14 @@ def test_a_column_has_about_four_significant_digits(values: list[float], places:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.34065, "0.3407"), (math.nan, "n/a"), (-0.00001, "0.0000"), (-1234.5, "-1,234.5000")],
+    [
+        (0.34065, "0.3407"),
+        (math.nan, "n/a"),
+        (-0.00001, "0.0000"),
+        (-1234.5, "-1234.5000"),
+        (1987.25, "1987.2500"),
+        (12345.0, "12,345.0000"),
+    ],
 )
 def test_values_are_rounded_and_never_negative_zero(value: float, text: str) -> None:
     assert format_value(value, 4) == text

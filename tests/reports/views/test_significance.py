@@ -38,7 +38,19 @@ def test_many_models_get_a_star_for_the_best(tmp_path: Path) -> None:
     table = summarize_wins_of_z(tmp_path, RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",)))
     assert [row[0].text for row in table.rows if row[1].mark] == ["z"]
     assert {row[1].mark for row in table.rows} == {"", "*"}
-    assert table.notes[-1].startswith("Star: significantly better than every other model")
+    assert table.notes[-1].startswith("Star: significantly better than every other compared")
+
+
+def test_a_star_of_two_models_does_not_speak_of_every_other(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",)))
+    pairs = pd.read_csv(folder / "significance.csv")
+    pairs = pairs[(pairs["a"] == "MostPop") & (pairs["b"] == "z")].assign(
+        mean_a=0.0, mean_b=1.0, effect_size=-1.0, significant=True
+    )
+    pairs.to_csv(folder / "significance.csv", index=False)
+    table = build_summary(read_run(folder))
+    assert [row[0].text for row in table.rows if row[1].mark] == ["z"]
+    assert table.notes[-1].startswith("Star: significantly better than the other compared model")
 
 
 def test_a_metric_without_direction_has_no_marks(tmp_path: Path) -> None:

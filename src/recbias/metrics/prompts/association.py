@@ -125,8 +125,11 @@ class Association(UnitMetric):
         values = np.column_stack([slots.counts, slots.positions])
         estimates, sides = self._estimate(evidence, design, values)
         if n_rare := int(np.count_nonzero(slots.counts.sum(axis=0) < self.min_count)):
-            message = f"occur in fewer than {self.min_count:,} positions and have no score"
-            warn(f"{evidence.metric}: {n_rare:,} values of {self.attribute} {message}")
+            limit = "no" if self.min_count == 1 else f"fewer than {self.min_count:,}"
+            is_one = n_rare == 1
+            message = f"{'value occurs' if is_one else 'values occur'} in {limit} positions"
+            message += f" and {'has' if is_one else 'have'} no score"
+            warn(f"{evidence.metric}: {n_rare:,} {self.attribute} {message}")
         n_groups = len(design.groups.names)
         comparisons = [
             pair for pair in list_rest_comparisons(range(n_groups)) if pair.a in reported

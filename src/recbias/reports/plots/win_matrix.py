@@ -89,7 +89,7 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
     corrected = format_p_value(row["p_adjusted"])
     return (
         f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: difference {difference}{interval}, "
-        f"corrected p {corrected}, {verdict}"
+        f"adjusted p {corrected}, {verdict}"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.views.definitions import collect_definitions, format_title
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import get_place, select_headline
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables, to_records
@@ -37,7 +38,7 @@ _TESTS = {
     "welch_anova": "Welch's analysis of variance",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
-_FAMILIES = {"metric": "over the {} of a metric", "report": "over all {} of the run"}
+_FAMILIES = {"metric": "over {} per metric", "report": "over all {} of the run"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class Comparisons:
     @property
     def heading(self) -> str:
         """The metric and the part of the queries and items."""
-        return f"{self.title} {self.part}".strip()
+        return ", ".join(filter(None, [make_heading(self.title), self.part]))
 
     def names(self) -> list[str]:
         """Return what is compared, in order of appearance."""
@@ -111,6 +112,7 @@ def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     correction = _CORRECTIONS.get(row["correction"], row["correction"])
     sizes = {comparison.rows[0]["family_size"] for comparison in comparisons}
     family = _FAMILIES.get(row["family"], "over {}").format(_format_sizes(sizes))
+    family = "over one comparison" if sizes == {1.0} else family
     return f"{tests}, {correction} {family}, {alpha}"
 
 

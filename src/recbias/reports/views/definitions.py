@@ -93,6 +93,15 @@ def collect_definitions(run: RunTables) -> Mapping[str, Definition]:
     return definitions
 
 
+def group_definitions(run: RunTables) -> list[list[Definition]]:
+    """Return the metrics of the run; those that differ in settings only are together."""
+    groups: dict[tuple[str, ...], list[Definition]] = {}
+    for metric in collect_definitions(run).values():
+        texts = (metric.summary, metric.formula, metric.values, metric.source, metric.unit)
+        groups.setdefault((metric.name, *texts), []).append(metric)
+    return [*groups.values()]
+
+
 def _define(title: str, entry: Mapping[str, Any]) -> Definition:
     direction: Direction = entry.get("direction", "none")
     texts = ("summary", "formula", "values", "source", "unit")

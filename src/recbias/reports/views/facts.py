@@ -114,7 +114,6 @@ def describe_execution(run: RunTables) -> list[Fact]:
     seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
     texts = {
         "recbias": manifest.get("recbias"),
-        "Run": manifest.get("run_id"),
         "Started": manifest.get("started"),
         "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
         "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,

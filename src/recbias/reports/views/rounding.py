@@ -29,17 +29,28 @@ def count_decimals(values: Iterable[float]) -> int:
 
 
 def format_value(value: float, places: int) -> str:
-    """Return a value with the given number of decimals.
+    """Return a value with the given number of decimals; years have no thousands separator.
 
     >>> format_value(0.34061, 4), format_value(float("nan"), 4), format_value(12345.6, 1)
     ('0.3406', 'n/a', '12,345.6')
+    >>> format_value(1987.0, 0)
+    '1987'
     >>> format_value(-0.00001, 4)
     '0.0000'
     """
     if math.isnan(value):
         return UNDEFINED
-    text = f"{value:,.{places}f}"
+    text = f"{value:{choose_separator(value)}.{places}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def choose_separator(value: float) -> str:
+    """Return the thousands separator of a value: none up to 9999, which may be a year.
+
+    >>> choose_separator(-1987.5), choose_separator(10_000.0)
+    ('', ',')
+    """
+    return "," if abs(value) >= 10_000 else ""
 
 
 def format_interval(low: float, high: float, places: int) -> str:

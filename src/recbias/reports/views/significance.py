@@ -19,7 +19,7 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.conclusions.questions import compute_effect, rank_effect
-from recbias.reports.views.definitions import collect_definitions, format_title
+from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, get_place, list_models
 from recbias.reports.views.rounding import (
@@ -102,7 +102,9 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
         return []
     meaning = "Letters: significantly better than the model with that letter"
     if len(names) > MAX_LETTERS:
-        meaning = "Star: significantly better than every other model"
+        most = max(len(wins.by_model) for wins in used)
+        compared = "the other compared model" if most == 2 else "every other compared model"
+        meaning = f"Star: significantly better than {compared}"
     methods = describe_methods([wins.comparisons for wins in used])
     return [f"{meaning} ({methods})."]
 
@@ -125,20 +127,17 @@ def tabulate_comparisons(run: RunTables) -> Table:
     """
     groups = collect_comparisons(run)
     several = len({group.place[0] for group in groups}) > 1
-    definitions = collect_definitions(run)
     ranked: list[tuple[float, tuple[Cell, ...]]] = []
     for group in groups:
         places = count_decimals(row["difference"] for row in group.rows)
-        metric = definitions.get(group.title)
-        heading = f"{metric.heading if metric else group.title} {group.part}".strip()
-        title = f"{heading}, {group.place[0]}" if several else heading
+        title = f"{group.heading}, {group.place[0]}" if several else group.heading
         test = describe_test(group.test)
         for row in group.rows:
             effect = compute_effect(row)
             cells = _tabulate_comparison(row, effect, places)
             ranked.append((effect, (Cell(title), *cells, Cell(test))))
     ranked.sort(key=lambda pair: rank_effect(pair[0]), reverse=True)
-    numbers = ("difference", "interval", "corrected p", "effect (SD)")
+    numbers = ("difference", "interval", "adjusted p", "effect (SD)")
     columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
     rows = tuple(cells for _, cells in ranked)
     return Table("Comparisons, the largest effect first", columns, rows)

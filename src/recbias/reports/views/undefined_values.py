@@ -31,7 +31,7 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
     for (title, model), outputs in collect_missing_outputs(run).items():
         models[title, outputs].append(model)
     return [
-        f"{title} is undefined for {', '.join(names)}, "
+        f"{make_heading(title)} is undefined for {', '.join(names)}, "
         f"which {'provides' if len(names) == 1 else 'provide'} no {outputs}."
         for (title, outputs), names in models.items()
     ]

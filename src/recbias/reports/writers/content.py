@@ -17,8 +17,8 @@ from recbias.reports.plots.search_plots import draw_search_plots
 from recbias.reports.published_tables.compare_published import build_reference_table
 from recbias.reports.views import facts
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
-from recbias.reports.views.conclusions.conclude import collect_conclusions, split_sentences
-from recbias.reports.views.definitions import collect_definitions
+from recbias.reports.views.conclusions.conclude import split_conclusions
+from recbias.reports.views.definitions import group_definitions
 from recbias.reports.views.facts import build_models_table
 from recbias.reports.views.grid import Table
 from recbias.reports.views.groups.cards import build_cards
@@ -55,7 +55,7 @@ class Family:
     @property
     def outcome(self) -> str:
         """How many comparisons are significant."""
-        return f"{self.comparisons.significant:,} of {len(self.comparisons.rows):,} significant"
+        return f"{self.title} {self.comparisons.significant:,} of {len(self.comparisons.rows):,}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +74,10 @@ class Content:
 
     failures = _build_by(facts.list_failures)
     warnings = _build_by(facts.list_warnings)
-    conclusions = _build_by(collect_conclusions)
-    findings = _build_by(split_sentences)
+    conclusions = _build_by(split_conclusions)
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)
-    definitions = _build_by(lambda run: [*collect_definitions(run).values()])
+    definitions = _build_by(group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     cards = _build_by(build_cards)
@@ -137,6 +136,17 @@ class Content:
         sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
         n_shown = sum(size <= MOST_MATRICES for size in sizes)
         return families[:n_shown], families[n_shown:]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The tests and corrections, each with the significant comparisons of its metrics."""
+        outcomes: dict[str, list[str]] = {}
+        for family in self.families:
+            method = f"Between {family.comparisons.between}: {family.comparisons.method()}"
+            outcomes.setdefault(method, []).append(family.outcome)
+        return [
+            f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
+        ]
 
     @cached_property
     def families(self) -> list[Family]:

@@ -15,6 +15,7 @@ from recbias.reports.views.facts import (
     list_libraries,
 )
 from recbias.reports.writers.content import Content
+from recbias.reports.writers.downloads import make_download
 from recbias.reports.writers.jinja_environments import read_resource, render
 
 LONG_TABLE = 12
@@ -26,6 +27,10 @@ LONGEST_PAIRS = 1000
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
 """The files that a page links to."""
 
+TITLE = "recbias: a bench that measures how biased recommenders are"
+URL = "https://github.com/recbias/recbias"
+"""The title and the address of the software, as in CITATION.cff."""
+
 _SECTIONS = {
     "results": "Results",
     "replies": "Replies of language models",
@@ -35,7 +40,7 @@ _SECTIONS = {
     "definitions": "Definitions",
     "models": "Models",
     "glossary": "Glossary",
-    "files": "Files and citation",
+    "files": "Spec, files and citation",
     "provenance": "Provenance",
 }
 
@@ -44,6 +49,7 @@ def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
+    spec = str(strip_folders(content.run.spec_text))
     optional = ("replies", content.replies), ("significance", content.families)
     omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
     return render(
@@ -52,20 +58,22 @@ def render_html(content: Content) -> str:
         searches=content.searches,
         title=to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        run_id=manifest.get("run_id", ""),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
         longest=LONGEST_PAIRS,
         policy=_build_policy(script),
         citation=_build_citation(content),
+        bibtex=_build_bibtex(content),
         files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
-        style=Safe(read_resource("page.css") + read_style_sheet()),
+        style=Safe(read_resource("page.css")),
+        plot_style=Safe(read_style_sheet()),
         script=Safe(script),
         execution=content.execution,
         stages=build_stages_table(content.run),
         libraries=list_libraries(content.run),
         files=build_files_table(content.run),
-        spec_text=strip_folders(content.run.spec_text),
+        spec_text=spec,
+        spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
         tracebacks=[
             (failure.get("stage"), failure["traceback"])
@@ -87,7 +95,22 @@ def _build_policy(script: str) -> Safe:
 def _build_citation(content: Content) -> str:
     manifest = content.run.manifest
     version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
-    return f"recbias {version}, run {manifest.get('run_id', '')}, spec digest {digest}."
+    started = str(manifest.get("started", ""))[:19]
+    return f"recbias {version}, run of {started} UTC, spec digest {digest}."
+
+
+def _build_bibtex(content: Content) -> str:
+    manifest = content.run.manifest
+    fields = {
+        "title": TITLE,
+        "author": "{The recbias authors}",
+        "year": str(manifest.get("started", ""))[:4],
+        "version": str(manifest.get("recbias", "")),
+        "url": URL,
+        "note": _build_citation(content).partition(", ")[2].rstrip("."),
+    }
+    lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]
+    return "\n".join(["@software{recbias,", *lines, "}"])
 
 
 def _build_byline(content: Content) -> str:

@@ -13,6 +13,7 @@ from recbias.reports.markup import Safe, escape, to_line
 from recbias.reports.views import trials
 from recbias.reports.views.definitions import DIRECTION_LABELS
 from recbias.reports.views.facts import format_setting
+from recbias.reports.writers.downloads import list_downloads
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -56,6 +57,7 @@ def load_environment(kind: str) -> Environment:
         "tabulate_searches": trials.tabulate_searches,
         "tabulate_trials": trials.tabulate_trials,
         "dict": dict,
+        "downloads": list_downloads,
         "block": escape,
         "code": _indent_code,
         "minus": typeset_minus,

@@ -1,5 +1,6 @@
 "use strict";
-// The page is complete without this script, which sorts tables, filters comparisons and unfolds everything for print.
+// The page is complete without this script, which sorts tables, filters comparisons, copies texts, saves plots as PNG, and
+// unfolds everything and divides wide tables for print.
 
 const numberOf = (cell) => (cell.dataset.value === undefined ? NaN : Number(cell.dataset.value));
 
@@ -37,6 +38,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }
 }
 
+// Long names break where a reader expects it.
+for (const name of document.querySelectorAll("thead .name, tbody th")) {
+  const parts = name.textContent.split(/(?<=[_/])|(?=[@(])/);
+  if (name.childElementCount === 0 && parts.length > 1) {
+    name.replaceChildren(...parts.flatMap((part) => [document.createElement("wbr"), part]).slice(1));
+  }
+}
+
 for (const pairs of document.querySelectorAll(".pairs")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
@@ -68,6 +77,102 @@ for (const box of document.querySelectorAll(".box:has(table)")) {
   update();
 }
 
+const addButton = (text, parent) => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small";
+  button.textContent = text;
+  parent.append(button);
+  return button;
+};
+
+for (const text of document.querySelectorAll("pre.copied")) {
+  const bar = document.createElement("div");
+  text.before(bar);
+  const button = addButton("Copy", bar);
+  button.ariaLabel = `Copy: ${text.ariaLabel}`;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+    } catch {
+      getSelection().selectAllChildren(text);
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+  });
+}
+
+// A plot with the style sheet of plots, in light colours, at twice its size.
+const PLOT_STYLE = document.querySelector("style.plots").textContent.split("@media")[0];
+
+const drawPlot = async (plot) => {
+  const copy = plot.cloneNode(true);
+  const { width, height } = plot.viewBox.baseVal;
+  const paper = document.createElementNS(plot.namespaceURI, "rect");
+  const style = document.createElementNS(plot.namespaceURI, "style");
+  paper.setAttribute("class", "paper");
+  style.textContent = PLOT_STYLE;
+  copy.removeAttribute("style");
+  for (const element of [paper, copy]) {
+    element.setAttribute("width", width);
+    element.setAttribute("height", height);
+  }
+  copy.prepend(style, paper);
+  const image = new Image(2 * width, 2 * height);
+  image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png");
+};
+
+for (const figure of document.querySelectorAll("figure[data-name]")) {
+  const button = addButton("PNG", figure.querySelector("figcaption"));
+  button.ariaLabel = `${figure.querySelector("h3").textContent} as PNG`;
+  button.addEventListener("click", async () => {
+    const link = document.createElement("a");
+    link.download = `${figure.dataset.name}.png`;
+    link.href = await drawPlot(figure.querySelector("svg"));
+    link.click();
+  });
+}
+
+// On paper nothing scrolls: a wide table becomes several with the same row headers.
+const WIDEST = 7;
+
+const takeColumns = (table, keep) => {
+  const part = table.cloneNode(true);
+  for (const row of part.rows) {
+    for (const cell of Array.from(row.cells)) if (!keep.has(cell.cellIndex)) cell.dataset.removed = "";
+    for (const cell of row.querySelectorAll("[data-removed]")) cell.remove();
+  }
+  return part;
+};
+
+const divide = (box) => {
+  const table = box.querySelector("table");
+  const [columns, row] = [table.tHead.rows[0].cells.length, table.tBodies[0].rows[0]];
+  const heads = row ? row.querySelectorAll("th").length : 0;
+  const count = Math.ceil((columns - heads) / WIDEST);
+  if (count < 2) return;
+  const width = Math.ceil((columns - heads) / count);
+  for (let start = heads; start < columns; start += width) {
+    const numbers = Array.from({ length: columns }, (_, at) => at);
+    const part = box.cloneNode(false);
+    part.classList.add("part");
+    part.append(takeColumns(table, new Set(numbers.filter((at) => at < heads || (at >= start && at < start + width)))));
+    box.before(part);
+  }
+  box.classList.add("divided");
+};
+
 addEventListener("beforeprint", () => {
   for (const section of document.querySelectorAll("details")) section.open = true;
+  for (const box of document.querySelectorAll(".box:has(table)")) divide(box);
+});
+
+addEventListener("afterprint", () => {
+  for (const part of document.querySelectorAll(".part")) part.remove();
+  for (const box of document.querySelectorAll(".divided")) box.classList.remove("divided");
 });

@@ -23,7 +23,7 @@ def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None
     assert [cell.text for cell in card.gaps.rows[0]] == [
         *("EASE", "gender=M", "gender=F", "0.1000", "0.0500 to 0.1500", "0.0005", "0.001", "yes"),
     ]
-    assert "Welch's t-test, Bonferroni" in card.gaps.notes[0]
+    assert "Welch's t-test, Bonferroni over one comparison" in card.gaps.notes[0]
 
 
 def test_groups_that_no_test_compares_have_no_gaps(tmp_path: Path) -> None:

@@ -1,21 +1,28 @@
 from __future__ import annotations
 
+import html
+import json
 import math
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from scipy.stats import nct, t
 
+from recbias.cli.grids import print_conclusions
 from recbias.reports.views.conclusions.conclude import (
     Conclusion,
     collect_conclusions,
     select_first,
-    split_sentences,
+    split_conclusions,
 )
-from recbias.reports.views.run_tables import to_records
+from recbias.reports.views.run_tables import read_run, to_records
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
+from recbias.reports.writers.json_report import render_json
+from recbias.reports.writers.markdown import render_markdown
 from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
+from support.run_folders import make_run
 
 
 def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
@@ -24,9 +31,11 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
     (conclusion,) = collect_conclusions(run)
     # y less x: 0.5 - 0.2 = 0.3, and 0.3 ± 0.1
     assert conclusion.sentence == (
-        "y has the better value of nDCG@10: 0.5000 against 0.2000 of x (difference 0.3000, 95% "
-        "interval 0.2000 to 0.4000, adjusted p 0.004; paired t-test, Bonferroni over the 1 "
-        "comparison of a metric, alpha 0.05)."
+        "y has the better value of nDCG@10: 0.5000 against 0.2000 of x, difference 0.3000 (95% "
+        "interval 0.2000 to 0.4000)."
+    )
+    assert conclusion.detail == (
+        "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users."
     )
 
 
@@ -36,16 +45,20 @@ def test_two_models_without_a_difference_state_what_could_have_been_detected(
     row = compare("x", "y", (0.30, 0.31), 0.1, p_adjusted=0.8)
     run = write_run(tmp_path, [state("x", 0.30), state("y", 0.31)], [row])
     (conclusion,) = collect_conclusions(run)
-    assert conclusion.sentence.startswith(
-        "No difference between x and y found in nDCG@10 (adjusted p 0.8; paired t-test"
+    # x less y: 0.30 - 0.31 = -0.01, and -0.01 ± 0.1
+    assert conclusion.detail == (
+        "Paired t-test, Bonferroni over one comparison, alpha 0.05: difference -0.0100 (95% "
+        "interval -0.1100 to 0.0900), p 0.8, 100 users."
     )
     # Half width 0.1 = t(0.975; 99) se, so se = 0.1 / 1.9842 = 0.0504. About (1.98 + 0.84) se.
     error = 0.1 / t.ppf(0.975, 99)
     assert conclusion.detectable == pytest.approx(2.83 * error, rel=0.005)
     power = nct.sf(t.ppf(0.975, 99), 99, conclusion.detectable / error)
     assert power == pytest.approx(0.8, abs=1e-6)
-    text = f"one of at least {conclusion.detectable:.4f} would have been detected in 80 of 100"
-    assert text in conclusion.sentence
+    assert conclusion.sentence == (
+        f"No difference between x and y found in nDCG@10; one of at least "
+        f"{conclusion.detectable:.4f} would have been detected in 80 of 100 such runs."
+    )
 
 
 def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None:
@@ -60,8 +73,11 @@ def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("significant", "text"),
     [
-        ((True, True), "significantly better than each of the others (the nearest is y: "),
-        ((True, False), "significantly better than 1 of the 2 others (paired t-test"),
+        (
+            (True, True),
+            "each of the others. The smallest difference is from y: 0.1000 (95% interval -0.1000",
+        ),
+        ((True, False), "significantly better than 1 of the 2 others."),
     ],
 )
 def test_the_best_of_three_models_is_no_better_than_the_tests_say(
@@ -83,10 +99,12 @@ def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -
     row = contrast("EASE", 0.05, p_adjusted=0.001, significant=True)
     (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["EASE"]))
     assert conclusion.sentence == (
-        "EASE: nDCG@10 by gender is 0.1000 lower for gender=F (0.2000, 40 users) than for "
-        "gender=M (0.3000, 60 users) (difference -0.1000, 95% interval -0.1500 to -0.0500, "
-        "adjusted p 0.001; Welch's t-test, Bonferroni over the 1 comparison of a metric, alpha "
-        "0.05). Worst off: gender=F."
+        "EASE: nDCG@10 by gender is 0.1000 lower for gender=F (0.2000) than for gender=M "
+        "(0.3000), 95% interval 0.0500 to 0.1500."
+    )
+    assert conclusion.detail == (
+        "Welch's t-test, Bonferroni over one comparison, alpha 0.05: p 0.001, 40 and 60 users. "
+        "Worst off: gender=F (40 users)."
     )
     assert (conclusion.kind, conclusion.worst) == ("groups", ("gender=F",))
 
@@ -95,7 +113,7 @@ def test_one_model_may_differ_and_the_other_not(tmp_path: Path) -> None:
     rows = [contrast("a", 0.05, significant=True), contrast("b", 0.3)]
     (conclusion,) = collect_conclusions(write_groups(tmp_path, *rows, models=["a", "b"]))
     assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F")
-    assert "No difference found for b; one of at least 0.4" in conclusion.sentence
+    assert "No difference found for b; one of at least 0.4" in conclusion.detail
 
 
 def test_many_models_without_a_gap_share_one_sentence(tmp_path: Path) -> None:
@@ -104,8 +122,9 @@ def test_many_models_without_a_gap_share_one_sentence(tmp_path: Path) -> None:
     (conclusion,) = collect_conclusions(run)
     assert conclusion.sentence.startswith(
         "No difference between gender=F and gender=M found in nDCG@10 by gender for any of 3 "
-        "models (3 tests, smallest adjusted p 0.5; Welch's t-test"
+        "models; one of at least 0.4"
     )
+    assert conclusion.detail.endswith("alpha 0.05: 3 tests, smallest p 0.5.")
 
 
 def test_a_test_of_other_means_than_the_values_is_not_said_to_be_of_the_values(
@@ -131,8 +150,10 @@ def test_equal_values_have_no_detectable_difference(tmp_path: Path) -> None:
     row = compare("x", "y", (0.3, 0.3), 0.0, p_adjusted=1.0, effect_size=math.nan)
     run = write_run(tmp_path, [state("x", 0.3), state("y", 0.3)], [row])
     (conclusion,) = collect_conclusions(run)
-    assert "; all compared values are equal." in conclusion.sentence
-    assert conclusion.sentence.endswith("x and y have equal values.")
+    assert conclusion.sentence == (
+        "No difference between x and y found in nDCG@10; all compared values are equal. x and y "
+        "have equal values."
+    )
 
 
 def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(
@@ -142,17 +163,16 @@ def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(
     row = state("mine", 0.2, "lift", ci_low=0.1, ci_high=0.3, undefined=3)
     (conclusion,) = collect_conclusions(write_run(tmp_path, [row], metrics=[metric]))
     assert conclusion.sentence == (
-        "lift@10: mine has 0.2000 (95% interval 0.1000 to 0.3000, 100 users, undefined for 3), an "
-        "interval above 0; nearer to 0 is better."
+        "lift@10: mine has 0.2000 (95% interval 0.1000 to 0.3000), an interval above 0."
     )
+    assert conclusion.detail == "Nearer to 0 is better: 100 users, undefined for 3."
 
 
 def test_models_that_no_test_compares_are_not_ranked(tmp_path: Path) -> None:
     values = [state("a", 0.1), state("b", 0.3), state("c", None)]
     (conclusion,) = collect_conclusions(write_run(tmp_path, values))
-    assert conclusion.sentence == (
-        "nDCG@10: a 0.1000, b 0.3000; no test compares the models; undefined for c."
-    )
+    assert conclusion.sentence == "nDCG@10: a 0.1000, b 0.3000; undefined for c."
+    assert conclusion.detail == "No test compares the models."
 
 
 def test_values_that_are_undefined_for_all_are_said_to_be(tmp_path: Path) -> None:
@@ -161,7 +181,7 @@ def test_values_that_are_undefined_for_all_are_said_to_be(tmp_path: Path) -> Non
 
 
 def test_a_run_without_values_has_no_conclusions(tmp_path: Path) -> None:
-    assert split_sentences(write_run(tmp_path, [])) == ([], [])
+    assert split_conclusions(write_run(tmp_path, [])) == ([], [])
 
 
 def make_conclusion(number: int, kind: str, n_significant: int) -> Conclusion:
@@ -204,3 +224,28 @@ def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
     run = write_run(tmp_path, values, [contrast("a", 0.3)], run.manifest["metrics"])
     (conclusion,) = collect_conclusions(run)
     assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence
+
+
+def test_terminal_markdown_and_page_say_the_same_in_two_lines(tmp_path: Path) -> None:
+    row = contrast("EASE", 0.05, p_adjusted=0.001, significant=True)
+    run = write_groups(tmp_path, row, models=["EASE"])
+    (conclusion,) = collect_conclusions(run)
+    console = Console(width=1000)
+    with console.capture() as printed:
+        print_conclusions(*split_conclusions(run), console)
+    assert printed.get().splitlines() == [f"* {conclusion.sentence}", f"  {conclusion.detail}"]
+    lines = html.unescape(render_markdown(Content(run))).replace("\\", "").splitlines()
+    assert f"- {conclusion.sentence}  " in lines  # two blanks end a line
+    assert lines[lines.index(f"- {conclusion.sentence}  ") + 1] == f"  {conclusion.detail}"
+    page = html.unescape(render_html(Content(run)))
+    assert f"<li>{conclusion.sentence}<small>{conclusion.detail}</small></li>" in page
+    (entry,) = json.loads(render_json(run))["conclusions"]
+    assert (entry["sentence"], entry["detail"]) == (conclusion.sentence, conclusion.detail)
+    assert (entry["correction"], entry["family"], entry["alpha"]) == ("bonferroni", "metric", 0.05)
+
+
+def test_a_sentence_is_short(tmp_path: Path) -> None:
+    conclusions = collect_conclusions(read_run(make_run(tmp_path)))
+    assert max(len(item.sentence) for item in conclusions) < 250
+    assert all("alpha" not in item.sentence for item in conclusions)
+    assert all("alpha 0.05" in item.detail for item in conclusions if item.kind != "value")

@@ -9,7 +9,7 @@ from typing import Any
 
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.views.rounding import count_decimals, format_value
+from recbias.reports.views.rounding import choose_separator, count_decimals, format_value
 
 MARGIN = 14.0
 TALL = 560.0
@@ -103,11 +103,11 @@ def format_tick(value: float) -> str:
     """Return a tick's label, with a true minus sign and without an exponent down to 1e-7.
 
     >>> format_tick(-0.5), format_tick(2000.0), format_tick(1e-5)
-    ('−0.5', '2,000', '0.00001')
+    ('−0.5', '2000', '0.00001')
     """
     if 1e-7 < abs(value) < 1e-4:
         return f"{value:.7f}".rstrip("0").replace("-", "\N{MINUS SIGN}")
-    return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:{choose_separator(value)}.10g}".replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True)

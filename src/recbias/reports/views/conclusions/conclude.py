@@ -24,18 +24,22 @@ from recbias.reports.views.run_tables import RunTables
 FIRST = 8
 """The number of conclusions that a terminal shows."""
 
+_METHOD = ("test", "correction", "family", "family_size", "alpha")
+
 RESERVED = 2
 """How many of the first conclusions are kept for comparisons within models, if there are any."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """The answer of a run to one question, as a sentence and as numbers.
+    """The answer of a run to one question, as two lines of text and as numbers.
 
     The fields from ``a`` on are those of the comparison with the largest significant effect; they
     are blank or NaN if no comparison is significant, and for values without a test.
 
     Args:
+        sentence: The answer.
+        detail: How it was found: test, correction, p-value and n; it may be blank.
         kind: ``groups``: what is compared within a model; ``models``; or ``value`` without a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
@@ -48,6 +52,7 @@ class Conclusion:
     metric: str
     dataset: str
     sentence: str
+    detail: str = ""
     between: str = ""
     effect: float = math.nan
     n_tests: int = 0
@@ -65,7 +70,9 @@ class Conclusion:
     p_adjusted: float = math.nan
     test: str = ""
     correction: str = ""
+    family: str = ""
     family_size: float = math.nan
+    alpha: float = math.nan
     worst: tuple[str, ...] = ()
 
 
@@ -78,8 +85,8 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         key=lambda item: (not item.n_significant, item.kind != "groups", -rank_effect(item.effect))
     )
     values = [
-        Conclusion(kind="value", metric=title, dataset=dataset, sentence=sentence)
-        for title, dataset, sentence in describe_values(run, questions)
+        Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
+        for title, dataset, answer in describe_values(run, questions)
     ]
     return (*answers, *values)
 
@@ -91,15 +98,13 @@ def _conclude(question: Question) -> Conclusion:
         kind="models" if question.compares_models else "groups",
         metric=question.metric.title,
         dataset=question.dataset or _hide_mean(test["dataset"]),
-        sentence=write_answer(question),
+        **write_answer(question)._asdict(),
         between=question.between,
         n_tests=len(question.rows),
         n_significant=len(question.significant),
         detectable=find_detectable(undecided),
         effect=next(map(compute_effect, question.significant or question.rows), math.nan),
-        test=test["test"],
-        correction=test["correction"],
-        family_size=test["family_size"],
+        **{name: test[name] for name in _METHOD},
         **(_list_facts(question, question.significant[0]) if question.significant else {}),
     )
 
@@ -131,9 +136,8 @@ def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conc
     return [item for item in conclusions if item in chosen]
 
 
-def split_sentences(run: RunTables) -> tuple[list[str], list[str]]:
-    """Return the sentences of the first conclusions, and those of the others."""
+def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
+    """Return the first conclusions, and the others."""
     conclusions = collect_conclusions(run)
     first = select_first(conclusions)
-    others = [item.sentence for item in conclusions if item not in first]
-    return [item.sentence for item in first], others
+    return first, [item for item in conclusions if item not in first]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, describe_methods
@@ -15,6 +16,14 @@ from recbias.reports.views.rounding import (
     format_p_value,
     format_value,
 )
+
+
+class Answer(NamedTuple):
+    """An answer to a question: a short sentence, and how it was found in a second line."""
+
+    sentence: str
+    detail: str
+
 
 _SCALES: Mapping[str, str] = {
     "mean_attribute": "levels of {attribute}",
@@ -57,12 +66,20 @@ def format_size(question: Question, value: float, places: int) -> str:
 
 
 def describe_difference(row: Row, places: int) -> str:
-    """Return the difference of a comparison with its interval and p-value."""
+    """Return the difference of a comparison with its interval."""
+    return f"{format_value(row['difference'], places)} ({describe_interval(row, places)})"
+
+
+def describe_interval(row: Row, places: int) -> str:
+    """Return the interval of the difference of a comparison."""
     level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
     interval = format_interval(row["ci_low"], row["ci_high"], places)
-    bounds = f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
-    difference = format_value(row["difference"], places)
-    return f"difference {difference}, {bounds}, {describe_p_value(row)}"
+    return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
+
+
+def make_positive(row: Row) -> Row:
+    """Return a comparison whose difference, with its interval, is not negative."""
+    return orient(row, row["b"] if row["difference"] < 0 else row["a"])
 
 
 def orient(row: Row, model: str) -> Row:
@@ -90,43 +107,53 @@ def count_units(n: float, unit: str) -> str:
 def describe_p_value(row: Row) -> str:
     """Return the p-value of a comparison, and whether it is adjusted.
 
-    >>> describe_p_value({"p_adjusted": 0.0022, "correction": "holm"})
+    >>> describe_p_value({"p_adjusted": 0.0022, "correction": "holm", "family_size": 3.0})
     'adjusted p 0.0022'
     """
-    adjusted = "" if row["correction"] in {"", "none"} else "adjusted "
+    unchanged = row["correction"] in {"", "none"} or row["family_size"] == 1
+    adjusted = "" if unchanged else "adjusted "
     return f"{adjusted}p {format_p_value(row['p_adjusted'])}"
 
 
-def describe_test(question: Question) -> str:
-    """Return the test, the correction and the family."""
-    return describe_methods(question.comparisons)
+def describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
+    """Return the test, the correction, the family, and the p-value and n of a comparison."""
+    methods = describe_methods(question.comparisons)
+    texts = [describe_p_value(row), _count_compared(question, row)] if row else []
+    found = ", ".join(filter(None, [result, *texts]))
+    text = f"{methods}: {found}." if found else f"{methods}."
+    return text[0].upper() + text[1:]
 
 
-def describe_side(question: Question, row: Row, side: str, places: int) -> str:
-    """Return a side of a comparison within a model: its name, mean and number of units."""
-    estimate = question.estimates.get((row["model"], row[side], row["target"]))
-    texts = [format_value(row[f"mean_{side}"], places)]
-    if estimate is not None and not math.isnan(estimate["n"]):
-        texts.append(count_units(estimate["n"], question.unit))
-    return f"{to_line(row[side])} ({', '.join(texts)})"
+def _count_compared(question: Question, row: Row) -> str:
+    """Return the number of units of a comparison, or of both its sides."""
+    sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
+    counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
+    if len(counts) < len(sides) or question.compares_models:
+        return "" if math.isnan(row["n"]) else count_units(row["n"], question.unit)
+    if question.unit:
+        return f"{counts[0]:,.0f} and {count_units(counts[1], question.unit)}"
+    return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
+
+
+def describe_side(row: Row, side: str, places: int) -> str:
+    """Return a side of a comparison: its name and mean."""
+    return f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], places)})"
 
 
 def describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
     """Return a sentence on the worst-off groups of a model, blank if there is none.
 
-    A group among ``named``, whose mean and size are stated already, is repeated by name only.
+    The mean of a group among ``named`` is stated already.
     """
     rows = question.find_worst(model, target)
     if not rows:
         return ""
-    if len(rows) == 1 and rows[0]["group"] in named:
-        return f" Worst off: {to_line(rows[0]['group'])}."
     places = count_decimals(row["value"] for row in rows)
-    names = [
-        f"{to_line(row['group'])} ({format_value(row['value'], places)}, "
-        f"{count_units(row['n'], question.unit)})"
-        for row in rows
-    ]
+    names = []
+    for row in rows:
+        mean = "" if row["group"] in named else f"{format_value(row['value'], places)}, "
+        n = count_units(row["n"], question.unit)
+        names.append(f"{to_line(row['group'])} ({mean}{n})")
     return f" Worst off: {' and '.join(names)}."
 
 

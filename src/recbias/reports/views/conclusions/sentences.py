@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, find_wins, is_significant
 from recbias.reports.views.conclusions.phrases import (
+    Answer,
     describe_difference,
+    describe_interval,
     describe_p_value,
     describe_power,
     describe_side,
     describe_test,
     describe_worst,
     format_size,
+    make_positive,
     measure_places,
     name_metric,
     name_models,
@@ -27,7 +30,7 @@ from recbias.reports.views.rounding import count_decimals, format_count, format_
 _BEST = {"higher": "highest", "lower": "lowest", "zero": "nearest to 0"}
 
 
-def write_answer(question: Question) -> str:
+def write_answer(question: Question) -> Answer:
     """Return the answer: the largest significant difference, or what could have been detected."""
     if not question.rows:
         return _write_undefined(question)
@@ -40,46 +43,59 @@ def write_answer(question: Question) -> str:
     return _write_contrast(question)
 
 
-def _write_undefined(question: Question) -> str:
-    return (
+def _write_undefined(question: Question) -> Answer:
+    sentence = (
         f"{name_metric(question)}: no test between {question.between} could be computed for "
         f"{name_models(question.models)}, so whether they differ is undefined."
     )
+    return Answer(sentence, describe_test(question))
 
 
-def _write_no_difference(question: Question) -> str:
+def _write_no_difference(question: Question) -> Answer:
     rows, models = question.rows, question.models
     sides = list(dict.fromkeys(str(row[side]) for row in rows for side in ("a", "b")))
     named = " and ".join(map(to_line, sides)) if len(sides) == 2 else question.between
     within = "" if question.compares_models else f" for {name_models(models)}"
-    tests = f"{format_count(len(rows), 'test')}, smallest " if len(rows) > 1 else ""
-    smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
-    worst = describe_worst(question, models[0], "") if len(models) == 1 else ""
-    return (
-        f"No difference between {named} found in {name_metric(question)}{within} "
-        f"({tests}{describe_p_value(smallest)}; {describe_test(question)}); "
-        f"{describe_power(rows)}.{worst}"
+    sentence = (
+        f"No difference between {named} found in {name_metric(question)}{within}; "
+        f"{describe_power(rows)}."
     )
+    if len(rows) == 1:
+        places = measure_places(rows[0])
+        difference = f"difference {describe_difference(rows[0], places)}"
+        test = describe_test(question, rows[0], difference)
+    else:
+        smallest = describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
+        test = describe_test(
+            question, result=f"{format_count(len(rows), 'test')}, smallest {smallest}"
+        )
+    worst = describe_worst(question, models[0], "") if len(models) == 1 else ""
+    return Answer(sentence, f"{test}{worst}")
 
 
-def _write_contrast(question: Question) -> str:
+def _write_contrast(question: Question) -> Answer:
     """Return who is treated differently within a model, and by how much."""
     row = question.significant[0]
     places = measure_places(row)
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    sides = [describe_side(question, row, side, places) for side in ("a", "b")]
-    difference = f"{describe_difference(row, places)}; {describe_test(question)}"
+    sides = [describe_side(row, side, places) for side in ("a", "b")]
+    lead = f"{to_line(row['model'])}: {name_metric(question)}{target}"
     if _measures_sides(question, row):
-        size = format_size(question, row["difference"], places)
-        order = "higher" if row["difference"] > 0 else "lower"
-        fact = f"is {size} {order} for {sides[0]} than for {sides[1]}"
+        fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
+        sentence = f"{lead} {fact}, {describe_interval(make_positive(row), places)}."
     else:
-        fact = f"differs between {sides[0]} and {sides[1]}, the means that its test compares"
+        sentence = (
+            f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
+            f"by {describe_difference(row, places)}."
+        )
     worst = describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
-    return (
-        f"{to_line(row['model'])}: {name_metric(question)}{target} {fact} "
-        f"({difference}).{worst}{_count_others(question)}{_write_undecided(question)}"
-    )
+    others = f"{_count_others(question)}{_write_undecided(question)}"
+    return Answer(sentence, f"{describe_test(question, row)}{worst}{others}")
+
+
+def _state_order(question: Question, row: Row, places: int) -> str:
+    size = format_size(question, row["difference"], places)
+    return f"is {size} {'higher' if row['difference'] > 0 else 'lower'}"
 
 
 def _measures_sides(question: Question, row: Row) -> bool:
@@ -112,20 +128,18 @@ def _write_undecided(question: Question) -> str:
     return f" No difference found for {name_models(models)}; {describe_power(rows)}."
 
 
-def _write_models(question: Question) -> str:
+def _write_models(question: Question) -> Answer:
     """Return the largest difference between models, where none is better by direction."""
     row = question.significant[0]
     places = measure_places(row)
     parts = ", ".join(to_line(row[name]) for name in ("group", "target") if row[name])
     part = f" for {parts}" if parts else ""
-    size = format_size(question, row["difference"], places)
-    order = "higher" if row["difference"] > 0 else "lower"
-    a, b = (f"{to_line(row[s])} ({format_value(row[f'mean_{s}'], places)})" for s in "ab")
-    return (
-        f"{name_metric(question)}{part} is {size} {order} for {a} than for {b} "
-        f"({describe_difference(row, places)}; {describe_test(question)})."
-        f"{_count_others(question)}"
+    a, b = (describe_side(row, side, places) for side in ("a", "b"))
+    sentence = (
+        f"{name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
+        f"{b}, {describe_interval(make_positive(row), places)}."
     )
+    return Answer(sentence, f"{describe_test(question, row)}{_count_others(question)}")
 
 
 def _list_best(question: Question) -> list[str]:
@@ -140,7 +154,7 @@ def _get_value(question: Question, model: str) -> float:
     return math.nan if row is None else float(row["value"])
 
 
-def _write_best(question: Question) -> str:
+def _write_best(question: Question) -> Answer:
     """Return the best model and which models it is significantly better than."""
     (best, *ties), models = _list_best(question), question.models
     wins = find_wins(question.comparisons[0])
@@ -151,35 +165,36 @@ def _write_best(question: Question) -> str:
     if len(models) == 2:
         row, other = orient(question.rows[0], best), next(n for n in models if n != best)
         against = format_value(_get_value(question, other), places)
-        return (
+        sentence = (
             f"{to_line(best)} has the better value of {name_metric(question)}: {value} against "
-            f"{against} of {to_line(other)} ({describe_difference(row, places)}; "
-            f"{describe_test(question)})."
+            f"{against} of {to_line(other)}, difference {describe_difference(row, places)}."
         )
+        return Answer(sentence, describe_test(question, row))
     lead = f"{to_line(best)} has the best value of {name_metric(question)}: {value}, the"
     extreme = f"{_BEST[question.metric.direction]} of {len(models):,} models"
-    return f"{lead} {extreme}, {_describe_margin(question, best, len(wins[best]), places)}"
+    margin, test = _describe_margin(question, best, len(wins[best]), places)
+    return Answer(f"{lead} {extreme}, {margin}", test)
 
 
-def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> str:
+def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> Answer:
     """Return how many models the best one is significantly better than, and what is undecided."""
     rivals = [row for row in question.rows if best in (row["a"], row["b"])]
     n_others = len(question.models) - 1
     if n_beaten == n_others:
         closest = min(rivals, key=lambda row: float(abs(row["difference"])))
         difference = describe_difference(orient(closest, best), places)
-        nearest = f"{_name_rivals([closest], best)}: {difference}"
-        test = describe_test(question)
-        return f"significantly better than each of the others (the nearest is {nearest}; {test})."
+        smallest = (
+            f"The smallest difference is from {_name_rivals([closest], best)}: {difference}."
+        )
+        sentence = f"significantly better than each of the others. {smallest}"
+        return Answer(sentence, describe_test(question, closest))
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
     undecided = [row for row in rivals if not is_significant(row)]
-    text = f"significantly better than {beaten} ({describe_test(question)})."
-    if not undecided:
-        return text
-    return (
-        f"{text} No difference from {_name_rivals(undecided, best)} found; "
-        f"{describe_power(undecided)}."
-    )
+    sentence = f"significantly better than {beaten}."
+    if undecided:
+        names = _name_rivals(undecided, best)
+        sentence += f" No difference from {names} found; {describe_power(undecided)}."
+    return Answer(sentence, describe_test(question))
 
 
 def _name_rivals(rows: Sequence[Row], best: str) -> str:
@@ -187,14 +202,14 @@ def _name_rivals(rows: Sequence[Row], best: str) -> str:
     return ", ".join(names) if 0 < len(names) <= 3 else "the others"
 
 
-def _write_tie(question: Question, best: Sequence[str]) -> str:
+def _write_tie(question: Question, best: Sequence[str]) -> Answer:
     """Return that no model is shown to be better than another."""
     if question.significant:
-        return (
-            f"No model is shown to be better in {name_metric(question)}, although values differ: "
-            f"{_write_models(question)}"
-        )
-    text = _write_no_difference(question)
+        answer = _write_models(question)
+        lead = f"No model is shown to be better in {name_metric(question)}, although values differ"
+        return answer._replace(sentence=f"{lead}: {answer.sentence}")
+    answer = _write_no_difference(question)
     if len(best) > 1:
-        return f"{text} {' and '.join(map(to_line, best))} have equal values."
-    return text
+        equal = f" {' and '.join(map(to_line, best))} have equal values."
+        return answer._replace(sentence=f"{answer.sentence}{equal}")
+    return answer

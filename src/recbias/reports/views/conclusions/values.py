@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from recbias.core.measurements.columns import DATASET
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row
-from recbias.reports.views.conclusions.phrases import count_units
+from recbias.reports.views.conclusions.phrases import Answer, count_units
 from recbias.reports.views.conclusions.questions import Question, find_worst_groups, name_unit
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
@@ -30,8 +30,8 @@ _EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the neares
 
 def describe_values(
     run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield metric, dataset and a sentence for the metrics that no test compares as a whole."""
+) -> Iterator[tuple[str, str, Answer]]:
+    """Yield metric, dataset and an answer for the metrics that no test compares as a whole."""
     several = len(list_single_datasets(run)) > 1
     compared = {(item.metric.title, item.dataset) for item in questions}
     definitions = collect_definitions(run)
@@ -47,10 +47,11 @@ def describe_values(
         unit = name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue
-        sentence = _describe(metric, overall, unit) or _describe_groups(metric, rows, unit)
-        if sentence:
+        answer = _describe(metric, overall, unit) or _describe_groups(metric, rows, unit)
+        if answer:
             where = f" on {to_line(dataset)}" if dataset else ""
-            yield title, dataset, f"{to_line(metric.heading)}{where}: {sentence}"
+            sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"
+            yield title, dataset, answer._replace(sentence=sentence)
 
 
 def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: str) -> bool:
@@ -61,34 +62,35 @@ def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: 
     return (groups, dataset) in compared
 
 
-def _describe(metric: Definition, rows: Sequence[Row], unit: str) -> str:
+def _describe(metric: Definition, rows: Sequence[Row], unit: str) -> Answer | None:
     defined = [row for row in rows if not math.isnan(row["value"])]
     names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
     undefined = f"undefined for {', '.join(names)}" if names else ""
     if not defined:
-        return f"{undefined}." if names else ""
+        return Answer(f"{undefined}.", "") if names else None
     if len(defined) == 1:
-        text = _describe_single(metric, defined[0], unit)
+        answer = _describe_single(metric, defined[0], unit)
     else:
-        text = _describe_several(metric, defined)
-    return f"{text}; {undefined}." if undefined else f"{text}."
+        answer = _describe_several(metric, defined)
+    ending = f"; {undefined}." if undefined else "."
+    return answer._replace(sentence=f"{answer.sentence}{ending}")
 
 
-def _describe_single(metric: Definition, row: Row, unit: str) -> str:
+def _describe_single(metric: Definition, row: Row, unit: str) -> Answer:
     """Return a value with its interval; where 0 is neutral, also where the interval lies."""
-    value, details = _format_estimate(row, unit)
-    direction = DIRECTION_LABELS[metric.direction]
-    verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
-    return f"{to_line(row['model'])} has {value}{details}{verdict}; {direction}"
-
-
-def _format_estimate(row: Row, unit: str) -> tuple[str, str]:
     places = count_decimals([row["value"]])
     interval = format_interval(row["ci_low"], row["ci_high"], places)
+    bounds = f"95% interval {interval}" if interval else "no interval"
+    verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
+    value = format_value(row["value"], places)
+    direction = DIRECTION_LABELS[metric.direction].capitalize()
     n = "" if math.isnan(row["n"]) else count_units(row["n"], unit)
     missing = f"undefined for {row['undefined']:,.0f}" if row["undefined"] > 0 else ""
-    texts = [f"95% interval {interval}" if interval else "no interval", n, missing]
-    return format_value(row["value"], places), f" ({', '.join(filter(None, texts))})"
+    counts = ", ".join(filter(None, [n, missing]))
+    return Answer(
+        f"{to_line(row['model'])} has {value} ({bounds}){verdict}",
+        f"{direction}: {counts}." if counts else f"{direction}.",
+    )
 
 
 def _compare_with_zero(row: Row) -> str:
@@ -99,7 +101,7 @@ def _compare_with_zero(row: Row) -> str:
     return f", an interval {'above' if row['ci_low'] > 0 else 'below'} 0"
 
 
-def _describe_several(metric: Definition, rows: Sequence[Row]) -> str:
+def _describe_several(metric: Definition, rows: Sequence[Row]) -> Answer:
     """Return the best and the worst value, with the remark that no test compares them."""
     places = count_decimals(row["value"] for row in rows)
     texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in rows]
@@ -112,10 +114,10 @@ def _describe_several(metric: Definition, rows: Sequence[Row]) -> str:
     best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
     nearest = metric.direction == "zero" and len(best) == 1
     remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
-    return f"{text}{remark}; no test compares the models"
+    return Answer(f"{text}{remark}", "No test compares the models.")
 
 
-def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> str:
+def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answer | None:
     """Return the worst-off group of the only model, where no test compares the groups."""
     by_model: Mapping[str, list[Row]] = {}
     for row in rows:
@@ -126,7 +128,7 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> str:
         if len(found := find_worst_groups(groups, metric.direction)) == 1
     }
     if not worst:
-        return ""
+        return None
     places = count_decimals(found[0]["value"] for found in worst.values())
     texts = [
         f"{to_line(found[0]['group'])} for {to_line(model)} "
@@ -134,4 +136,4 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> str:
         for model, found in worst.items()
     ]
     more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
-    return f"worst off is {', '.join(texts[:3])}{more}; no test compares the groups."
+    return Answer(f"worst off is {', '.join(texts[:3])}{more}.", "No test compares the groups.")

@@ -107,7 +107,7 @@ def _build_gaps(
     if not pairs:
         return None
     places = count_decimals(row["difference"] for row in pairs.values())
-    numbers = ("gap", "95% interval", "p", "corrected p")
+    numbers = ("gap", "95% interval", "p", "adjusted p")
     heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
     columns = [*make_columns(heads, numeric=numbers)]
     if anova:
@@ -118,7 +118,7 @@ def _build_gaps(
     ]
     methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
     notes = [f"The largest difference between two groups of each model: {methods}."]
-    notes += ["p of all groups: Welch's analysis of variance, corrected."] * bool(anova)
+    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
     return Table(f"{metric.heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
 
 

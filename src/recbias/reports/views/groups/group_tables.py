@@ -12,6 +12,7 @@ from recbias.core.measurements.columns import DATASET
 from recbias.reports.views.conclusions.questions import find_worst_groups
 from recbias.reports.views.definitions import DIRECTION_LABELS, Definition, collect_definitions
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import (
     list_datasets,
     list_models,
@@ -65,7 +66,7 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     places = count_decimals(row["value"] for row in records)
     rows = tuple(
         (
-            Cell(get_title(row)),
+            Cell(make_heading(get_title(row))),
             *map(Cell, get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
             build_cell(row, places),

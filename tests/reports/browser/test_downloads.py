@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias.reports.views.run_tables import read_run
+from recbias.reports.views.wide_tables import build_summary
+from recbias.reports.writers.latex import render_latex
+from support.run_folders import RunSpec
+
+pytestmark = pytest.mark.browser
+
+SMALL = RunSpec(models=("x", "y", "z"), metrics=("nDCG", "HR"), users=20)
+
+COUNT_COLOURS = """
+async (url) => {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, image.width, image.height);
+  const pixels = new Uint32Array(data.buffer);
+  return [image.width, image.height, pixels[0] >>> 0, new Set(pixels).size];
+}
+"""
+
+
+def download(page: Any, link: Any) -> tuple[str, bytes]:
+    """Return the name and the content of the file that a link or a button saves."""
+    with page.expect_download() as saved:
+        link.click()
+    return saved.value.suggested_filename, Path(saved.value.path()).read_bytes()
+
+
+def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_path: Path) -> None:
+    page = open_report(SMALL)
+    name, content = download(page, page.get_by_role("link", name="Results as CSV"))
+    table = pd.read_csv(io.BytesIO(content)).set_index("model")
+    rows = pd.read_csv(tmp_path / "metrics.csv")
+    assert name == "results.csv"
+    for row in rows.itertuples():
+        assert table.loc[row.model, f"{row.metric}@10"] == pytest.approx(row.value, rel=1e-14)
+
+
+def test_a_table_is_saved_as_latex(open_report: Any, tmp_path: Path) -> None:
+    page = open_report(SMALL)
+    name, content = download(page, page.get_by_role("link", name="Results as LaTeX"))
+    assert name == "results.tex"
+    assert content.decode() == render_latex(build_summary(read_run(tmp_path)))
+
+
+def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
+    page = open_report(SMALL, permissions=["clipboard-read", "clipboard-write"])
+    spec = (tmp_path / "spec.yaml").read_text(encoding="utf-8")
+    page.get_by_text("Spec of the run").click()
+    name, content = download(page, page.get_by_role("link", name="Spec as YAML"))
+    assert (name, content.decode()) == ("spec.yaml", spec)
+    button = page.get_by_role("button", name="Copy: Spec")
+    button.click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == spec
+
+
+def test_a_text_is_copied_where_the_page_may_not_use_the_clipboard(open_report: Any) -> None:
+    page = open_report(SMALL, permissions=["clipboard-read"])
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
+    page.get_by_role("button", name="Copy: BibTeX entry").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("@software{recbias,")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_plot_is_saved_as_png_on_white(open_report: Any, scheme: str) -> None:
+    page = open_report(SMALL, color_scheme=scheme)
+    figure = page.locator("figure").first
+    box = figure.locator("svg").get_attribute("viewBox").split()
+    name, content = download(page, figure.get_by_role("button"))
+    assert name == f"{figure.get_attribute('data-name')}.png"
+    url = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    width, height, corner, n_colours = page.evaluate(COUNT_COLOURS, url)
+    assert [width, height] == [2 * round(float(size)) for size in box[2:]]
+    assert corner == 0xFFFFFFFF
+    assert n_colours > 20
