@@ -186,12 +186,13 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
         warn_about_zero_accuracy(experiment.models, metrics)
-        comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
+        comparisons, failures = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         checks = write_checks(folder.temporary, experiment, metrics)
         run_manifest = build_manifest(run_plan, execution, clock, warnings)
         run_manifest |= {"offline": offline, "checks": checks}
+        run_manifest["failures"] += failures
         write_results(
             folder.temporary,
             run_plan,
