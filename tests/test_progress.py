@@ -36,6 +36,8 @@ class Output:
         sys.__stdout__.write("</widget>")
     def clear_output(self, wait):
         pass
+    def close(self):
+        pass
 """
 
 DISPLAY = """\
