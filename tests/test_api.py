@@ -92,7 +92,7 @@ def test_several_datasets_seeds_and_folds_have_their_means(tmp_path: Path) -> No
     whole = places[(places["dataset"] == "all") & (places["model"] == "MostPop")]
     parts = places[(places["model"] == "MostPop") & (places["seed"].astype(str) != "all")]
     assert whole["value"].iloc[0] == pytest.approx(parts["value"].mean())
-    assert {"1", "2", "all"} == set(run.significance["fold"].astype(str))
+    assert {1, 2, "all"} == set(run.significance["fold"])
 
 
 def test_the_summary_has_a_row_for_each_model_and_a_column_for_each_metric(
@@ -146,3 +146,30 @@ def test_a_report_is_written_again(tmp_path: Path) -> None:
     assert run.report() == page
     assert "<html" in page.read_text(encoding="utf-8")
     assert run.report(["md"]) == run.folder
+
+
+def test_the_tables_of_a_run_have_the_same_keys_and_can_be_joined(run: recbias.Run) -> None:
+    keys = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
+    units = run.per_unit
+    assert units is not None
+    means = units.groupby(keys, as_index=False)["value"].mean()
+    joined = run.metrics.merge(means, on=keys, suffixes=("", "_of_units"))
+    assert len(joined) == len(run.metrics) == 4
+    assert joined["value"].to_numpy() == pytest.approx(joined["value_of_units"].to_numpy())
+    assert set(run.metrics["seed"]) == set(units["seed"]) == {42}
+    for table in (run.metrics, units, run.significance):
+        assert set(table["group"]) == {""}
+        assert set(table["target"]) == {""}
+    assert run.significance["significant"].dtype == bool
+    compared = run.significance["p_adjusted"] <= run.significance["alpha"]
+    assert run.significance["significant"].tolist() == compared.tolist()
+
+
+def test_the_files_read_by_pandas_are_the_tables_of_the_run(run: recbias.Run) -> None:
+    blank = {"group": "", "target": "", "model": ""}
+    for name in ("metrics", "significance"):
+        table = pd.read_csv(run.folder / f"{name}.csv").fillna(blank)
+        pd.testing.assert_frame_equal(table, getattr(run, name), check_dtype=False)
+    units = pd.read_parquet(run.folder / "per_unit.parquet")
+    assert run.per_unit is not None
+    pd.testing.assert_frame_equal(units, run.per_unit, check_dtype=False, check_categorical=False)

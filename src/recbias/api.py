@@ -20,11 +20,12 @@ from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
+from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.checks.check_rows import write_checks
-from recbias.runner.execution.executor import Executor, Observer, Silent, execute, to_error
+from recbias.runner.execution.executor import Executor, Observer, execute, to_error
 from recbias.runner.execution.local import Processes
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.execution.ray import RayTasks
@@ -136,6 +137,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     offline: bool = False,
     on_error: Literal["stop", "continue"] = "continue",
     limit: int | None = None,
+    progress: bool | None = None,
     observer: Observer | None = None,
 ) -> Run:
     """Run or resume the experiment of a spec.
@@ -154,7 +156,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             and a request to a language model without a stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
         limit: The number of queries to evaluate, from the first; all by default.
-        observer: Receives the progress of the run.
+        progress: Whether to show the progress; by default only in a notebook.
+        observer: Receives the progress of the run, instead of showing it.
 
     Returns:
         The finished run.
@@ -172,11 +175,17 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     with report_unwritable(out):
         (out / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
-    with forbid_network() if offline else nullcontext():
+    shows = is_notebook() if progress is None else progress
+    with (
+        forbid_network() if offline else nullcontext(),
+        nullcontext(observer) if observer else open_observer(quiet=not shows) as shown,
+    ):
+        for warning in run_plan.warnings:
+            shown.warned(warning)
         execution = execute(
             run_plan,
             store,
-            observer or Silent(),
+            shown,
             fresh=fresh,
             stop=on_error == "stop",
             run_models=add_preflight(chains),
@@ -186,12 +195,16 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
         warn_about_zero_accuracy(experiment.models, metrics)
-        comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
+        comparisons, failures = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         checks = write_checks(folder.temporary, experiment, metrics)
-        run_manifest = build_manifest(run_plan, execution, clock, warnings)
+        for warning in warnings:
+            shown.warned(warning)
+        all_warnings = (*run_plan.warnings, *warnings)
+        run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest |= {"offline": offline, "checks": checks}
+        run_manifest["failures"] += failures
         write_results(
             folder.temporary,
             run_plan,

@@ -38,22 +38,24 @@ class Run:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metric values: one row each, with the columns of ``metrics.csv``."""
-        return read_run(self.folder).metrics
+        return _restore_types(read_run(self.folder).metrics)
 
     @cached_property
     def significance(self) -> pd.DataFrame:
         """The comparisons: one row each, with the columns of ``significance.csv``."""
-        return read_run(self.folder).significance
+        return _restore_types(read_run(self.folder).significance)
 
     @cached_property
     def per_unit(self) -> pd.DataFrame | None:
         """The values of each unit, as in ``per_unit.parquet``; None if no metric has units."""
-        return read_run(self.folder).per_unit
+        table = read_run(self.folder).per_unit
+        return None if table is None else _restore_types(table)
 
     @cached_property
     def lists(self) -> pd.DataFrame | None:
         """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
-        return read_run(self.folder).lists
+        table = read_run(self.folder).lists
+        return None if table is None else _restore_types(table)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -102,6 +104,26 @@ class Run:
         )
         name = html.escape(f"{self.manifest['name']}: {self.folder}")
         return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
+
+
+def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the same types in each of its files, so that they can be joined.
+
+    A seed and a fold are integers, or ``all``; counts are integers and truth values booleans. Text
+    is not categorical, and blank where it does not apply.
+    """
+    categories = table.select_dtypes("category").columns
+    table = table.astype(dict.fromkeys(categories, "object"))
+    for name in table.columns.intersection(["seed", "fold"]):
+        table[name] = [
+            int(value) if str(value).isdecimal() else value for value in table[name].tolist()
+        ]
+    for name in table.columns.intersection(["n", "undefined", "family_size"]):
+        if table[name].notna().all():
+            table[name] = table[name].astype("int64")
+    if "significant" in table:
+        table["significant"] = table["significant"].astype(str) == "True"
+    return table
 
 
 def _name_column(metric: str, k: object) -> str:

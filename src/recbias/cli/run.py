@@ -76,8 +76,9 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment in SPEC, write a run folder and print a summary."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_run
+    from recbias.cli.display import show_run
     from recbias.cli.gates.checks import show_checks
+    from recbias.progress import open_observer
 
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         finished_run = api.run(
@@ -106,7 +107,8 @@ def run(options: SimpleNamespace) -> None:
 def plan(options: SimpleNamespace) -> None:
     """Validate SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_plan
+    from recbias.cli.display import show_plan
+    from recbias.progress import open_observer
     from recbias.runner.execution.executor import Executor, Rehearsal, Silent
     from recbias.runner.execution.preflight import check_inputs
     from recbias.runner.execution.request_totals import count_requests
@@ -120,6 +122,8 @@ def plan(options: SimpleNamespace) -> None:
         data=options.data,
         limit=options.limit,
     )
+    for warning in run_plan.warnings:
+        print_line(f"warning: {warning}", to_stderr=True)
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps = preview(run_plan, store, fresh=options.fresh)

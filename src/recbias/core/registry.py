@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +28,12 @@ CODE_FAULTS = (
     *(TypeError, ValueError),
 )
 """The exceptions that importing or constructing a plug-in may raise."""
+
+_PACKAGE = Path(__file__).parents[1]
+"""The folder of recbias."""
+
+_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+"""The folder of the modules of Python."""
 
 _FILE_MODULE = "_recbias_file_"
 """Prefix of the module names of plug-in files."""
@@ -49,6 +57,12 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
         return iter(self.names())
+
+    def find_name(self, cls: type) -> str | None:
+        """Return the name under which a class is registered, None if it is not."""
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        targets = {**self._list_entry_points(), **self.table}
+        return next((name for name, listed in targets.items() if listed == target), None)
 
     def resolve_name(self, name: str) -> str:
         """Return the registered spelling of a name; ``./file.py:Name`` stays as it is."""
@@ -117,8 +131,43 @@ def locate_code(code: Any) -> str:
         path, line = inspect.getsourcefile(code), inspect.getsourcelines(code)[1]
     except (OSError, TypeError):
         return ""
-    module = str(getattr(code, "__module__", ""))
-    return f"{Path(path).name}:{line}" if path and not module.startswith("recbias.") else ""
+    is_foreign = path and not Path(path).is_relative_to(_PACKAGE)
+    return f"{Path(path or '').name}:{line}" if is_foreign else ""
+
+
+def locate_failure(error: BaseException) -> str:
+    """Return the file, line and text of the innermost call in the code of a plug-in's author.
+
+    That is the file of ``./file.py:Name`` and those in its folder, and the package of an entry
+    point; blank if none of them was running.
+    """
+    roots = [*_list_author_roots()]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if any(_is_author_file(path, root) for root in roots):
+            text = f": {frame.line}" if frame.line else ""
+            return f"{path.name}:{frame.lineno}{text}"
+    return ""
+
+
+def _list_author_roots() -> Iterator[Path]:
+    """Yield the folders and files of the code of plug-ins that this process has imported."""
+    for path in list_imported_files():
+        yield path.parent
+    for group in entry_points().groups:
+        for point in entry_points(group=group) if group.startswith("recbias.") else ():
+            module = sys.modules.get(point.module.partition(".")[0])
+            file = getattr(module, "__file__", None)
+            yield from map(Path, getattr(module, "__path__", [file] if file else []))
+
+
+def _is_author_file(path: Path, root: Path) -> bool:
+    libraries = {"site-packages", "dist-packages"}
+    return (
+        path.is_relative_to(root)
+        and libraries.isdisjoint(path.relative_to(root).parts)
+        and not any(path.is_relative_to(folder) for folder in (_PACKAGE, _STANDARD_LIBRARY))
+    )
 
 
 def list_imported_files() -> list[Path]:
@@ -134,7 +183,9 @@ def import_files(paths: Iterable[Path]) -> None:
 
 
 def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
-    return BrokenContract(f"{name} cannot be imported: {describe_exception(error)}", remedy=remedy)
+    place = f" ({place})" if (place := locate_failure(error)) else ""
+    message = f"{name} cannot be imported: {describe_exception(error)}{place}"
+    return BrokenContract(message, remedy=remedy)
 
 
 def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:

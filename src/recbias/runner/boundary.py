@@ -10,13 +10,14 @@ from typing import Any
 
 from recbias.core.errors import (
     BrokenContract,
+    PluginError,
     RecbiasError,
     TooLittleMemory,
     Unwritable,
     UserError,
 )
 from recbias.core.records import Failure
-from recbias.core.registry import describe_exception, list_imported_files
+from recbias.core.registry import describe_exception, locate_failure
 
 TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
 """Errors that may not occur again: of memory, disks and networks."""
@@ -52,32 +53,25 @@ def blame_plugin(call: str) -> Iterator[None]:
     except (RecbiasError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        frame = _find_author_frame(error) or traceback.extract_tb(error.__traceback__)[-1]
-        message = f"{call} failed: {describe_exception(error)} ({_name_frame(frame)})"
+        place = locate_failure(error) or _locate_last_call(error)
+        message = f"{call} failed: {describe_exception(error)} ({place})"
         raise BrokenContract(message, remedy="fix its code") from error
 
 
-def _find_author_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """Return the innermost call in a plug-in's file, None if there is none."""
-    files = {str(path) for path in list_imported_files()}
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files
-    ]
-    return frames[-1] if frames else None
-
-
-def _name_frame(frame: traceback.FrameSummary) -> str:
+def _locate_last_call(error: BaseException) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _describe_failure(error: BaseException) -> Failure:
+    place = locate_failure(error)
+    place = f" ({place})" if place else ""
     if isinstance(error, UserError):
-        return Failure(str(error), error.remedy, user=True)
+        is_of_code = isinstance(error, PluginError)
+        return Failure(f"{error}{place if is_of_code else ''}", error.remedy, user=True)
     if isinstance(error, MemoryError):
         message = f"out of memory: {error}" if str(error) else "out of memory"
         remedy = "lower what makes it large: batch_size, negatives, embedding_size"
         return Failure(message, remedy, user=True)
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
-    if frame := _find_author_frame(error):
-        message = f"{message} ({_name_frame(frame)}: {frame.line})"
-    return Failure(message, "", traceback=traceback.format_exc())
+    return Failure(f"{message}{place}", "", traceback=traceback.format_exc())

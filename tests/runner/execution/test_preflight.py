@@ -9,6 +9,7 @@ import pytest
 import recbias
 from recbias.core.errors import Faults
 from recbias.runner.execution import preflight
+from recbias.runner.execution.executor import Silent
 from support.commands import invoke_recbias, write_small_spec
 
 SPEC: dict[str, Any] = {
@@ -19,7 +20,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-class RecordingObserver:
+class RecordingObserver(Silent):
     """Records the kinds of the computed stages."""
 
     def __init__(self) -> None:

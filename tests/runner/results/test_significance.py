@@ -33,7 +33,7 @@ A, B, C = [0.5, 0.25, 1.0, 0.0], [0.25, 0.25, 0.5, 0.125], [1.0, 1.0, 0.75, 1.0]
 
 
 def test_all_pairs_of_models_are_compared_on_the_same_units() -> None:
-    table = compare_models([make_row("a", A), make_row("b", B), make_row("c", C)], [TEST], 42)
+    table, _ = compare_models([make_row("a", A), make_row("b", B), make_row("c", C)], [TEST], 42)
     pairs = list(zip(table["a"], table["b"], strict=True))
     assert pairs == [("a", "b"), ("a", "c"), ("b", "c")]
     expected = stats.ttest_rel(A, B).pvalue
@@ -49,7 +49,7 @@ def test_models_are_compared_within_folds_and_on_the_means_of_units() -> None:
         make_row("a", C, fold=2),
         make_row("b", A, fold=2),
     ]
-    table = compare_models(rows, [TEST], 42)
+    table, _ = compare_models(rows, [TEST], 42)
     assert table["fold"].tolist() == [1, 2, "all"]
     means = [(np.array(A) + np.array(C)) / 2, (np.array(B) + np.array(A)) / 2]
     expected = stats.ttest_rel(*means).pvalue
@@ -70,7 +70,7 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
         ModelMeasurement("d", name, 42, 1, METRIC, measurement)
         for name, measurement in zip("ab", measurements, strict=True)
     ]
-    table = compare_models(rows, [TEST], 42)
+    table, _ = compare_models(rows, [TEST], 42)
     assert table["test"].tolist() == ["paired_bootstrap"]
     assert table["difference"][0] == pytest.approx(0.2)
     # every replicate of the difference is 0.2, except for rounding
@@ -78,14 +78,14 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
 
 
 def test_a_single_model_has_no_comparison() -> None:
-    table = compare_models([make_row("a", A)], [TEST], 42)
+    table, _ = compare_models([make_row("a", A)], [TEST], 42)
     assert len(table) == 0
     assert "p_adjusted" in table.columns
 
 
 def test_an_undefined_unit_is_excluded_from_the_pairs_of_its_model_only() -> None:
     incomplete = [math.nan, *B[1:]]
-    table = compare_models(
+    table, _ = compare_models(
         [make_row("a", A), make_row("b", incomplete), make_row("c", C)], [TEST], 42
     )
     assert table["n"].tolist() == [3, 4, 3]
@@ -98,12 +98,12 @@ def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
     coverage = Measurement(0.5, 10, 0, replicates=np.array([0.4, 0.5, 0.6]))
     rows = [make_row("a", A), make_row("b", B)]
     rows += [ModelMeasurement("d", name, 42, 1, COVERAGE, coverage) for name in "ab"]
-    table = compare_models(rows, [TEST, wilcoxon], 42)
+    table, _ = compare_models(rows, [TEST, wilcoxon], 42)
     assert table["test"].tolist() == ["paired_t", "paired_bootstrap", "wilcoxon"]
     assert table["n"].tolist() == [4, 10, 4]
 
 
 def test_without_tests_the_table_has_columns_and_no_rows() -> None:
-    table = compare_models([make_row("a", A), make_row("b", B)], [], 42)
+    table, _ = compare_models([make_row("a", A), make_row("b", B)], [], 42)
     assert len(table) == 0
     assert "significant" in table.columns

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 import recbias
@@ -44,6 +46,62 @@ def test_objects_are_entries_of_their_classes(tmp_path: Path) -> None:
     assert replaced["models"][0]["neighbors"] == 7
     assert replaced["models"][1] == "MostPop"
     assert replaced["metrics"] == [{"name": "nDCG", "k": 5}]
+
+
+def test_an_object_may_have_a_label(tmp_path: Path) -> None:
+    spec = {"models": [{"name": ItemKNN(neighbors=7), "label": "mine"}]}
+    (model,) = replace_inputs(spec, tmp_path)["models"]
+    assert (model["name"], model["neighbors"], model["label"]) == ("ItemKNN", 7, "mine")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message", "remedy"),
+    [
+        (ItemKNN, "found the class ItemKNN", r"ItemKNN\(\.\.\.\)"),
+        (pd.DataFrame({"query_id": ["a"]}), "found a DataFrame", '"name": "lists"'),
+        (polars.DataFrame({"query_id": ["a"]}), "found a DataFrame", '"name": "lists"'),
+        (3, "found a int", "write it like"),
+    ],
+)
+def test_an_entry_that_is_no_plugin_is_refused(
+    tmp_path: Path, entry: object, message: str, remedy: str
+) -> None:
+    with pytest.raises(WrongType, match=rf"^models\[0\]: .*{message}") as caught:
+        replace_inputs({"models": [entry]}, tmp_path)
+    assert re.search(remedy, caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [["a", "b"], ("a", "b"), pd.Index(["a", "b"]), pd.Series(["a", "b"]), np.array(["a", "b"])],
+)
+def test_identifiers_are_lines_of_text(tmp_path: Path, ids: object) -> None:
+    replaced = replace_inputs({"models": [{"name": "vectors", "user_ids": ids}]}, tmp_path)
+    path = Path(replaced["models"][0]["user_ids"])
+    assert path.read_text() == "a\nb\n"
+    assert path.name.startswith("user_ids-")
+
+
+@pytest.mark.parametrize("wrong", [None, np.nan, 1.0, "a\nb", " a", ""])
+def test_an_identifier_that_is_no_line_of_text_is_refused(tmp_path: Path, wrong: object) -> None:
+    spec = {"models": [{"name": "vectors", "item_ids": ["x", wrong]}]}
+    with pytest.raises(WrongType, match=r"^models\[0\]\.item_ids: the identifier at position 1"):
+        replace_inputs(spec, tmp_path)
+
+
+def test_arrays_are_numbers_and_in_settings_they_are_lists(tmp_path: Path) -> None:
+    spec = {"seeds": np.array([1, 2]), "metrics": [{"name": "R-RIPA", "direction": np.ones(3)}]}
+    replaced = replace_inputs(spec, tmp_path)
+    assert replaced["seeds"] == [1, 2]
+    np.testing.assert_array_equal(np.load(replaced["metrics"][0]["direction"]), np.ones(3))
+    with pytest.raises(WrongType, match=r"^models\[0\]\.users: an array of type object"):
+        replace_inputs({"models": [{"users": np.ones((2, 2)).astype(object)}]}, tmp_path)
+
+
+def test_frames_of_polars_are_files_too(tmp_path: Path) -> None:
+    frame = polars.DataFrame({"user_id": ["a", "b"]})
+    replaced = replace_inputs({"dataset": {"users": frame}}, tmp_path)
+    assert pd.read_parquet(replaced["dataset"]["users"])["user_id"].tolist() == ["a", "b"]
 
 
 def test_a_class_of_a_script_or_notebook_is_refused(tmp_path: Path) -> None:

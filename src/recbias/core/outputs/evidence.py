@@ -12,7 +12,7 @@ from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import MissingEvidence
+from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
@@ -119,8 +119,16 @@ class Evidence:
         return mark_contained(self.relevant, self.ranked)
 
     def measure_queries(self, values: FloatArray) -> Measurement:
-        """Return the mean of one value per query, ``float64[q]``; NaN is undefined and counted."""
+        """Return the mean of one value per query, ``float64[q]``; NaN is undefined and counted.
+
+        Raises:
+            BrokenContract: There is another number of values than of queries.
+        """
         queries = self.queries
+        if np.shape(values) != (len(queries),):
+            shape, name = np.shape(values), self.metric or "the metric"
+            message = f"{name} has values of shape {shape} for {len(queries):,} queries"
+            raise BrokenContract(message, remedy="give one value for each query, NaN if undefined")
         return Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))
 
     @cached_property

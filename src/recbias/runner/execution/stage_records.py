@@ -62,6 +62,9 @@ class Observer(Protocol):
     def finished(self, record: StageRecord) -> None:
         """Report that a stage was computed, was reused, or failed."""
 
+    def warned(self, warning: str) -> None:
+        """Report a warning that is not about one stage."""
+
 
 class Silent:
     """An observer that reports nothing."""
@@ -73,4 +76,7 @@ class Silent:
         """Report nothing."""
 
     def finished(self, record: StageRecord) -> None:
+        """Report nothing."""
+
+    def warned(self, warning: str) -> None:
         """Report nothing."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.protocols import OUTPUTS
 from recbias.core.queries.queries import AsksInFolds
+from recbias.runner.planning.plugin_declarations import list_undocumented
 from recbias.runner.stage import Keys, Stage
 
 
@@ -155,3 +156,8 @@ class Plan:
             for model in self.experiment.models
             if (missing := list_missing_outputs(metric, model))
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth knowing before the run: metrics of other authors without a formula."""
+        return list_undocumented(self.experiment)

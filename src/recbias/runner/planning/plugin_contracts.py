@@ -27,6 +27,7 @@ from recbias.core.protocols import (
 from recbias.core.queries.queries import AsksInFolds
 from recbias.core.registry import locate_code
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.planning.plugin_declarations import find_declaration_faults
 from recbias.runner.planning.stage_planner import find_learner
 from recbias.statistics.corrections import PairedTest
 
@@ -94,7 +95,8 @@ def validate_plugins(experiment: Experiment) -> None:
 
 def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     """Yield what a plug-in lacks of its protocol, or what fails, at the place of its class."""
-    for fault in (*_find_method_faults(spec), *_find_member_faults(spec)):
+    faults = [*_find_method_faults(spec), *_find_member_faults(spec)]
+    for fault in faults or find_declaration_faults(spec):
         place = locate_code(type(spec.plugin))
         is_placed = not place or fault.message.startswith(place.rpartition(":")[0])
         message = fault.message if is_placed else f"{place}: {fault.message}"

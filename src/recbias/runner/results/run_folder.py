@@ -19,6 +19,7 @@ from recbias.core.dataset.split import Split
 from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
+from recbias.core.records import Failure
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
@@ -134,9 +135,14 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
     if failure is None:
         return
     remedy = failure.help or "the results are published; `recbias report` writes the reports again"
-    keys = {"stage": "write the reports", "dataset": "", "model": "", "seed": None, "fold": None}
-    record = {**keys, **asdict(replace(failure, help=remedy))}
+    record = describe_failure("write the reports", replace(failure, help=remedy))
     _write_manifest(folder, manifest | {"failures": [*manifest["failures"], record]})
+
+
+def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
+    """Return a failure after the stages as the manifest lists it."""
+    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
+    return {**keys, **asdict(failure)}
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:

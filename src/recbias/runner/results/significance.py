@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import UnalignedScores
-from recbias.core.measurements.columns import ALL, METRIC_KEY_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measurements.columns import (
+    ALL,
+    METRIC_KEY_COLUMNS,
+    PAIR_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+)
 from recbias.core.measurements.scores import Contrast
 from recbias.core.stage_context import warn
+from recbias.runner.boundary import attempt
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.pooling import (
     average_defined,
@@ -24,21 +32,67 @@ from recbias.runner.results.pooling import (
     pool_units,
     share_units,
 )
+from recbias.runner.results.run_folder import describe_failure
+from recbias.runner.stages.returned_values import call_for, make_fault
 from recbias.statistics.compare import (
     ModelContrasts,
     SystemEstimates,
     compare,
     correct_contrasts,
 )
+from recbias.statistics.corrections import Correction, PairedTest
 
 ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
 """The measurements of one quantity by model, one per fold and seed."""
 
+TEST_COLUMNS = ("a", "b", *PAIR_COLUMNS)
+"""The columns that a test returns."""
+
+
+@dataclass(frozen=True)
+class CheckedTest:
+    """A test that raises BrokenContract if the columns of ``plugin`` are not what they must be."""
+
+    plugin: PairedTest
+
+    @property
+    def alpha(self) -> float:
+        """The significance level."""
+        return self.plugin.alpha
+
+    @property
+    def correction(self) -> Correction:
+        """How the p-values of a family are corrected."""
+        return self.plugin.correction
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+        return self.plugin.family
+
+    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
+        """Return the columns of the test, one value for each pair of rows."""
+        returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]
+        n = len(values) * (len(values) - 1) // 2
+        remedy = "return compute_pair_moments(values).columns(self.alpha), and the other columns"
+        if missing := [name for name in TEST_COLUMNS if name not in returned]:
+            message = f"returns no column {', '.join(missing)}"
+            raise make_fault(self.plugin.pairs, message, remedy)
+        columns = {name: np.asarray(returned[name]) for name in TEST_COLUMNS}
+        for name, column in columns.items():
+            if column.shape != (n,) or column.dtype.kind not in "fiub":
+                form = f"{column.dtype}{[*column.shape]}"
+                message = f"returns {name} as {form}, not a number for each of {n:,} pairs"
+                raise make_fault(self.plugin.pairs, message, remedy)
+        return columns
+
 
 def compare_models(
     measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec], seed: int
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Return all comparisons by all tests, and the contrasts within models.
+
+    A test that fails is left out; the second value are the failures, as in the manifest.
 
     Raises:
         UnalignedScores: Two models were measured on different units.
@@ -46,14 +100,20 @@ def compare_models(
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
     contrasts = _collect_contrasts(measurements)
-    tables = [
-        compare(estimates, test.plugin, name=test.name, seed=seed, model_contrasts=contrasts)
-        for test in tests
-    ] or [correct_contrasts(contrasts)]
-    tables = [table for table in tables if len(table)]
+    tables, failures = [], []
+    for test in tests:
+        options = {"name": test.name, "seed": seed, "model_contrasts": contrasts}
+        checked = CheckedTest(test.plugin)
+        table, failure = attempt(partial(compare, estimates, checked, **options))
+        if failure is None:
+            tables.append(table)
+        else:
+            failures.append(describe_failure(f"compare the models by {test.label}", failure))
+    tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
     if not tables:
-        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
-    return pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS)), failures
+    table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+    return table, failures
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:

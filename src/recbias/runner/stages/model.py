@@ -20,10 +20,20 @@ from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
+from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
+from recbias.runner.stages.returned_values import (
+    call_for,
+    require_embeddings,
+    require_measurements,
+    require_outputs,
+    require_state,
+)
 from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
+
+TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
+"""The outputs that a fitted model returns by a method of their name, with their types."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,26 +65,7 @@ class FitModel:
         """Return the learned state."""
         rng = make_generator(self.seed, "fit", self.name, self.fold)
         fitted = self.model.fit(make_training_data(dataset, split, self.dataset), rng)
-        if not isinstance(fitted, Storable):
-            raise _make_state_error(f"{self.name} has restore() but its fitted model no state()")
-        return validate_state(fitted.state(), self.name)
-
-
-def validate_state(state: Any, model: str) -> State:
-    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
-    if not isinstance(state, Mapping):
-        returned = type(state).__name__
-        raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
-    for name, array in state.items():
-        if not isinstance(name, str):
-            raise _make_state_error(f"state() of {model} has a name that is not text: {name!r}")
-        if np.asarray(array).dtype.hasobject:
-            raise _make_state_error(f"state() of {model} has Python objects in {name!r}")
-    return state
-
-
-def _make_state_error(message: str) -> BrokenContract:
-    return BrokenContract(message, remedy="give the fitted model a state() that returns arrays")
+        return require_state(fitted, self.name)
 
 
 @dataclass(frozen=True)
@@ -103,16 +94,19 @@ class AnswerQueries:
         data = make_training_data(dataset, split, self.dataset)
         fitted: Any = self.fit(data, state)
         needed = self.outputs & self.model.provides
+        require_outputs(self.model.fit, fitted, needed)
+        texts = {
+            name: call_for(kind, getattr(fitted, name), queries)
+            for name, kind in TEXT_OUTPUTS.items()
+            if name in needed
+        }
         return ModelOutputs(
             lists=self._recommend(fitted, queries, data) if "lists" in needed else None,
-            embeddings=fitted.embeddings() if "embeddings" in needed else None,
-            sentence_scores=(
-                fitted.sentence_scores(queries) if "sentence_scores" in needed else None
-            ),
-            responses=fitted.responses(queries) if "responses" in needed else None,
+            embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
             predictions=(
                 self._predict(fitted, dataset, split, data) if "predictions" in needed else None
             ),
+            **texts,
         )
 
     def fit(self, data: TrainingData, state: State | None) -> FittedRecommender:
@@ -142,7 +136,7 @@ class AnswerQueries:
         reviews = select_reviews(align_dataset(dataset, split).reviews, rows)
         if reviews is None:
             return None
-        ranked = fitted.named(reviews.texts, data)
+        ranked = call_for(np.ndarray, fitted.named, reviews.texts, data)
         if ranked.shape != (len(reviews), int(data.candidates.sum())):
             message = f"{self.name} ranks items of shape {ranked.shape} for {len(reviews):,} texts"
             raise BrokenContract(message, remedy="return every candidate for each text")
@@ -151,7 +145,7 @@ class AnswerQueries:
     def _recommend(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
     ) -> RankedLists:
-        lists = fitted.recommend(queries, self.k, data)
+        lists = call_for(RankedLists, fitted.recommend, queries, self.k, data)
         keeps_seen = "seen" in vars(self.model) and self.model.seen == "keep"
         check_lists(
             lists,
@@ -196,7 +190,7 @@ class ComputeMetric:
         labels = inputs[1:] if self.has_outputs else inputs
         evidence = build_evidence(dataset, split, queries, labels)
         evidence = replace(evidence, **vars(outputs), metric=self.name)
-        return tuple(self.metric.measure(evidence))
+        return require_measurements(self.metric.measure, self.metric.measure(evidence))
 
 
 def build_evidence(

@@ -18,6 +18,7 @@ from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
+from recbias.runner.stages.returned_values import call_for, require_dataset, require_labels
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,11 @@ class LoadDataset:
 
     def __call__(self) -> Dataset:
         """Return the filtered dataset."""
-        dataset: Dataset = self.source.load(self.data, make_generator(self.seed, "dataset"))
+        rng = make_generator(self.seed, "dataset")
+        dataset = require_dataset(self.source.load, self.data, rng)
         for position, data_filter in enumerate(self.filters):
-            dataset = data_filter.apply(dataset, make_generator(self.seed, "filter", position))
+            rng = make_generator(self.seed, "filter", position)
+            dataset = call_for(Dataset, data_filter.apply, dataset, rng)
         return dataset
 
 
@@ -50,8 +53,7 @@ class SplitDataset:
         if self.splitter is None:
             return Split(dataset.interactions, None)
         rng = make_generator(self.seed, "split", self.fold)
-        split: Split = self.splitter.split(dataset, self.fold, rng)
-        return split
+        return call_for(Split, self.splitter.split, dataset, self.fold, rng)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class SelectQueries:
             ids = Vocabulary.of([])
             labels = Attributes(ids, pd.DataFrame(), "query")
             return Queries(ids, labels, np.empty(0, dtype=np.int32))
-        queries: Queries = self.source.ask(aligned, make_generator(self.seed, "queries"))
+        queries = call_for(Queries, self.source.ask, aligned, make_generator(self.seed, "queries"))
         if self.limit is None:
             return queries
         parts = np.array_split(np.arange(len(queries)), self.folds)
@@ -116,11 +118,9 @@ class LabelItems:
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        labels = self.detector.label(dataset.items, rng)
-        columns = {f"{self.label}.{kind}": np.asarray(values) for kind, values in labels.items()}
-        for name, column in columns.items():
-            if column.shape != (len(dataset.item_ids),):
-                raise BrokenContract(f"{name} has shape {column.shape}, not one value per item")
+        labels = require_labels(self.detector.label, self.detector.kinds, dataset.items, rng)
+        columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
+        for name in columns:
             if name in dataset.items.names:
                 message = f"the items table already has a column {name!r}"
                 raise BrokenContract(message, remedy="give the labels another name")

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.settings import as_plain
+from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, WrongType
 from recbias.core.registry import Registry
 from recbias.runner.storage.store import report_unwritable
@@ -21,39 +22,63 @@ from recbias.runner.storage.store import report_unwritable
 OBJECT_SECTIONS = {"models": "models", "metrics": "metrics", "tests": "tests"}
 """The keys of a spec whose entries may be objects, with their registries."""
 
+_IDENTIFIERS = frozenset({"user_ids", "item_ids"})
+"""The settings that name a file of identifiers, one on each line."""
+
+_LISTS = frozenset({"seeds", "tune", "sweep"})
+"""The keys of a spec in which an array is a list."""
+
 
 def replace_python_inputs(
     spec: Mapping[str, Any], folder: Path, registries: Mapping[str, Registry]
 ) -> dict[str, Any]:
     """Return a spec in which every data frame and array is the path of a file that holds it.
 
-    A data frame is written to Parquet without its index, an array of one dimension (identifiers)
-    to text, any other array to ``.npy``. The name of a file is the digest of its content, so the
-    same data has the same stored results. An object among the models, metrics and tests is the
-    entry of its class, with its fields as settings.
+    A data frame (of pandas, polars or Arrow) is written to Parquet without its index, identifiers
+    to text, and other arrays to ``.npy``. The name of a file has the digest of its content, so the
+    same data has the same stored results. An object among the models, metrics and tests, or as the
+    ``name`` of an entry, is the entry of its class, with its fields as settings.
 
     Raises:
-        WrongType: A data frame cannot be written to Parquet.
+        WrongType: A data frame or an array cannot be written, or an entry is a class or a frame.
         BrokenContract: The class of an object is not in a file.
         Unwritable: The folder cannot be written.
     """
     sections = {
-        key: [_describe_object(entry, registries[kind]) for entry in spec[key]]
+        key: [
+            _describe_entry(entry, registries[kind], f"{key}[{at}]")
+            for at, entry in enumerate(spec[key])
+        ]
         for key, kind in OBJECT_SECTIONS.items()
         if isinstance(spec.get(key), list | tuple)
     }
     return {key: _replace(value, folder, key) for key, value in {**spec, **sections}.items()}
 
 
-def _describe_object(entry: Any, registry: Registry) -> Any:
+def _describe_entry(entry: Any, registry: Registry, location: str) -> Any:
+    """Return an entry with the name of the class of an object, and its settings."""
+    if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str | None):
+        return {**_describe_object(entry["name"], registry, location), **_omit_name(entry)}
+    return (
+        entry if isinstance(entry, str | Mapping) else _describe_object(entry, registry, location)
+    )
+
+
+def _omit_name(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "name"}
+
+
+def _describe_object(plugin: Any, registry: Registry, location: str) -> dict[str, Any]:
     """Return the entry of an object: the name of its class, and its settings."""
-    if not is_dataclass(entry) or isinstance(entry, type):
-        return entry
-    cls = type(entry)
-    target = f"{cls.__module__}:{cls.__qualname__}"
-    names = [name for name, listed in registry.table.items() if listed == target]
-    settings = {key: value for key, value in as_plain(entry).items() if value is not None}
-    return {"name": names[0] if names else _name_file(cls)} | settings
+    cls = plugin if isinstance(plugin, type) else type(plugin)
+    if cls is plugin or not is_dataclass(plugin):
+        subject = f"the class {cls.__name__}" if cls is plugin else f"a {cls.__name__}"
+        is_table = isinstance(plugin, pd.DataFrame) or hasattr(plugin, "to_pandas")
+        example = '{"name": "lists", "path": frame}' if is_table else f"{cls.__name__}(...)"
+        message = f"must be a name, a mapping or an object of a {registry.kind}, found {subject}"
+        raise WrongType(message, where=location, remedy=f"write it like {example}")
+    settings = {key: value for key, value in as_plain(plugin).items() if value is not None}
+    return {"name": registry.find_name(cls) or _name_file(cls)} | settings
 
 
 def _name_file(cls: type) -> str:
@@ -71,18 +96,42 @@ def _name_file(cls: type) -> str:
 def _replace(value: Any, folder: Path, location: str) -> Any:
     if isinstance(value, Mapping):
         return {key: _replace(item, folder, f"{location}.{key}") for key, item in value.items()}
+    key = location.rpartition(".")[2]
+    if isinstance(value, list | tuple) and key in _IDENTIFIERS:
+        value = pd.Series(value, dtype=object)
     if isinstance(value, list | tuple):
         return [_replace(item, folder, f"{location}[{at}]") for at, item in enumerate(value)]
+    if hasattr(value, "to_pandas"):
+        value = value.to_pandas()
     if isinstance(value, pd.DataFrame):
-        return _write(_render_frame(value, location), ".parquet", folder)
-    if isinstance(value, pd.Series) or (isinstance(value, np.ndarray) and value.ndim == 1):
-        lines = "".join(f"{item}\n" for item in value.tolist())
-        return _write(lines.encode(), ".txt", folder)
-    if isinstance(value, np.ndarray):
-        return _write(
-            _render(lambda file: np.save(file, value, allow_pickle=False)), ".npy", folder
-        )
+        return _write(_render_frame(value, location), key, ".parquet", folder)
+    if isinstance(value, pd.Series | pd.Index | np.ndarray):
+        return _replace_array(np.asarray(value), folder, location)
     return value
+
+
+def _replace_array(array: AnyArray, folder: Path, location: str) -> Any:
+    """Return the file of an array; in a list of settings, its values."""
+    key = location.rpartition(".")[2]
+    if array.ndim == 1 and (key in _IDENTIFIERS or array.dtype.kind in "OSU"):
+        return _write(_render_identifiers(array, location), key, ".txt", folder)
+    if _LISTS.intersection(location.replace("[", ".").split(".")):
+        return array.tolist()
+    if array.dtype.kind not in "fiub":
+        message = f"an array of type {array.dtype} cannot be written"
+        raise WrongType(message, where=location, remedy="give an array of numbers")
+    return _write(_render(lambda file: np.save(file, array)), key, ".npy", folder)
+
+
+def _render_identifiers(array: AnyArray, location: str) -> bytes:
+    """Return identifiers as the lines of a text file."""
+    for at, item in enumerate(array.tolist()):
+        is_valid = isinstance(item, int) or (isinstance(item, str) and item.strip() == item != "")
+        if not is_valid or "\n" in str(item) or "\r" in str(item):
+            message = f"the identifier at position {at} (from 0) is {item!r}"
+            remedy = "give text on one line or whole numbers; vectors have two dimensions"
+            raise WrongType(message, where=location, remedy=remedy)
+    return "".join(f"{item}\n" for item in array.tolist()).encode()
 
 
 def _render_frame(frame: pd.DataFrame, location: str) -> bytes:
@@ -102,8 +151,11 @@ def _render(write: Callable[[io.BytesIO], object]) -> bytes:
     return file.getvalue()
 
 
-def _write(content: bytes, suffix: str, folder: Path) -> str:
-    path = folder.absolute() / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
+def _write(content: bytes, key: str, suffix: str, folder: Path) -> str:
+    """Write a file and return its path; a message that names it has the key of the spec."""
+    stem = "".join(letter if letter.isalnum() else "_" for letter in key)
+    digest = hashlib.sha256(content).hexdigest()[:32]
+    path = folder.absolute() / f"{stem}-{digest}{suffix}"
     if not path.exists():
         with report_unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
