@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recbias.config.changes.swept_values import Target
 from recbias.config.changes.sweep_settings import MOST_COMBINATIONS, read_sweep
+from recbias.config.changes.swept_values import Target
 from recbias.config.merge import read_mapping, read_spec
 from recbias.core.errors import Faults
 

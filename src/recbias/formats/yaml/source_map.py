@@ -84,12 +84,15 @@ class Document:
                 return self.values[path[:end]]
         return Mark(folder=self.base)
 
-    def format_path(self, path: KeyPath) -> str:
-        """Return the key path under which the user wrote a value, as text."""
+    def format_path(self, path: KeyPath, *, key: bool = False) -> str:
+        """Return the key path under which the user wrote a value, or its key, as text."""
+        origin = path
         for end in range(len(path), 0, -1):
             if path[:end] in self.origins:
-                return format_key_path((*self.origins[path[:end]], *path[end:]))
-        return format_key_path(path)
+                origin = (*self.origins[path[:end]], *path[end:])
+                break
+        is_moved_key = key and path in self.origins and isinstance(origin[-1], int)
+        return format_key_path(origin[:-1] if is_moved_key else origin)
 
     def error(
         self,
@@ -101,7 +104,7 @@ class Document:
         key: bool = False,
     ) -> UserError:
         """Return the error of a value, or of its key: ``file:line:column: key: found``."""
-        parts = [str(self.mark(path, key=key)), self.format_path(path)]
+        parts = [str(self.mark(path, key=key)), self.format_path(path, key=key)]
         return kind(found, where=": ".join(filter(None, parts)), remedy=remedy)
 
     def add_fault(
