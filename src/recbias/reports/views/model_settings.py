@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -94,7 +95,8 @@ def _build_table(summary: Table, at: int, group: Variants) -> Table:
 
 def _build_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
     for value in settings.values():
-        text = "null" if value is None else format_setting(value)
+        is_word = value is None or isinstance(value, bool)
+        text = json.dumps(value) if is_word else format_setting(value)
         yield Cell(text, float(value) if is_number(value) else math.nan)
 
 
