@@ -48,6 +48,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "gates": set(),
     },
     "config": {
+        "changes": {"declarations"},
         "declarations": set(),
     },
     "core": {

@@ -192,7 +192,7 @@ def test_marks_of_overridden_values_name_the_override() -> None:
         ("k", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
         ("=3", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
         ("models.2=X", "models is a list without '2'", "it has models.0 to models.1"),
-        ("models.A.n=1", "models is a list without 'A'", "it has models.0 to models.1"),
+        ("models.CC.n=1", "models is a list without 'CC'", "it has models.0 to models.1"),
         ("none.0=1", "none is a list without '0'", "it is empty"),
         (f"models.{'9' * 5000}=1", f"models is a list without '{'9' * 5000}'", None),
         ("k.a=1", "k is 1, which has no settings", "set k itself"),

@@ -11,9 +11,20 @@ from typing import Annotated
 import typer
 
 from recbias.cli.data import Data
-from recbias.cli.printing import FAILED, OUT_OF_TOLERANCE, USER, print_line, report_errors
+from recbias.cli.printing import (
+    FAILED,
+    INTERRUPTED,
+    OUT_OF_TOLERANCE,
+    USER,
+    print_line,
+    report_errors,
+)
+from recbias.core.errors import Faults, UserError
 
 Executor = StrEnum("Executor", ["local", "ray"])
+SEVERITY = (INTERRUPTED, FAILED, USER, OUT_OF_TOLERANCE)
+"""The exit codes other than 0, the worst first."""
+
 OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
 
 
@@ -21,10 +32,12 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
     """Return a command with the options that ``run`` and ``plan`` share."""
 
     def command(
-        spec: Annotated[
-            Path,
+        specs: Annotated[
+            list[Path],
             typer.Argument(
-                help="The experiment file, or the name of a packaged spec.", show_default=False
+                metavar="SPEC",
+                help="Experiment files, or names of packaged specs.",
+                show_default=False,
             ),
         ],
         overrides: Annotated[
@@ -66,15 +79,55 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
     ) -> None:
         options = SimpleNamespace(**locals())
         with report_errors():
-            act(options)
+            if len(specs) > 1:
+                _validate_all(options)
+        act_on_each(options, act)
 
     command.__doc__ = act.__doc__
     return command
 
 
+def _validate_all(options: SimpleNamespace) -> None:
+    """Plan every spec, and raise the faults of all of them."""
+    from recbias import api
+
+    faults: list[UserError] = []
+    for spec in options.specs:
+        try:
+            api.plan(
+                spec,
+                overrides=options.overrides or (),
+                out=options.out,
+                data=options.data,
+                limit=options.limit,
+            )
+        except UserError as error:
+            faults.append(error)
+    if faults:
+        raise Faults(faults)
+
+
+def act_on_each(options: SimpleNamespace, act: Callable[[SimpleNamespace], None]) -> None:
+    """Act on each spec in turn and exit with the worst code; an interruption ends all."""
+    codes = set()
+    for spec in options.specs:
+        options.spec = spec
+        try:
+            with report_errors():
+                act(options)
+        except typer.Exit as end:
+            codes.add(end.exit_code)
+        stops = {INTERRUPTED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
+        if codes & stops:
+            break
+    worst = next((code for code in SEVERITY if code in codes), 0)
+    if worst:
+        raise typer.Exit(worst)
+
+
 @_take_options
 def run(options: SimpleNamespace) -> None:
-    """Run or resume the experiment in SPEC, write a run folder and print a summary."""
+    """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
     from recbias import api
     from recbias.cli.display import show_run
     from recbias.cli.gates.checks import show_checks
@@ -105,7 +158,7 @@ def run(options: SimpleNamespace) -> None:
 
 @_take_options
 def plan(options: SimpleNamespace) -> None:
-    """Validate SPEC and list its stages, the requests to language models, and the memory."""
+    """Validate each SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
     from recbias.cli.display import show_plan
     from recbias.progress import open_observer

@@ -33,6 +33,7 @@ class Experiment:
         datasets: The datasets; the experiment is repeated for each.
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
+        sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Experiment:
     base: Path
     document: Document = field(repr=False, compare=False)
     checks: tuple[Check, ...] = ()
+    sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
 
     def fault(
         self,

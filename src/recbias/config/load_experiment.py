@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
+from recbias.config.changes.expand_sweep import expand_sweep
 from recbias.config.checks import resolve_checks
 from recbias.config.experiment import Experiment
 from recbias.config.merge import read_spec
@@ -17,7 +18,7 @@ from recbias.config.specs import ExperimentFile, validate_name
 from recbias.core.errors import Contradiction, UserError
 from recbias.core.measurements.columns import ALL, DATASET, POOLED
 from recbias.core.registry import Registry
-from recbias.formats.yaml.source_map import Document, KeyPath, format_key_path
+from recbias.formats.yaml.source_map import Document, KeyPath
 
 _RESERVED_DATASETS = {ALL: "the mean over datasets", POOLED: "all datasets together"}
 _RESERVED_MODELS = {DATASET: "metrics of the dataset alone"}
@@ -43,7 +44,8 @@ def load_experiment(
         Faults: All faults of the spec, in the order of the file.
     """
     document = read_spec(source, overrides)
-    experiment = _Loader(document, registries).load()
+    sweep = expand_sweep(document, registries)
+    experiment = _Loader(document, registries).load(sweep)
     try:
         if experiment.report and experiment.report.reference is not None:
             check_reference(experiment.report.reference)
@@ -64,7 +66,7 @@ class _Loader:
         self.values = self.defaults | builder.validate_all(ExperimentFile, self.raw, ())
         self.resolver = Resolver(document, registries, self.values["k"])
 
-    def load(self) -> Experiment:
+    def load(self, sweep: Mapping[str, Sequence[str]]) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
         n_faults = len(self.document.faults)
         models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
@@ -85,6 +87,7 @@ class _Loader:
             report=self.values["report"],
             base=self.document.base,
             document=self.document,
+            sweep=sweep,
         )
 
     def load_name(self) -> str:
@@ -152,7 +155,7 @@ class _Loader:
         earlier: dict[str, PluginSpec] = {}
         for spec, name in names:
             if name in earlier:
-                message = f"{name} is also {format_key_path(earlier[name].where)}"
+                message = f"{name} is also {self.document.format_path(earlier[name].where)}"
                 self.add_fault(spec.where, message, "give one of the two another label")
             earlier.setdefault(name, spec)
 

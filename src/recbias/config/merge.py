@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from recbias.config.changes.overrides import apply_override
 from recbias.core.errors import (
     Contradiction,
     Faults,
     MissingFile,
-    UnknownKey,
     UserError,
     WrongType,
 )
 from recbias.core.suggestions import normalize_name
 from recbias.formats.yaml.source_map import Document, KeyPath, Mark, format_key_path
-from recbias.formats.yaml.tree import is_file, read_file, read_text, suggest_file
+from recbias.formats.yaml.tree import is_file, read_file, suggest_file
 
 EXTENDS = "extends"
 """The key of the file that a spec extends, relative to the file that has the key."""
-
-_OVERRIDE_RANK = 1 << 20
-"""The rank of the first override, so that its faults are listed after those of files."""
 
 
 def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Document:
@@ -59,81 +54,6 @@ def read_mapping(source: Mapping[str, Any]) -> Document:
         WrongType: It holds a value that YAML cannot represent.
     """
     return Document(_to_yaml_data(source, ()), base=Path())
-
-
-def apply_override(document: Document, text: str, number: int = 0) -> None:
-    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
-
-    A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
-    ``{name: ItemKNN, neighbors: 40}``.
-    """
-    mark = Mark(f"--set {text}", rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
-    try:
-        path, equals, value_text = text.partition("=")
-        if not equals or not path.strip():
-            raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
-        value = read_text(value_text, mark)
-        steps = re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
-        location = _Override(document, mark).set(steps, value.data)
-    except UserError as error:
-        fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
-        document.faults.append((mark, fault))
-        return
-    document.faults += value.faults
-    for marks in (document.keys, document.values):
-        for inner in [inner for inner in marks if inner[: len(location)] == location]:
-            del marks[inner]
-    document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
-    document.values |= {(*location, *inner): mark for inner in value.values}
-    document.values[location] = document.keys[location] = mark
-
-
-@dataclass
-class _Override:
-    """Sets one value of a document, and creates the mappings that lead to it."""
-
-    document: Document
-    mark: Mark
-
-    def set(self, steps: list[str], value: Any) -> KeyPath:
-        container: Any = self.document.data
-        location: KeyPath = ()
-        for step in steps[:-1]:
-            key = self.parse_key(container, step, location)
-            location = (*location, key)
-            container[key] = self.open_container(container, key, location)
-            container = container[key]
-        key = self.parse_key(container, steps[-1], location)
-        container[key] = value
-        return (*location, key)
-
-    def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
-        if isinstance(container, dict):
-            return step
-        last = len(container) - 1
-        if not re.fullmatch("[0-9]{1,9}", step) or int(step) > last:
-            name = ".".join(map(str, location))
-            indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
-            raise UnknownKey(
-                f"{format_key_path(location)} is a list without {step!r}",
-                remedy=f"it has {indexes}" if container else "it is empty",
-            )
-        return int(step)
-
-    def open_container(self, container: Any, key: str | int, location: KeyPath) -> Any:
-        """Return the list or mapping at a key; a missing value or a name becomes a mapping."""
-        value = container.get(key) if isinstance(container, dict) else container[key]
-        if value is None:
-            self.document.keys.setdefault(location, self.mark)
-            self.document.values.setdefault(location, self.mark)
-            return {}
-        if isinstance(value, str):
-            self.document.values[*location, "name"] = self.document.mark(location)
-            return {"name": value}
-        if not isinstance(value, (dict, list)):
-            message = f"{format_key_path(location)} is {value!r}, which has no settings"
-            raise UnknownKey(message, remedy=f"set {format_key_path(location)} itself")
-        return value
 
 
 def _extend(document: Document, chain: tuple[Path, ...]) -> Document:

@@ -85,6 +85,8 @@ class ExperimentFile:
         tests: The significance tests that compare models.
         checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
+        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
+            which every combination is run, or a list of settings.
     """
 
     name: str
@@ -100,6 +102,7 @@ class ExperimentFile:
     tests: tuple[Entry, ...] = ()
     checks: tuple[CheckSpec, ...] = ()
     report: ReportSpec = ReportSpec()
+    sweep: Entry = None
 
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {

@@ -173,11 +173,11 @@ class BudgetSpent(ServiceError):
 
 
 class Faults(UserError):
-    """Several errors at once."""
+    """Several errors at once, each once."""
 
     def __init__(self, faults: Sequence[UserError]) -> None:
-        super().__init__("; ".join(str(fault) for fault in faults))
-        self.faults = tuple(faults)
+        self.faults = tuple({tuple(fault.lines()): fault for fault in faults}.values())
+        super().__init__("; ".join(str(fault) for fault in self.faults))
 
     def lines(self) -> list[str]:
         """Return the lines of all errors, in order."""

@@ -65,6 +65,7 @@ class Document:
         values: The marks of values, by key path; that of the whole document is at ``()``.
         base: The folder that relative paths are relative to.
         faults: The errors, each with its mark.
+        origins: Where the user wrote the values that a sweep has moved, by their key path.
     """
 
     data: dict[str, Any]
@@ -72,6 +73,7 @@ class Document:
     values: dict[KeyPath, Mark] = field(default_factory=dict)
     base: Path = Path()
     faults: list[tuple[Mark, UserError]] = field(default_factory=list)
+    origins: dict[KeyPath, KeyPath] = field(default_factory=dict)
 
     def mark(self, path: KeyPath, *, key: bool = False) -> Mark:
         """Return the mark of a value or of its key; that of the enclosing value if it has none."""
@@ -81,6 +83,16 @@ class Document:
             if path[:end] in self.values:
                 return self.values[path[:end]]
         return Mark(folder=self.base)
+
+    def format_path(self, path: KeyPath, *, key: bool = False) -> str:
+        """Return the key path under which the user wrote a value, or its key, as text."""
+        origin = path
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.origins:
+                origin = (*self.origins[path[:end]], *path[end:])
+                break
+        is_moved_key = key and path in self.origins and isinstance(origin[-1], int)
+        return format_key_path(origin[:-1] if is_moved_key else origin)
 
     def error(
         self,
@@ -92,7 +104,7 @@ class Document:
         key: bool = False,
     ) -> UserError:
         """Return the error of a value, or of its key: ``file:line:column: key: found``."""
-        parts = [str(self.mark(path, key=key)), format_key_path(path)]
+        parts = [str(self.mark(path, key=key)), self.format_path(path, key=key)]
         return kind(found, where=": ".join(filter(None, parts)), remedy=remedy)
 
     def add_fault(

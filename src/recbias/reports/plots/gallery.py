@@ -24,6 +24,7 @@ from recbias.reports.plots.papers.stereotypes import draw_stereotypes
 from recbias.reports.plots.popularity_histogram import draw_popularity
 from recbias.reports.plots.running_means import draw_running_means
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
+from recbias.reports.plots.setting_curves import draw_setting_curves
 from recbias.reports.plots.win_matrix import draw_win_matrix
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
 from recbias.reports.views.definitions import (
@@ -49,6 +50,7 @@ METRIC_PLOTS: Mapping[str, DrawPlots] = {
     "Price levels by label": draw_prices,
     "Averages by label": draw_attribute_ranking,
     "Association with two labels": draw_associations,
+    "Metrics over settings": draw_setting_curves,
 }
 """Plots of ``metrics.csv``, of the mean over all datasets too."""
 

@@ -25,6 +25,7 @@ from recbias.reports.views.groups.cards import build_cards
 from recbias.reports.views.groups.group_tables import build_group_tables
 from recbias.reports.views.headline import ALL
 from recbias.reports.views.metric_agreement import build_agreement_tables
+from recbias.reports.views.model_settings import build_settings_tables
 from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.significance import tabulate_comparisons
@@ -80,6 +81,7 @@ class Content:
     definitions = _build_by(group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
+    settings_tables = _build_by(build_settings_tables)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
@@ -108,7 +110,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(self.checks, *self.group_tables, self.published),
+            *(*self.settings_tables, self.checks, *self.group_tables, self.published),
             *(*self.agreement_tables, self.fold_table),
         ]
         return [table for table in tables if table is not None]

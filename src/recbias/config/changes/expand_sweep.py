@@ -1,0 +1,199 @@
+"""Replace the sweep of a spec by the models, datasets and seeds that it stands for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from recbias.config.changes.overrides import SWEEP, place_value
+from recbias.config.changes.sweep_settings import read_sweep
+from recbias.config.changes.swept_values import SEED, Change, SweptValue, Target, is_grid
+from recbias.config.declarations.type_text import render_yaml
+from recbias.config.specs import DEFAULT_SEED
+from recbias.core.errors import UnknownName, UserError
+from recbias.core.printable import make_printable
+from recbias.core.registry import Registry, is_file
+from recbias.core.suggestions import normalize_name
+from recbias.formats.yaml.source_map import Document, KeyPath
+
+LONGEST_VALUE = 60
+"""The longest value in a label in characters; the middle of a longer one is left out."""
+
+Found = TypeVar("Found")
+
+_KINDS = {"models": "models", "dataset": "datasets"}
+
+
+def expand_sweep(document: Document, registries: Mapping[str, Registry]) -> dict[str, list[str]]:
+    """Replace the sweep of a document by entries with labels such as ``ItemKNN(neighbors=20)``.
+
+    Faults are recorded in the document, at the values of the sweep.
+
+    Returns:
+        What the sweep made: the labels of ``models`` and ``datasets``, and the ``seeds``.
+    """
+    sweep, made = read_sweep(document), dict[str, list[str]]()
+    for key, kind in _KINDS.items():
+        changes = {target.at: own for target, own in sweep.items() if target.key == key}
+        if changes:
+            expander = _EntryExpander(document, key, registries[kind])
+            expander.expand(changes)
+            made[kind] = [label for labels in expander.labels.values() for label in labels]
+            if kind == "models":
+                _widen_checks(document, expander.labels)
+    if seeds := sweep.get(Target(SEED)):
+        made["seeds"] = _expand_seeds(document, seeds)
+    document.data.pop(SWEEP, None)
+    return made
+
+
+def _expand_seeds(document: Document, changes: Sequence[Change]) -> list[str]:
+    place, seed = ("seeds",), document.data.pop(SEED, DEFAULT_SEED)
+    document.data["seeds"] = [change[0].value if change else seed for change in changes]
+    document.values[place] = document.keys[place] = document.mark((SWEEP,))
+    document.origins[place] = (SWEEP,)
+    for at, change in enumerate(changes):
+        for value in change:
+            document.values[*place, at] = document.mark(value.written)
+            document.origins[*place, at] = value.written
+    return [str(seed) for seed in document.data["seeds"]]
+
+
+def _widen_checks(document: Document, labels: Mapping[str, Sequence[str]]) -> None:
+    """Let the checks of a model that the sweep varies mean each of its variants."""
+    variants = {normalize_name(label): own for label, own in labels.items()}
+    checks = document.data.get("checks")
+    for check in checks if isinstance(checks, list) else ():
+        names = check.get("models") if isinstance(check, dict) else None
+        if isinstance(names, list):
+            check["models"] = [
+                label
+                for name in names
+                for label in variants.get(normalize_name(str(name)), [name])
+            ]
+
+
+@dataclass
+class _EntryExpander:
+    """Replaces the entries of a list by one for each change.
+
+    Args:
+        labels: The labels of the variants of each entry that has any, by its own label.
+    """
+
+    document: Document
+    key: str
+    registry: Registry
+    labels: dict[str, list[str]] = field(default_factory=dict)
+
+    def expand(self, changes: Mapping[int, Sequence[Change]]) -> None:
+        """Replace the entries; ``changes`` are those of the entries that have any."""
+        data = self.document.data
+        entries: list[tuple[Any, KeyPath]] = [(data.get(self.key), (self.key,))]
+        if isinstance(data.get(self.key), list):
+            entries = [(entry, (self.key, at)) for at, entry in enumerate(data[self.key])]
+        parts = [self.take_out(entry, origin) for entry, origin in entries]
+        data[self.key] = []
+        for at, part in enumerate(parts):
+            variants = [self.change(part, change) for change in changes.get(at, [()])]
+            if at in changes:
+                self.name_variants(part, variants, changes[at])
+            for variant in variants:
+                place = (self.key, len(data[self.key]))
+                data[self.key].append(variant.data[self.key])
+                _move(variant, (self.key,), self.document, place)
+
+    def take_out(self, entry: Any, origin: KeyPath) -> Document:
+        """Remove the marks of an entry, and return it as a document with one key."""
+        part = Document({self.key: entry}, base=self.document.base)
+        part.origins[self.key,] = origin
+        _move(self.document, origin, part, (self.key,))
+        for marks in (self.document.keys, self.document.values):
+            for path in [path for path in marks if path[: len(origin)] == origin]:
+                if len(path) > 1:
+                    del marks[path]
+        return part
+
+    def change(self, part: Document, change: Change) -> Document:
+        """Return a copy of an entry with a change; a fault is recorded at the swept value."""
+        copied = copy.deepcopy(part)
+        for value in change:
+            steps = [self.key, *map(str, value.steps)]
+            where = value.written[:-1] if is_grid(value) else value.written
+            written = Document(copy.deepcopy(value.value))
+            _move(self.document, value.written, written, ())
+            try:
+                place_value(copied, steps, written, self.document.mark(where, key=True))
+            except UserError as error:
+                self.document.add_error(value.written, error)
+            copied.origins[self.key, *value.steps] = value.written
+        return copied
+
+    def name_variants(
+        self, part: Document, variants: Sequence[Document], changes: Sequence[Change]
+    ) -> None:
+        """Give each variant a label with its settings, unless the sweep sets its name or label."""
+        names: list[str] = []
+        for variant, change in zip(variants, changes, strict=True):
+            entry = variant.data[self.key]
+            name = self.get_label(entry)
+            steps = {value.steps for value in change}
+            shown = [v for v in change if v.steps not in {(), ("name",)}]
+            if name and shown and ("label",) not in steps:
+                settings = ", ".join(_show(value, part.data[self.key]) for value in shown)
+                name = entry["label"] = _make_unique(f"{name}({settings})", names)
+            names.append(name)
+        self.labels[self.get_label(part.data[self.key])] = names
+
+    def get_label(self, entry: Any) -> str:
+        """Return the label that an entry has in the reports, blank if it has a fault."""
+        written = entry if isinstance(entry, dict) else {"name": entry}
+        name = written.get("label", written.get("name"))
+        if not isinstance(name, str) or "label" in written:
+            return name if isinstance(name, str) else ""
+        try:
+            return name.rpartition(":")[2] if is_file(name) else self.registry.resolve_name(name)
+        except UnknownName:
+            return name
+
+
+def _show(value: SweptValue, entry: Any) -> str:
+    """Return a setting in a label: ``neighbors=20``, ``threshold.at_least=4``."""
+    names: list[str] = []
+    for step in value.steps:
+        entry = entry[step] if isinstance(step, int) else _get(entry, step)
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if isinstance(step, int) and isinstance(name, str):
+            names[-1:] = [name]
+        else:
+            names.append(str(step))
+    return f"{'.'.join(names)}={make_printable(render_yaml(value.value), LONGEST_VALUE)}"
+
+
+def _get(entry: Any, step: str) -> Any:
+    return entry.get(step) if isinstance(entry, dict) else None
+
+
+def _make_unique(label: str, labels: Sequence[str]) -> str:
+    """Return a label that others do not have, as those of long values may be equal."""
+    n = 1
+    while label in labels:
+        n += 1
+        label = f"{label.removesuffix(f' #{n - 1}')} #{n}"
+    return label
+
+
+def _move(source: Document, origin: KeyPath, target: Document, place: KeyPath) -> None:
+    """Copy the marks and origins at and below a place of a document to another one."""
+    target.keys |= _replace_start(source.keys, origin, place)
+    target.values |= _replace_start(source.values, origin, place)
+    target.origins |= _replace_start(source.origins, origin, place)
+
+
+def _replace_start(
+    found: Mapping[KeyPath, Found], origin: KeyPath, place: KeyPath
+) -> dict[KeyPath, Found]:
+    n = len(origin)
+    return {(*place, *path[n:]): item for path, item in found.items() if path[:n] == origin}

@@ -1,0 +1,138 @@
+"""Set values of a spec by their paths: ``models.1.neighbors=40``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recbias.core.errors import Contradiction, UnknownKey, UserError, WrongType
+from recbias.core.suggestions import find_nearest, normalize_name
+from recbias.formats.yaml.source_map import Document, KeyPath, Mark, format_key_path
+from recbias.formats.yaml.tree import read_text
+
+SWEEP = "sweep"
+"""The key of settings to vary; its keys are paths of settings."""
+
+_OVERRIDE_RANK = 1 << 20
+"""The rank of the first override, so that its faults are listed after those of files."""
+
+
+def apply_override(document: Document, text: str, number: int = 0) -> None:
+    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
+
+    A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
+    ``{name: ItemKNN, neighbors: 40}``.
+    """
+    mark = Mark(f"--set {text}", rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
+    try:
+        path, equals, value_text = text.partition("=")
+        if not equals or not path.strip():
+            raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
+        place_value(document, split_path(path), read_text(value_text, mark), mark)
+    except UserError as error:
+        fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
+        document.faults.append((mark, fault))
+
+
+def split_path(path: str) -> list[str]:
+    """Return the steps of the path of a setting; a path inside ``sweep`` is one step.
+
+    >>> split_path("models[1].neighbors"), split_path("sweep.models.1.neighbors")
+    (['models', '1', 'neighbors'], ['sweep', 'models.1.neighbors'])
+    """
+    steps = re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
+    if steps[0] != SWEEP or len(steps) < 2:
+        return steps
+    n = 2 if steps[1].isdecimal() else 1  # the sweep is a list of settings
+    return [*steps[:n], *filter(None, [".".join(steps[n:])])]
+
+
+def place_value(document: Document, steps: Sequence[str], value: Document, mark: Mark) -> None:
+    """Set one value of a document, with its marks; ``mark`` is that of its key.
+
+    Raises:
+        UserError: The steps do not lead to a setting, or to several.
+    """
+    location = _Override(document, mark).set(steps, value.data)
+    document.faults += value.faults
+    for marks in (document.keys, document.values):
+        for inner in [inner for inner in marks if inner[: len(location)] == location]:
+            del marks[inner]
+    document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
+    document.values |= {(*location, *inner): mark for inner, mark in value.values.items()}
+    document.keys[location] = mark
+    document.values.setdefault(location, mark)
+
+
+@dataclass
+class _Override:
+    """Sets one value of a document, and creates the mappings that lead to it."""
+
+    document: Document
+    mark: Mark
+
+    def set(self, steps: Sequence[str], value: Any) -> KeyPath:
+        container: Any = self.document.data
+        location: KeyPath = ()
+        for step in steps[:-1]:
+            key = self.parse_key(container, step, location)
+            location = (*location, key)
+            container[key] = self.open_container(container, key, location)
+            container = container[key]
+        key = self.parse_key(container, steps[-1], location)
+        container[key] = value
+        return (*location, key)
+
+    def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
+        return step if isinstance(container, dict) else find_entry(container, step, location)
+
+    def open_container(self, container: Any, key: str | int, location: KeyPath) -> Any:
+        """Return the list or mapping at a key; a missing value or a name becomes a mapping."""
+        value = container.get(key) if isinstance(container, dict) else container[key]
+        if value is None:
+            self.document.keys.setdefault(location, self.mark)
+            self.document.values.setdefault(location, self.mark)
+            return {}
+        if isinstance(value, str):
+            self.document.values[*location, "name"] = self.document.mark(location)
+            return {"name": value}
+        if not isinstance(value, (dict, list)):
+            message = f"{self.document.format_path(location)} is {value!r}, which has no settings"
+            raise UnknownKey(message, remedy=f"set {self.document.format_path(location)} itself")
+        return value
+
+
+def find_entry(entries: Sequence[Any], step: str, location: KeyPath) -> int:
+    """Return the position of an entry of a list that a path names by its position or its label.
+
+    Raises:
+        UnknownKey: The list has no such entry.
+        Contradiction: Several entries have the label.
+    """
+    last, name = len(entries) - 1, ".".join(map(str, location))
+    if re.fullmatch("[0-9]{1,9}", step) and int(step) <= last:
+        return int(step)
+    labels = [_get_label(entry) for entry in entries]
+    wanted = normalize_name(step)
+    matches = [at for at, label in enumerate(labels) if label and normalize_name(label) == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        message = f"{step!r} is the label of {len(matches)} entries of {format_key_path(location)}"
+        remedy = f"write {' or '.join(f'{name}.{at}' for at in matches)}"
+        raise Contradiction(message, remedy=remedy)
+    indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
+    nearest = find_nearest(step, filter(None, labels), limit=1)
+    remedy = f"did you mean {nearest[0]}?" if nearest else f"it has {indexes}"
+    raise UnknownKey(
+        f"{format_key_path(location)} is a list without {step!r}",
+        remedy=remedy if entries else "it is empty",
+    )
+
+
+def _get_label(entry: Any) -> str:
+    """Return the label of an entry, else its name, else blank."""
+    values = [entry.get(key) for key in ("label", "name")] if isinstance(entry, dict) else [entry]
+    return next((value for value in values if isinstance(value, str) and value), "")

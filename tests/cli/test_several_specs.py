@@ -1,0 +1,88 @@
+"""``recbias run`` and ``recbias plan`` with several specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+import yaml
+
+from recbias.cli.run import act_on_each
+from recbias.core.errors import StageError, UserError
+from support.commands import invoke_recbias
+from support.specs import make_small_spec
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, test in {"a": 0.2, "b": 0.3}.items():
+        spec = make_small_spec(name=name, split={"name": "random", "test": test})
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(spec))
+    failing = make_small_spec(name="failing", checks=[{"metric": "HR", "at_most": 0.0}])
+    (tmp_path / "failing.yaml").write_text(yaml.safe_dump(failing))
+    return tmp_path
+
+
+def test_specs_run_one_after_the_other_and_the_worst_code_counts(folder: Path) -> None:
+    result = invoke_recbias("run", "a.yaml", "failing.yaml", "b.yaml", folder=folder)
+    assert result.code == 3, result.err
+    assert [line.split("/")[1] for line in result.out.splitlines() if "run folder" in line] == [
+        "a",
+        "failing",
+        "b",
+    ]
+    compared = invoke_recbias("compare", "a", "b", "failing", folder=folder)
+    assert compared.code == 0, compared.err
+
+
+def test_a_fault_of_one_spec_is_found_before_any_work(folder: Path) -> None:
+    (folder / "bad.yaml").write_text("name: bad\nmodels: [Nope]\ndataset: demo\nsweep: 3\n")
+    result = invoke_recbias("run", "a.yaml", "bad.yaml", "none.yaml", folder=folder)
+    assert result.code == 2
+    assert [line for line in result.err.splitlines() if line.startswith("error")] == [
+        "error: bad.yaml:2:10: models[0]: no model is called 'Nope'",
+        (
+            "error: bad.yaml:4:1: sweep: "
+            "must be a mapping of settings to lists, or a list of settings"
+        ),
+        "error: none.yaml: no such file",
+    ]
+    assert not (folder / "results").exists()
+
+
+def test_plan_shows_each_spec(folder: Path) -> None:
+    result = invoke_recbias("plan", "a.yaml", "b.yaml", "--quiet", folder=folder)
+    assert result.code == 0, result.err
+    assert result.out.count("estimated memory") == 2
+
+
+@pytest.mark.parametrize(
+    ("on_error", "code", "tried"), [("continue", 1, "abcd"), ("stop", 2, "ab")]
+)
+def test_an_error_ends_the_others_only_with_on_error_stop(
+    on_error: str, code: int, tried: str
+) -> None:
+    acted = []
+
+    def act(options: SimpleNamespace) -> None:
+        acted.append(options.spec)
+        if options.spec == "b":
+            raise UserError("the spec is at fault")
+        if options.spec == "c":
+            raise StageError("a stage failed")
+
+    with pytest.raises(typer.Exit) as caught:
+        act_on_each(SimpleNamespace(specs=list("abcd"), on_error=on_error), act)
+    assert caught.value.exit_code == code
+    assert "".join(acted) == tried
+
+
+def test_an_interruption_ends_all() -> None:
+    def act(options: SimpleNamespace) -> None:
+        raise KeyboardInterrupt(options.spec)
+
+    with pytest.raises(typer.Exit) as caught:
+        act_on_each(SimpleNamespace(specs=["a", "b"], on_error="continue"), act)
+    assert caught.value.exit_code == 130

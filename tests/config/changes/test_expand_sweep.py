@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recbias.config.experiment import Experiment
+from recbias.config.load_experiment import load_experiment
+from recbias.core.errors import Faults
+from support.models import fake_plugins
+from support.models.fake_plugins import REGISTRIES
+
+HEAD = """\
+name: x
+dataset: {name: ml-1m, filters: [{name: threshold, at_least: 4}, {name: k_core, k: 5}]}
+models: [MostPop, ItemKNN]
+metrics: [nDCG]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load(text: str, *overrides: str, head: str = HEAD) -> Experiment:
+    Path("spec.yaml").write_text(head + text, encoding="utf-8")
+    return load_experiment(Path("spec.yaml"), registries=REGISTRIES, overrides=overrides)
+
+
+def collect_errors(text: str, *overrides: str, head: str = HEAD) -> list[str]:
+    with pytest.raises(Faults) as caught:
+        load(text, *overrides, head=head)
+    return [str(error) for error in caught.value.faults]
+
+
+def list_labels(experiment: Experiment) -> list[str]:
+    return [model.label for model in experiment.models]
+
+
+def test_grid_of_a_model_stands_in_its_place_with_labels() -> None:
+    experiment = load("sweep: {models.1.neighbors: [5, 20], models.1.binary: [true, false]}\n")
+    assert list_labels(experiment) == [
+        "MostPop",
+        "ItemKNN(neighbors=5, binary=true)",
+        "ItemKNN(neighbors=5, binary=false)",
+        "ItemKNN(neighbors=20, binary=true)",
+        "ItemKNN(neighbors=20, binary=false)",
+    ]
+    assert experiment.models[4].plugin == fake_plugins.ItemKNN(neighbors=20, binary=False)
+    assert experiment.sweep == {"models": list_labels(experiment)[1:]}
+
+
+def test_models_are_varied_each_by_itself_and_keep_their_own_labels() -> None:
+    head = "name: x\ndataset: ml-1m\nmodels: [{name: itemknn, label: wide, shrink: 2}, item-knn]\n"
+    text = "sweep:\n  models.wide.neighbors: [5, 20]\n  models.ItemKNN.neighbors: [7]\n"
+    experiment = load(text, head=head)
+    assert list_labels(experiment) == [
+        "wide(neighbors=5)",
+        "wide(neighbors=20)",
+        "ItemKNN(neighbors=7)",
+    ]
+    assert [model.plugin.shrink for model in experiment.models] == [2, 2, 0]
+
+
+def test_list_of_settings_is_run_as_written() -> None:
+    experiment = load(
+        "sweep:\n  - {models.1.neighbors: 5, models.1.label: small}\n"
+        "  - {models.1.neighbors: 50, models.1.shrink: 3.5}\n  - {models.0: SLIM}\n"
+    )
+    assert list_labels(experiment) == [
+        "MostPop",
+        "SLIM",
+        "small",
+        "ItemKNN(neighbors=50, shrink=3.5)",
+        "ItemKNN",
+    ]
+
+
+def test_whole_entries_and_names_have_their_own_labels() -> None:
+    experiment = load(
+        "sweep: {models.0: [SLIM, {name: slim, label: b}], models.1.name: [ItemKNN]}\n"
+    )
+    assert list_labels(experiment) == ["SLIM", "b", "ItemKNN"]
+
+
+def test_datasets_and_their_filters_get_labels() -> None:
+    experiment = load(
+        "sweep: {dataset.filters.0.at_least: [3, 4], dataset.filters.k_core.k: [5]}\n"
+    )
+    assert [dataset.label for dataset in experiment.datasets] == [
+        "ml-1m(threshold.at_least=3, k_core.k=5)",
+        "ml-1m(threshold.at_least=4, k_core.k=5)",
+    ]
+    assert [dataset.filters[0].plugin.at_least for dataset in experiment.datasets] == [3, 4]
+    experiment = load("sweep: {dataset: [ml-1m, {name: tables, label: mine}]}\n")
+    assert [dataset.label for dataset in experiment.datasets] == ["ml-1m", "mine"]
+    head = "name: x\ndataset: [ml-1m, tables]\nmodels: [MostPop]\n"
+    experiment = load("sweep: {dataset.ml1m.side: [[], [cast]]}\n", head=head)
+    labels = [dataset.label for dataset in experiment.datasets]
+    assert labels == ["ml-1m(side=[])", "ml-1m(side=[cast])", "tables"]
+
+
+def test_seeds_are_run_one_by_one() -> None:
+    assert load("seed: 7\nsweep: {seed: [3, 1]}\n").seeds == (3, 1)
+    assert load("seed: 7\nsweep: [{seed: 3}, {models.0: SLIM, seed: 3}]\n").seeds == (3,)
+    assert load("sweep: {seed: [0]}\n").sweep == {"seeds": ["0"]}
+
+
+def test_settings_inside_settings_are_varied() -> None:
+    head = "name: x\ndataset: ml-1m\nmodels: [{name: WOK, llm: {model: gpt}}]\n"
+    experiment = load("sweep: {models.0.llm.temperature: [0, 0.7]}\n", head=head)
+    assert list_labels(experiment) == ["WOK(llm.temperature=0)", "WOK(llm.temperature=0.7)"]
+    assert experiment.models[1].plugin.llm.temperature == 0.7
+
+
+def test_long_values_are_shortened_in_labels_that_stay_different() -> None:
+    head = "name: x\ndataset: ml-1m\nmodels: [{name: WOK, llm: {model: gpt}}]\n"
+    long = [f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyz"]
+    labels = list_labels(load(f"sweep: {{models.0.llm.model: {long}}}\n", head=head))
+    assert len(set(labels)) == 3
+    assert all(len(label) < 90 for label in labels)
+    assert [label[-2:] for label in labels] == ["b)", "#2", "#3"]
+
+
+def test_checks_of_a_varied_model_mean_its_variants() -> None:
+    check = "checks: [{metric: nDCG, at_least: 0.1, models: [MostPop, itemknn]}]\n"
+    experiment = load(f"{check}sweep: {{models.1.neighbors: [5, 20]}}\n")
+    assert list_labels(experiment) == list(experiment.checks[0].models)
+
+
+def test_files_are_relative_to_the_file_of_the_sweep() -> None:
+    Path("sub").mkdir()
+    Path("sub/mine.csv").touch()
+    text = f"{HEAD}sweep: {{models.0: [{{name: lists, path: mine.csv}}]}}\n"
+    Path("sub/base.yaml").write_text(text, encoding="utf-8")
+    experiment = load("extends: sub/base.yaml\n", head="")
+    assert experiment.models[0].plugin.path == Path("sub/mine.csv").absolute()
+    assert load("extends: sub/base.yaml\nsweep: null\n", head="").models[0].name == "MostPop"
+    mine = load("extends: sub/base.yaml\nsweep: {seed: [1, 2]}\n", head="")
+    assert (mine.seeds, mine.models[0].name) == ((1, 2), "lists")
+
+
+def test_sweep_may_be_given_on_the_command_line() -> None:
+    experiment = load("", "sweep.models.1.neighbors=[5, 20]", "sweep.seed=[1, 2]")
+    assert (len(experiment.models), experiment.seeds) == (3, (1, 2))
+    fault = "--set sweep.models.1.neighbors=[5, x]: sweep.models.1.neighbors[1]: must be a whole"
+    (error,) = collect_errors("", "sweep.models.1.neighbors=[5, x]")
+    assert error.startswith(fault)
+
+
+def test_resolved_spec_is_the_same_experiment() -> None:
+    experiment = load(
+        "sweep: {models.1.neighbors: [5, 20], dataset.filters.1.k: [2, 3], seed: [1, 2]}\n"
+    )
+    spec = experiment.as_spec()
+    again = load_experiment(spec, registries=REGISTRIES)
+    assert again.as_spec() == spec
+    assert list_labels(again) == list_labels(experiment)
+    assert again.identity(str) == experiment.identity(str)
+
+
+def test_spec_without_a_sweep_is_not_changed() -> None:
+    experiment = load("sweep: null\n")
+    assert (experiment.sweep, list_labels(experiment)) == ({}, ["MostPop", "ItemKNN"])
+
+
+def test_faults_are_at_the_values_of_the_sweep_and_said_once() -> None:
+    assert collect_errors(
+        "sweep:\n  models.1.neighbors: [5, -1]\n  models.1.similarity: [cosine, dise]\n"
+    ) == [
+        "spec.yaml:6:27: sweep.models.1.neighbors[1]: must be a whole number above 0, found -1",
+        (
+            "spec.yaml:7:33: sweep.models.1.similarity[1]: "
+            "must be one of cosine, jaccard, dice, found 'dise'"
+        ),
+    ]
+    assert collect_errors("sweep: {models.1.neighbours: [5, 20], seed: [1, -1]}\n") == [
+        "spec.yaml:5:9: sweep.models.1.neighbours: not a setting of ItemKNN",
+        f"spec.yaml:5:49: sweep.seed[1]: must be a whole number from 0 to {2**63 - 1}, found -1",
+    ]
+    head = HEAD.replace("ItemKNN", "{name: ItemKNN, shrink: -1, x: 2}")
+    assert collect_errors("sweep: {models.1.neighbors: [5, 20]}\n", head=head) == [
+        "spec.yaml:3:43: models[1].shrink: must be a number of at least 0, found -1",
+        "spec.yaml:3:47: models[1].x: not a setting of ItemKNN",
+    ]
+
+
+def test_setting_below_a_number_is_refused_at_its_value() -> None:
+    head = HEAD.replace("ItemKNN", "{name: ItemKNN, shrink: 1}")
+    (error,) = collect_errors("sweep: {models.1.shrink.x: [5]}\n", head=head)
+    assert error == (
+        "spec.yaml:5:29: sweep.models.1.shrink.x[0]: models[1].shrink is 1, which has no settings"
+    )
+
+
+def test_label_of_another_model_is_refused() -> None:
+    (error,) = collect_errors("sweep: {models.1.neighbors: [5], models.1.label: [MostPop]}\n")
+    assert error == "spec.yaml:3:19: models[1]: MostPop is also models[0]"

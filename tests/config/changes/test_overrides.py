@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recbias.config.changes.overrides import find_entry, split_path
+from recbias.config.merge import read_spec
+from recbias.core.errors import Contradiction, Faults, UnknownKey
+from recbias.formats.yaml.source_map import Document
+
+MODELS = "models: [MostPop, {name: ItemKNN, label: wide}, ItemKNN, {name: BPR-MF}]\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(text: str, *overrides: str) -> Document:
+    Path("spec.yaml").write_text(text, encoding="utf-8")
+    return read_spec(Path("spec.yaml"), overrides)
+
+
+def test_entry_is_named_by_its_label_or_position() -> None:
+    document = read(MODELS, "models.wide.neighbors=5", "models.bpr_mf.epochs=2", "models[0].a=1")
+    assert document.data["models"] == [
+        {"name": "MostPop", "a": 1},
+        {"name": "ItemKNN", "label": "wide", "neighbors": 5},
+        "ItemKNN",
+        {"name": "BPR-MF", "epochs": 2},
+    ]
+
+
+def test_label_of_two_entries_is_refused_with_their_positions() -> None:
+    with pytest.raises(Contradiction) as caught:
+        find_entry(["A", {"name": "a"}, "B"], "A", ("models",))
+    assert caught.value.message == "'A' is the label of 2 entries of models"
+    assert caught.value.remedy == "write models.0 or models.1"
+    document = read("models: [A, B, A]\n", "models.A.n=1")
+    with pytest.raises(Faults, match=r"--set models\.A\.n=1: 'A' is the label of 2"):
+        document.refuse()
+
+
+def test_unknown_label_has_the_nearest_one_as_remedy() -> None:
+    with pytest.raises(UnknownKey, match="models is a list without 'ItemKNM'") as caught:
+        find_entry(["MostPop", {"name": "ItemKNN"}, 3], "ItemKNM", ("models",))
+    assert caught.value.remedy == "did you mean ItemKNN?"
+
+
+def test_path_inside_a_sweep_is_one_step() -> None:
+    assert split_path("sweep") == ["sweep"]
+    assert split_path("sweep.seed") == ["sweep", "seed"]
+    assert split_path("sweep[0].models[1].n") == ["sweep", "0", "models.1.n"]
+    document = read(MODELS, "sweep.models.1.neighbors=[1, 2]", "sweep.seed=[3]")
+    assert document.data["sweep"] == {"models.1.neighbors": [1, 2], "seed": [3]}

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recbias.reports.plots.drawing.svg import FileNames, Plot
+from recbias.reports.plots.gallery import draw_gallery
+from recbias.reports.plots.setting_curves import MOST_METRICS, draw_setting_curves
+from recbias.reports.views.run_tables import RunTables
+from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
+from support.swept_runs import GRID, read_swept_run
+
+
+def draw(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
+    return list(draw_setting_curves(run, dataset, FileNames().free))
+
+
+def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: Path) -> None:
+    run = read_swept_run(tmp_path)
+    plots = draw(run)
+    assert [plot.name for plot in plots] == [
+        "ndcg-10-by-neighbors",
+        "hr-10-by-neighbors",
+        "mrr-10-by-neighbors",
+        "log-popularity-difference-10-by-neighbors",
+    ]
+    assert [plot.name for _, plot in draw_gallery(run).overview if "neighbors" in plot.name] == [
+        plot.name for plot in plots
+    ]
+    plot = plots[0]
+    assert len(find_elements(plot, "polyline", "curve")) == 2
+    assert {"llm.shrink=0", "llm.shrink=10", "nDCG@10", "Neighbors"} <= set(read_texts(plot))
+    assert {"5", "20", "80"} <= set(read_texts(plot))
+    assert plot.title == "nDCG@10 over neighbors of ItemKNN"
+
+
+def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Path) -> None:
+    plot = draw(read_swept_run(tmp_path))[0]
+    metrics = pd.read_csv(tmp_path / "metrics.csv")
+    values = metrics[metrics["metric"] == "nDCG"].set_index("model")["value"]
+    tips = read_tooltips(plot, "circle")
+    assert [tip.partition(": ")[0] for tip in tips[:3]] == [
+        f"llm.shrink=0, {n}" for n in (5, 20, 80)
+    ]
+    for tip, n in zip(tips[:3], (5, 20, 80), strict=True):
+        assert tip.partition(": ")[2].startswith(f"{values[f'knn {n} 0']:.4f} (95% interval")
+    circles = find_elements(plot, "circle")
+    xs = [float(circle.get("cx", "")) for circle in circles[:3]]
+    ys = [float(circle.get("cy", "")) for circle in circles[:3]]
+    assert xs == sorted(xs)
+    assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
+        range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
+    )
+
+
+def test_a_wide_range_has_a_logarithmic_axis(tmp_path: Path) -> None:
+    models = {f"m{n}": ("SLIM", {"alpha": n}) for n in (0.001, 0.1, 10)}
+    plot = draw(read_swept_run(tmp_path, models))[0]
+    xs = [float(circle.get("cx", "")) for circle in find_elements(plot, "circle")]
+    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
+    assert len(find_elements(plot, "polyline", "curve")) == 1
+    assert "SLIM" not in read_texts(plot)
+
+
+def test_two_values_single_points_and_huge_settings_have_no_plot(tmp_path: Path) -> None:
+    pairs = {f"m{n}": ("SLIM", {"alpha": n}) for n in (1, 2)}
+    assert draw(read_swept_run(tmp_path / "a", pairs)) == []
+    points = {f"m{n}": ("SLIM", {"alpha": n, "beta": -n}) for n in (1, 2, 3)}
+    assert draw(read_swept_run(tmp_path / "b", points)) == []
+    huge = {f"m{n}": ("SLIM", {"alpha": n}) for n in (1e200, 2e200, 3e200)}
+    assert draw(read_swept_run(tmp_path / "c", huge)) == []
+
+
+def test_some_metrics_have_plots_and_close_values_round_ticks(tmp_path: Path) -> None:
+    models = {f"m{n}": ("SLIM", {"alpha": n}) for n in range(1, 30)}
+    metrics = ("nDCG", "HR", "MRR", "MAP", "mean_precision", "ARP", "Gini")
+    plots = draw(read_swept_run(tmp_path, models, metrics=metrics, users=20))
+    assert len(plots) == MOST_METRICS < len(metrics)
+    assert "7" not in read_texts(plots[0])
+
+
+def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
+    run = read_swept_run(tmp_path, GRID, datasets=("ml-1m", "books"))
+    names = [plot.name for _, plot in draw_gallery(run).overview if "ndcg-10-by" in plot.name]
+    assert names == [f"ndcg-10-by-neighbors-{name}" for name in ("all", "ml-1m", "books")]
