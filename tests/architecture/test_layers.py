@@ -39,6 +39,7 @@ LAYERS: dict[str, set[str]] = {
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
+        "output": set(),
     },
     "config": {
         "declarations": set(),

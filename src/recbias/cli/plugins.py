@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recbias.cli.output.document import AsJson, open_document
 from recbias.cli.printing import print_table, print_text, report_errors
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName
 from recbias.core.suggestions import suggest
@@ -27,12 +28,18 @@ KIND_HELP = (
 
 def list_(
     kind: Annotated[str | None, typer.Argument(help=KIND_HELP, show_default=False)] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List everything of a KIND, each with a one-line description; without one, the kinds."""
-    with report_errors():
-        from recbias.cli.catalogue import KINDS, find_extra, list_entries
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.cli.catalogue import KINDS, find_extra, find_kind, list_entries
         from recbias.cli.grids import print_rows
+        from recbias.cli.output.contents import describe_kinds
 
+        if as_json:
+            kinds = KINDS if kind is None else (find_kind(kind),)
+            document["kinds"] = describe_kinds(kinds)
+            return
         if kind is None:
             counts = [(name, str(len(list_entries(name)))) for name in KINDS]
             print_rows(("kind", "entries"), counts, numeric={"entries"})

@@ -6,12 +6,24 @@ from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recbias.cli.data import Data
-from recbias.cli.printing import FAILED, OUT_OF_TOLERANCE, USER, print_line, report_errors
+from recbias.cli.output.document import AsJson, open_document
+from recbias.cli.printing import (
+    DONE,
+    FAILED,
+    MEANINGS,
+    OUT_OF_TOLERANCE,
+    USER,
+    print_line,
+    report_errors,
+)
+
+if TYPE_CHECKING:
+    from recbias.runs import Run
 
 Executor = StrEnum("Executor", ["local", "ray"])
 OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
@@ -63,9 +75,10 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
         verbose: Annotated[
             bool, typer.Option("--verbose", "-v", help="Show every stage.")
         ] = False,
+        as_json: AsJson = False,
     ) -> None:
         options = SimpleNamespace(**locals())
-        with report_errors():
+        with report_errors(), open_document(is_wanted=as_json) as options.document:
             act(options)
 
     command.__doc__ = act.__doc__
@@ -76,8 +89,8 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment in SPEC, write a run folder and print a summary."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_run
-    from recbias.cli.gates.checks import show_checks
+    from recbias.cli.display import open_observer
+    from recbias.cli.output.tables import show_failures, show_run
 
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         finished_run = api.run(
@@ -93,20 +106,30 @@ def run(options: SimpleNamespace) -> None:
             limit=options.limit,
             observer=observer,
         )
-    show_run(finished_run)
-    has_failed_check = show_checks(finished_run)
-    if finished_run.failures:
-        are_user_faults = all(failure["user"] for failure in finished_run.failures)
-        raise typer.Exit(USER if are_user_faults else FAILED)
-    if has_failed_check:
-        raise typer.Exit(OUT_OF_TOLERANCE)
+    code = find_exit_code(finished_run)
+    if options.as_json:
+        from recbias.cli.output.contents import describe_run
+
+        show_failures(finished_run)
+        options.document.update(describe_run(finished_run, code, MEANINGS[code]))
+    else:
+        show_run(finished_run)
+    raise typer.Exit(code)
+
+
+def find_exit_code(run: Run) -> int:
+    """Return the exit code of a finished run: failures come before failed checks."""
+    if run.failures:
+        return USER if all(failure["user"] for failure in run.failures) else FAILED
+    return OUT_OF_TOLERANCE if any(check["failed"] for check in run.checks) else DONE
 
 
 @_take_options
 def plan(options: SimpleNamespace) -> None:
     """Validate SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_plan
+    from recbias.cli.display import open_observer
+    from recbias.cli.output.tables import show_plan
     from recbias.runner.execution.executor import Executor, Rehearsal, Silent
     from recbias.runner.execution.preflight import check_inputs
     from recbias.runner.execution.request_totals import count_requests
@@ -124,7 +147,12 @@ def plan(options: SimpleNamespace) -> None:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps = preview(run_plan, store, fresh=options.fresh)
         unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
-    show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
+    if options.as_json:
+        from recbias.cli.output.contents import describe_plan
+
+        options.document.update(describe_plan(run_plan, steps, requests, unchecked))
+    else:
+        show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
     for dataset in unchecked:
         message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
         print_line(f"note: {message}", to_stderr=True)

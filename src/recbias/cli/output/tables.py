@@ -1,0 +1,114 @@
+"""The tables of ``recbias run`` and ``recbias plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from recbias.cli.grids import Output, print_conclusions, print_grid, print_rows
+from recbias.cli.printing import print_line
+from recbias.cli.request_lines import show_requests
+from recbias.core.printable import make_printable
+from recbias.reports.check_table import build_check_table
+from recbias.reports.views.run_tables import read_run
+from recbias.runner.execution.request_totals import RequestTotals
+from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.preview import Preview, Step
+from recbias.runs import Run
+
+NUMEROUS = frozenset({"measure", "trial"})
+"""Kinds of stage that a plan counts instead of listing them."""
+
+MOST_ROWS = 24
+"""The maximum number of rows of a table by group; the report has all of them."""
+
+
+def show_run(run: Run) -> None:
+    """Print the conclusions of a run, its tables, its failures, its paths and its checks."""
+    from recbias.reports.views.conclusions.conclude import split_sentences
+    from recbias.reports.views.groups.group_tables import build_group_tables
+    from recbias.reports.views.wide_tables import build_summary
+
+    console, tables = Output(), read_run(run.folder)
+    print_conclusions(*split_sentences(tables), console)
+    headline = build_summary(tables)
+    if headline.rows:
+        print_grid(headline, console)
+    for table in build_group_tables(tables):
+        n_hidden = len(table.rows) - MOST_ROWS
+        note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
+        notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
+        print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
+    show_failures(run)
+    report = run.folder / "report.html"
+    for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
+        console.print(Text(make_printable(line, None)), soft_wrap=True)
+    if (checks := build_check_table(tables)) is not None:
+        print_grid(checks, console)
+
+
+def show_failures(run: Run) -> None:
+    """Print the failed stages of a run on standard error."""
+    console = Console(stderr=True, highlight=False)
+    for failure in run.failures:
+        line = make_printable(f"failed: {failure['stage']}: {failure['message']}")
+        console.print(Text(line, style="red"))
+        if failure["help"]:
+            console.print(Text(make_printable(f"help: {failure['help']}")))
+
+
+def show_plan(
+    plan: Plan,
+    preview: Preview,
+    requests: Sequence[RequestTotals],
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print the stages of a plan, which of them are cached, and the cost of the others."""
+    if not quiet:
+        steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
+        print_rows(
+            ("stage", "dataset", "seed", "fold", "state", "took", "address"),
+            [*zip(*_render_steps(steps), strict=True)],
+            title=plan.experiment.name,
+            numeric=("seed", "fold", "took"),
+        )
+    n_cached = sum(step.stored for step in preview.steps)
+    kinds = [step.stage.kind for step in preview.steps]
+    trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""
+    print_line(
+        f"{len(kinds)} stages ({kinds.count('measure')} metrics{trials}): "
+        f"{n_cached} cached, {len(kinds) - n_cached} to run"
+    )
+    for metric, model, missing in plan.undefined:
+        print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
+    show_requests(requests, quiet=quiet)
+    print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
+
+
+def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
+    """Return the columns of the table of stages; a constant dataset, seed or fold is blank."""
+    columns = [[step.stage.title for step in steps]]
+    for name in ("dataset", "seed", "fold"):
+        values = [getattr(step.stage.keys, name) for step in steps]
+        texts = ["" if value is None else str(value) for value in values]
+        columns.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
+    return [
+        *columns,
+        [_render_state(step) for step in steps],
+        ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
+        [step.stage.digest[:12] for step in steps],
+    ]
+
+
+def _render_state(step: Step) -> str:
+    """Return whether a stage is cached, and for a search the number of its cached trials."""
+    if step.stored:
+        return "cached"
+    if step.stage.kind == "search":
+        return f"to run ({step.trials} of {len(step.stage.inputs)} trials cached)"
+    return "to resume from its checkpoint" if step.partial else "to run"
