@@ -98,10 +98,10 @@ def runs(
         from recbias.runs import summarize_runs
 
         with collect_warnings() as warnings:
-            rows = summarize_runs(out)
+            found = summarize_runs(out)
         for warning in warnings:
             print_line(f"warning: {warning}", to_stderr=True)
-        rows = select_experiment(rows, name, out)
+        rows = select_experiment(found, name, out)
         if as_json:
             document |= {"runs": describe_runs(rows), "warnings": warnings}
         else:

@@ -87,14 +87,14 @@ def _describe_requests(totals: RequestTotals) -> dict[str, Any]:
         "money": totals.money,
     }
     values: Mapping[str, Any] = dict.fromkeys(numbers) if totals.problem else numbers
-    return {"model": totals.model, **values, "problem": totals.problem}
+    return {"model": totals.model, **values, "problem": totals.problem or None}
 
 
 def describe_kinds(kinds: Sequence[str]) -> dict[str, Any]:
     """Return the entries of each kind: name, summary, and the extra that installs its packages."""
     return {
         kind: [
-            {"name": name, "summary": summary, "extra": find_extra(kind, name)}
+            {"name": name, "summary": summary, "extra": find_extra(kind, name) or None}
             for name, summary in list_entries(kind)
         ]
         for kind in kinds

@@ -54,10 +54,11 @@ def show_failures(run: Run) -> None:
     """Print the failed stages of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     for failure in run.failures:
-        line = make_printable(f"failed: {failure['stage']}: {failure['message']}")
-        console.print(Text(line, style="red"))
-        if failure["help"]:
-            console.print(Text(make_printable(f"help: {failure['help']}")))
+        failed = f"failed: {failure['stage']}: {failure['message']}"
+        help_lines = [f"help: {failure['help']}"] if failure["help"] else []
+        for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
+            text = Text(make_printable(line), style=style)
+            console.print(text, soft_wrap=not console.is_terminal)
 
 
 def show_plan(
