@@ -11,6 +11,9 @@ import typer
 from recbias.cli.output.document import AsJson, open_document
 from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
 
+MOST_MODELS = 3
+"""The maximum number of models that ``recbias runs`` names for a run."""
+
 FORMATS = ("csv", "json", "md", "html", "latex")
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 Reference: TypeAlias = Annotated[
@@ -86,7 +89,10 @@ def compare(
 
 def runs(
     name: Annotated[
-        str | None, typer.Argument(help="Only the runs of this experiment.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Only the runs of this experiment.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
     out: Out = Path("results"),
@@ -140,22 +146,37 @@ def show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
         print_line(f"{out} has no finished run: recbias run SPEC writes one")
         return
     print_rows(
-        ("name", "run", "started", "took", "models", "failed stages", "failed checks"),
+        ("name", "run", "started", "took", "models", "failed"),
         [
             (
                 row["name"],
                 row["run"],
                 f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
                 format_duration(row["seconds"]),
-                ", ".join(row["models"]),
-                *(str(row[count] or "") for count in ("failures", "failed_checks")),
+                _name_models(row["models"]),
+                _count_failures(row),
             )
             for row in rows
         ],
         title=f"{out}: {format_count(len(rows), 'run')}, the newest first",
-        numeric={"took", "failed stages", "failed checks"},
         notes=(f"Started: UTC. The folder of a run is {out / 'NAME' / 'RUN'}.",),
     )
+
+
+def _name_models(labels: Sequence[str]) -> str:
+    """Return the first models of a run, and the number of the others."""
+    if len(labels) <= MOST_MODELS:
+        return ", ".join(labels)
+    shown = labels[: MOST_MODELS - 1]
+    return f"{', '.join(shown)} and {len(labels) - len(shown)} more"
+
+
+def _count_failures(row: Mapping[str, Any]) -> str:
+    """Return the numbers of failed stages and checks; blank if there are none."""
+    from recbias.reports.views.rounding import format_count
+
+    counts = {"stage": row["failures"], "check": row["failed_checks"]}
+    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
 
 
 def find_run(run: str, out: Path) -> Path:

@@ -36,7 +36,9 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
         spec: Annotated[
             Path,
             typer.Argument(
-                help="The experiment file, or the name of a packaged spec.", show_default=False
+                metavar="SPEC",
+                help="The experiment file, or the name of a packaged spec.",
+                show_default=False,
             ),
         ],
         overrides: Annotated[

@@ -27,7 +27,7 @@ MOST_ROWS = 24
 
 
 def show_run(run: Run) -> None:
-    """Print the conclusions of a run, its tables, its failures, its paths and its checks."""
+    """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.views.conclusions.conclude import split_sentences
     from recbias.reports.views.groups.group_tables import build_group_tables
     from recbias.reports.views.wide_tables import build_summary
@@ -42,12 +42,12 @@ def show_run(run: Run) -> None:
         note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
         notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
         print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
+    if (checks := build_check_table(tables)) is not None:
+        print_grid(checks, console)
     show_failures(run)
     report = run.folder / "report.html"
     for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
         console.print(Text(make_printable(line, None)), soft_wrap=True)
-    if (checks := build_check_table(tables)) is not None:
-        print_grid(checks, console)
 
 
 def show_failures(run: Run) -> None:
