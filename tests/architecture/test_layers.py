@@ -46,6 +46,7 @@ LAYERS: dict[str, set[str]] = {
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
+        "output": set(),
     },
     "config": {
         "changes": {"declarations"},

@@ -88,7 +88,8 @@ def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> N
 def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
     result = invoke_recbias("list", folder=tmp_path)
     assert result.code == 0
-    assert [line.split()[0] for line in result.out.splitlines()[2:]] == list(KINDS)
+    assert [line.split()[0] for line in result.out.splitlines()[2:-1]] == list(KINDS)
+    assert result.out.endswith("\nnext: recbias list KIND\n")
 
 
 @pytest.mark.parametrize("kind", ["metric", "model", "detector", "dataset"])

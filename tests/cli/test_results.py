@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+import recbias
 from recbias.cli.results import find_run, parse_formats
 from recbias.core.errors import MissingRun, UnknownName
 from support.commands import invoke_recbias, run_recbias
+from support.screen import run_in_terminal
 
 
 @pytest.fixture
@@ -122,3 +125,82 @@ def test_unknown_format_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="no format is called 'htlm'") as caught:
         parse_formats("md,htlm")
     assert caught.value.remedy == "did you mean html?"
+
+
+def test_runs_are_listed_newest_first(results: Path) -> None:
+    result = invoke_recbias("runs", folder=results)
+    assert (result.code, result.err) == (0, "")
+    title, head, _, *lines, note = result.out.splitlines()
+    assert title == "results: 3 runs, the newest first"
+    assert head.split() == ["name", "run", "started", "took", "models"]
+    assert note == "Started: UTC. The folder of a run is results/NAME/RUN."
+    rows = [line.split() for line in lines]
+    assert {row[0] for row in rows} == {"one", "two", "alone"}
+    assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
+    for row in rows:
+        assert (results / "results" / row[0] / row[1] / "manifest.json").is_file()
+    (alone,) = invoke_recbias("runs", "ALONE", folder=results).out.splitlines()[3:-1]
+    assert alone.split()[0] == "alone"
+
+
+def test_runs_fit_a_narrow_terminal(results: Path) -> None:
+    path = results / "results" / "one" / "latest" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest |= {"failures": [{}] * 2, "checks": [{"failed": True}] * 12, "seconds": 3605}
+    manifest["models"] = [{"label": name} for name in ("Random", "MultiVAE", "EASE", "SLIM")]
+    path.write_text(json.dumps(manifest))
+    code, screen = run_in_terminal("runs", folder=results, width=80)
+    assert code == 0
+    assert all(len(line) <= 80 for line in screen.text())
+    words = " ".join(screen.text()).replace("Z-", "Z ").split()
+    for word in (
+        *path.parent.resolve().name.partition("-")[::2],
+        "stages,",
+        "12",
+        "checks",
+        "1",
+        "h",
+        "MultiVAE",
+    ):
+        assert word in words
+    assert "SLIM" not in words
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "it is not JSON"),
+        (b"[]", "it is not a JSON object"),
+        (b"\xff", "it is not JSON"),
+        (b'{"name": "one"}', "manifest.json is not that of a run (KeyError: 'started')"),
+        (b"[" * 100_000, "it is not JSON"),
+        (None, "manifest.json does not exist"),
+    ],
+)
+def test_a_damaged_run_is_named_and_left_out(
+    results: Path, content: bytes | None, reason: str
+) -> None:
+    run = (results / "results" / "one" / "latest").resolve()
+    manifest = run / "manifest.json"
+    if content is None:
+        manifest.unlink()
+    else:
+        manifest.write_bytes(content)
+    result = invoke_recbias("runs", folder=results)
+    assert result.code == 0
+    (warning,) = result.err.splitlines()
+    folder = f"results/one/{run.name}"
+    assert warning.startswith(f"warning: {folder} is not a whole run and is left out: {reason}")
+    assert result.out.startswith("results: 2 runs")
+    assert "one" not in result.out.split()
+    with pytest.warns(UserWarning, match="is not a whole run and is left out"):
+        assert len(recbias.list_runs(results / "results")) == 2
+
+
+def test_no_runs_are_said_and_no_error(tmp_path: Path) -> None:
+    result = invoke_recbias("runs", folder=tmp_path)
+    message = "results has no finished run: recbias run SPEC writes one\n"
+    assert (result.code, result.out, result.err) == (0, message, "")
+    result = invoke_recbias("runs", "one", folder=tmp_path)
+    assert result.code == 2
+    assert result.err == "error: results has no run of 'one'\nhelp: results has no finished run\n"

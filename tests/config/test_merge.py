@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.config.load_experiment import load_experiment
 from recbias.config.merge import read_mapping, read_spec
 from recbias.core.errors import Faults, WrongType
 from recbias.formats.yaml.source_map import Document
+from recbias.registry import REGISTRIES
 
 
 @pytest.fixture(autouse=True)
@@ -223,3 +225,39 @@ def test_value_without_a_yaml_form_is_rejected(value: object) -> None:
     with pytest.raises(WrongType) as caught:
         read_mapping({"models": [{"n": value}]})
     assert caught.value.where == "models[0].n"
+
+
+@pytest.mark.parametrize(
+    ("override", "remedy"),
+    [
+        ("models.1.neighbors=10,20", "sweep: {models.1.neighbors: [10, 20]}"),
+        ("models.1.neighbors=[10, 20]", "sweep: {models.1.neighbors: [10, 20]}"),
+        ("models.1.similarity=cosine,dice", "sweep: {models.1.similarity: [cosine, dice]}"),
+        ("seed=1,2,3", "sweep: {seed: [1, 2, 3]}"),
+    ],
+)
+def test_several_values_for_one_setting_point_to_a_sweep(override: str, remedy: str) -> None:
+    spec = write("spec.yaml", "name: a\ndataset: demo\nmodels: [MostPop, ItemKNN]\n")
+    with pytest.raises(Faults) as caught:
+        load_experiment(spec, registries=REGISTRIES, overrides=[override])
+    error, remedy_line = caught.value.lines()
+    assert error.startswith(f"error: --set {override}: ")
+    assert remedy_line == f"help: one value at a time; several values: {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("override", "remedy"),
+    [
+        ("models.1.neighbors=10,x", "the default is 100"),
+        ("models.1.neighbors=10,-1", "the default is 100"),
+        ("models.1.neighbors=2020-01-01,2020-01-02", "the default is 100"),
+        ("models.1.similarity=cosine,dics", "did you mean cosine?"),
+        ("models=MostPop,EASE", "write it as a list: [MostPop,EASE]"),
+        ("k=5,10", "the default is 10"),
+    ],
+)
+def test_other_values_do_not_point_to_a_sweep(override: str, remedy: str) -> None:
+    spec = write("spec.yaml", "name: a\ndataset: demo\nmodels: [MostPop, ItemKNN]\n")
+    with pytest.raises(Faults) as caught:
+        load_experiment(spec, registries=REGISTRIES, overrides=[override])
+    assert caught.value.lines()[1] == f"help: {remedy}"

@@ -39,15 +39,21 @@ WIDTH = 99
 """The maximum line width of ``recbias show``."""
 
 
-def list_entries(kind: str) -> list[tuple[str, str]]:
-    """Return the name and the first sentence of everything of a kind.
+def find_kind(kind: str) -> str:
+    """Return the name of a kind, without regard to case.
 
     Raises:
         UnknownName: There is no such kind.
     """
-    kind_name = {normalize_name(name): name for name in KINDS}.get(normalize_name(kind))
-    if kind_name is None:
+    name = {normalize_name(name): name for name in KINDS}.get(normalize_name(kind))
+    if name is None:
         raise UnknownName(f"no kind is called {kind!r}", remedy=suggest(kind, KINDS))
+    return name
+
+
+def list_entries(kind: str) -> list[tuple[str, str]]:
+    """Return the name and the first sentence of everything of a kind; UnknownName if none is."""
+    kind_name = find_kind(kind)
     if kind_name == "references":
         return [(name, read_source(name).title) for name in list_published()]
     if kind_name == "specs":

@@ -17,7 +17,9 @@ Data: TypeAlias = Annotated[
     Path | None,
     typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
 ]
-Name: TypeAlias = Annotated[str, typer.Argument(help="A dataset.", show_default=False)]
+Name: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help="A dataset.", show_default=False)
+]
 
 LOCAL_DATASETS = ("demo", "tables")
 """Datasets without a download: the generated one, and the user's own tables."""

@@ -13,7 +13,8 @@ from recbias.cli.printing import print_line, report_errors
 
 def init(
     name: Annotated[
-        str | None, typer.Argument(help="quickstart, audit, prompts, vectors, papers/...")
+        str | None,
+        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, papers/..."),
     ] = None,
 ) -> None:
     """Write a packaged spec and its tables into the current folder, to change them; or list all.

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.printing import print_table, print_text, report_errors
+from recbias.cli.output.document import AsJson, open_document
+from recbias.cli.printing import print_line, print_table, print_text, report_errors
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName
 from recbias.core.suggestions import suggest
 
@@ -26,16 +27,25 @@ KIND_HELP = (
 
 
 def list_(
-    kind: Annotated[str | None, typer.Argument(help=KIND_HELP, show_default=False)] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help=KIND_HELP, show_default=False)
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List everything of a KIND, each with a one-line description; without one, the kinds."""
-    with report_errors():
-        from recbias.cli.catalogue import KINDS, find_extra, list_entries
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.cli.catalogue import KINDS, find_extra, find_kind, list_entries
         from recbias.cli.grids import print_rows
+        from recbias.cli.output.contents import describe_kinds
 
+        if as_json:
+            kinds = KINDS if kind is None else (find_kind(kind),)
+            document["kinds"] = describe_kinds(kinds)
+            return
         if kind is None:
             counts = [(name, str(len(list_entries(name)))) for name in KINDS]
             print_rows(("kind", "entries"), counts, numeric={"entries"})
+            print_line("next: recbias list KIND")
             return
         rows = [(*entry, find_extra(kind, entry[0])) for entry in list_entries(kind)]
         print_rows(("name", "description", "extra"), rows)
@@ -44,7 +54,11 @@ def list_(
 def show(
     name: Annotated[
         str,
-        typer.Argument(help="A plug-in, template set, prompt or mitigation.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="A plug-in, template set, prompt or mitigation.",
+            show_default=False,
+        ),
     ],
     prompts: Annotated[
         bool, typer.Option("--prompts", help="Print the prompts of a set of templates as CSV.")
@@ -68,10 +82,16 @@ def show(
 
 def new(
     kind: Annotated[
-        str, typer.Argument(help="metric, model, detector or dataset.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="KIND", help="metric, model, detector or dataset.", show_default=False
+        ),
     ],
     name: Annotated[
-        str, typer.Argument(help="The name of the class, as in MyMetric.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME", help="The name of the class, as in MyMetric.", show_default=False
+        ),
     ],
 ) -> None:
     """Write a plug-in of one's own with its test into this folder: a start to be changed."""

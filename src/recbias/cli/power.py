@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recbias.cli.printing import print_text, report_errors
+from recbias.cli.output.document import AsJson, open_document
+from recbias.cli.printing import report_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,18 +38,19 @@ def power(
     model: Annotated[
         list[str] | None, typer.Option(help="Only comparisons of this model. Repeatable.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
     """Print the smallest difference that a run could have seen, and the units one needs."""
-    with report_errors():
+    with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias import api
+        from recbias.reports.views.run_tables import to_records
 
         folder = find_pilot(run, out)
         table = api.power(folder, difference, power=power, alpha=alpha)
         table = select_models(select_metrics(table, metric or ()), model or ())
         if as_json:
-            print_text(format_json(table, difference, power))
+            document |= {"asked": difference, "power": power, "rows": to_records(table)}
         else:
             show_power(table, difference, power, folder.parent.name)
 
@@ -121,19 +123,6 @@ def _select(
             message = f"the run has no comparison of the {kind} {text!r}"
             raise UnknownName(message, where=f"--{kind}", remedy=suggest(text, {*known}))
     return table[[not wanted or bool(wanted & row) for row in names]]
-
-
-def format_json(table: pd.DataFrame, difference: float | None, power: float) -> str:
-    """Return the rows as JSON, with null for numbers that do not exist."""
-    import json
-
-    from recbias.reports.views.run_tables import to_records
-
-    rows = [
-        {name: None if is_missing(value) else value for name, value in row.items()}
-        for row in to_records(table)
-    ]
-    return json.dumps({"asked": difference, "power": power, "rows": rows}, indent=1)
 
 
 def is_missing(value: object) -> bool:

@@ -48,6 +48,14 @@ def print_table(text: str) -> None:
 DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes."""
 
+MEANINGS = {
+    DONE: "done",
+    FAILED: "a stage failed",
+    USER: "the input is at fault",
+    OUT_OF_TOLERANCE: "a check failed",
+}
+"""The exit codes of a finished run in words."""
+
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The error numbers of a full disk."""
 

@@ -1,13 +1,18 @@
-"""``recbias report`` and ``recbias compare``."""
+"""``recbias runs``, ``report`` and ``compare``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, print_text, report_errors
+from recbias.cli.output.document import AsJson, open_document
+from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
+
+MOST_MODELS = 3
+"""The maximum number of models that ``recbias runs`` names for a run."""
 
 FORMATS = ("csv", "json", "md", "html", "latex")
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
@@ -52,18 +57,17 @@ def compare(
             "more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     correction: Annotated[
         str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
     ] = "bonferroni",
     out: Out = Path("results"),
 ) -> None:
     """Compare runs, the oldest first, by paired tests, or runs with published results."""
-    with report_errors():
+    with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.comparisons import compare_side_by_side
         from recbias.cli.gates.published import compare_with_published
         from recbias.cli.gates.tolerances import explain_excess
-        from recbias.reports.writers.json_report import render_value
         from recbias.runner.checks.tolerances import Tolerances, parse_tolerance
 
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
@@ -74,13 +78,105 @@ def compare(
             else compare_with_published(folders, reference, tolerances)
         )
         if as_json:
-            print_text(render_value(comparison.as_json()))
+            document.update(comparison.as_json())
         else:
             comparison.print()
         for row in comparison.worse:
             print_line(explain_excess(row), to_stderr=True)
         if comparison.worse:
             raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def runs(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Only the runs of this experiment.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    out: Out = Path("results"),
+) -> None:
+    """List the runs of a results folder, the newest first."""
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.cli.output.contents import describe_runs
+        from recbias.core.stage_context import collect_warnings
+        from recbias.runs import summarize_runs
+
+        with collect_warnings() as warnings:
+            found = summarize_runs(out)
+        for warning in warnings:
+            print_line(f"warning: {warning}", to_stderr=True)
+        rows = select_experiment(found, name, out)
+        if as_json:
+            document |= {"runs": describe_runs(rows), "warnings": warnings}
+        else:
+            show_runs(rows, out)
+
+
+def select_experiment(
+    rows: Sequence[Mapping[str, Any]], name: str | None, out: Path
+) -> list[Mapping[str, Any]]:
+    """Return the runs of an experiment; all of them if it is None.
+
+    Raises:
+        UnknownName: No run is of the experiment.
+    """
+    from recbias.core.errors import UnknownName
+    from recbias.core.suggestions import normalize_name, suggest
+
+    names = {str(row["name"]) for row in rows}
+    if name is None:
+        return [*rows]
+    chosen = [row for row in rows if normalize_name(row["name"]) == normalize_name(name)]
+    if not chosen:
+        remedy = suggest(name, names) if names else f"{out} has no finished run"
+        raise UnknownName(f"{out} has no run of {name!r}", remedy=remedy)
+    return chosen
+
+
+def show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Print one row for each run: its experiment, id, start, duration, models and failures."""
+    from datetime import datetime
+
+    from recbias.cli.grids import print_rows
+    from recbias.reports.views.rounding import format_count, format_duration
+
+    if not rows:
+        print_line(f"{out} has no finished run: recbias run SPEC writes one")
+        return
+    print_rows(
+        ("name", "run", "started", "took", "models", "failed"),
+        [
+            (
+                row["name"],
+                row["run"],
+                f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
+                format_duration(row["seconds"]),
+                _name_models(row["models"]),
+                _count_failures(row),
+            )
+            for row in rows
+        ],
+        title=f"{out}: {format_count(len(rows), 'run')}, the newest first",
+        notes=(f"Started: UTC. The folder of a run is {out / 'NAME' / 'RUN'}.",),
+    )
+
+
+def _name_models(labels: Sequence[str]) -> str:
+    """Return the first models of a run, and the number of the others."""
+    if len(labels) <= MOST_MODELS:
+        return ", ".join(labels)
+    shown = labels[: MOST_MODELS - 1]
+    return f"{', '.join(shown)} and {len(labels) - len(shown)} more"
+
+
+def _count_failures(row: Mapping[str, Any]) -> str:
+    """Return the numbers of failed stages and checks; blank if there are none."""
+    from recbias.reports.views.rounding import format_count
+
+    counts = {"stage": row["failures"], "check": row["failed_checks"]}
+    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
 
 
 def find_run(run: str, out: Path) -> Path:

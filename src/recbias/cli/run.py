@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recbias.cli.data import Data
+from recbias.cli.output.document import AsJson, describe_errors, open_document
 from recbias.cli.printing import (
+    DONE,
     FAILED,
     INTERRUPTED,
+    MEANINGS,
     OUT_OF_TOLERANCE,
     USER,
     print_line,
     report_errors,
 )
-from recbias.core.errors import Faults, UserError
+from recbias.core.errors import Faults, RecbiasError, UserError
+
+if TYPE_CHECKING:
+    from recbias.runs import Run
 
 Executor = StrEnum("Executor", ["local", "ray"])
 SEVERITY = (INTERRUPTED, FAILED, USER, OUT_OF_TOLERANCE)
@@ -76,12 +83,16 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
         verbose: Annotated[
             bool, typer.Option("--verbose", "-v", help="Show every stage.")
         ] = False,
+        as_json: AsJson = False,
     ) -> None:
         options = SimpleNamespace(**locals())
-        with report_errors():
+        with report_errors(), open_document(is_wanted=as_json) as document:
             if len(specs) > 1:
                 _validate_all(options)
-        act_on_each(options, act)
+                act_on_each(options, act, document)
+            else:
+                options.spec, options.document = specs[0], document
+                act(options)
 
     command.__doc__ = act.__doc__
     return command
@@ -107,30 +118,47 @@ def _validate_all(options: SimpleNamespace) -> None:
         raise Faults(faults)
 
 
-def act_on_each(options: SimpleNamespace, act: Callable[[SimpleNamespace], None]) -> None:
-    """Act on each spec in turn and exit with the worst code; an interruption ends all."""
+def act_on_each(
+    options: SimpleNamespace,
+    act: Callable[[SimpleNamespace], None],
+    document: dict[str, Any],
+) -> None:
+    """Act on each spec in turn and exit with the worst code; an interruption ends all.
+
+    The entries of ``document["specs"]`` are the documents of the specs, in their order.
+    """
     codes = set()
+    document["specs"] = []
     for spec in options.specs:
-        options.spec = spec
+        options.spec, options.document = spec, {"spec": str(spec)}
+        document["specs"].append(options.document)
         try:
-            with report_errors():
+            with report_errors(), _describe_errors_in(options.document):
                 act(options)
         except typer.Exit as end:
             codes.add(end.exit_code)
         stops = {INTERRUPTED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
         if codes & stops:
             break
-    worst = next((code for code in SEVERITY if code in codes), 0)
-    if worst:
+    worst = next((code for code in SEVERITY if code in codes), DONE)
+    if worst != DONE:
         raise typer.Exit(worst)
+
+
+@contextmanager
+def _describe_errors_in(document: dict[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except RecbiasError as error:
+        document["errors"] = describe_errors(error)
+        raise
 
 
 @_take_options
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
     from recbias import api
-    from recbias.cli.display import show_run
-    from recbias.cli.gates.checks import show_checks
+    from recbias.cli.output.tables import show_failures, show_run
     from recbias.progress import open_observer
 
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
@@ -147,20 +175,29 @@ def run(options: SimpleNamespace) -> None:
             limit=options.limit,
             observer=observer,
         )
-    show_run(finished_run)
-    has_failed_check = show_checks(finished_run)
-    if finished_run.failures:
-        are_user_faults = all(failure["user"] for failure in finished_run.failures)
-        raise typer.Exit(USER if are_user_faults else FAILED)
-    if has_failed_check:
-        raise typer.Exit(OUT_OF_TOLERANCE)
+    code = find_exit_code(finished_run)
+    if options.as_json:
+        from recbias.cli.output.contents import describe_run
+
+        show_failures(finished_run)
+        options.document.update(describe_run(finished_run, code, MEANINGS[code]))
+    else:
+        show_run(finished_run)
+    raise typer.Exit(code)
+
+
+def find_exit_code(run: Run) -> int:
+    """Return the exit code of a finished run: failures come before failed checks."""
+    if run.failures:
+        return USER if all(failure["user"] for failure in run.failures) else FAILED
+    return OUT_OF_TOLERANCE if any(check["failed"] for check in run.checks) else DONE
 
 
 @_take_options
 def plan(options: SimpleNamespace) -> None:
     """Validate each SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
-    from recbias.cli.display import show_plan
+    from recbias.cli.output.tables import show_plan
     from recbias.progress import open_observer
     from recbias.runner.execution.executor import Executor, Rehearsal, Silent
     from recbias.runner.execution.preflight import check_inputs
@@ -181,7 +218,12 @@ def plan(options: SimpleNamespace) -> None:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps = preview(run_plan, store, fresh=options.fresh)
         unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
-    show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
+    if options.as_json:
+        from recbias.cli.output.contents import describe_plan
+
+        options.document.update(describe_plan(run_plan, steps, requests, unchecked))
+    else:
+        show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
     for dataset in unchecked:
         message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
         print_line(f"note: {message}", to_stderr=True)

@@ -24,12 +24,12 @@ from recbias.config.declarations.hints import (
     select_member,
     strip_annotations,
 )
+from recbias.config.declarations.remedies import suggest_remedy
 from recbias.config.declarations.type_text import (
     describe_hint,
     describe_value,
     render_yaml,
     suggest_default,
-    suggest_spelling,
 )
 from recbias.config.settings import Setting, is_valid, read_settings, validate_value
 from recbias.core.errors import (
@@ -230,7 +230,7 @@ class Builder:
         self.document.add_fault(
             location,
             f"must be {describe_hint(hint)}, found {text}",
-            remedy=suggest_spelling(hint, raw) or default or f"give {describe_hint(hint)}",
+            remedy=suggest_remedy(hint, raw, location) or default or f"give {describe_hint(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
 

@@ -104,7 +104,7 @@ def read_run(folder: Path) -> RunTables:
     """
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
-    manifest = _read_manifest(folder / "manifest.json")
+    manifest = read_manifest(folder / "manifest.json")
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
@@ -141,11 +141,16 @@ def _require_file(path: Path) -> None:
         raise MissingRun(f"{path.name} does not exist", where=str(path.parent), remedy=REMEDY)
 
 
-def _read_manifest(path: Path) -> Mapping[str, Any]:
+def read_manifest(path: Path) -> Mapping[str, Any]:
+    """Return the content of ``manifest.json``.
+
+    Raises:
+        MissingRun: The file does not exist, or is not a JSON object.
+    """
     _require_file(path)
     try:
         manifest = json.loads(_read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
     if not isinstance(manifest, dict):
         raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)

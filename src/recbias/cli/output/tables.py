@@ -1,4 +1,4 @@
-"""What a run and a plan show in the terminal: progress on stderr, tables on stdout."""
+"""The tables of ``recbias run`` and ``recbias plan``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from recbias.api import Run
 from recbias.cli.grids import Output, print_conclusions, print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
+from recbias.reports.check_table import build_check_table
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.execution.request_totals import RequestTotals
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.preview import Preview, Step
+from recbias.runs import Run
 
 NUMEROUS = frozenset({"measure", "trial"})
 """Kinds of stage that a plan counts instead of listing them."""
@@ -26,7 +27,7 @@ MOST_ROWS = 24
 
 
 def show_run(run: Run) -> None:
-    """Print the conclusions of a run, its tables, its failed stages and the paths of its files."""
+    """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.views.conclusions.conclude import split_conclusions
     from recbias.reports.views.groups.group_tables import build_group_tables
     from recbias.reports.views.wide_tables import build_summary
@@ -41,15 +42,23 @@ def show_run(run: Run) -> None:
         note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
         notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
         print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
-    error_console = Console(stderr=True, highlight=False)
-    for failure in run.failures:
-        line = make_printable(f"failed: {failure['stage']}: {failure['message']}")
-        error_console.print(Text(line, style="red"))
-        if failure["help"]:
-            error_console.print(Text(make_printable(f"help: {failure['help']}")))
+    if (checks := build_check_table(tables)) is not None:
+        print_grid(checks, console)
+    show_failures(run)
     report = run.folder / "report.html"
     for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
         console.print(Text(make_printable(line, None)), soft_wrap=True)
+
+
+def show_failures(run: Run) -> None:
+    """Print the failed stages of a run on standard error."""
+    console = Console(stderr=True, highlight=False)
+    for failure in run.failures:
+        failed = f"failed: {failure['stage']}: {failure['message']}"
+        help_lines = [f"help: {failure['help']}"] if failure["help"] else []
+        for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
+            text = Text(make_printable(line), style=style)
+            console.print(text, soft_wrap=not console.is_terminal)
 
 
 def show_plan(

@@ -1,0 +1,244 @@
+"""The documents of ``--json`` hold what the text of the same command says."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from recbias.cli.catalogue import KINDS, list_entries
+from recbias.cli.results import find_run
+from recbias.reports.views.run_tables import read_run
+from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
+
+CHECKED = """\
+name: checked
+dataset: {name: demo, n_users: 60, n_items: 40}
+split: {name: random, test: 0.2}
+k: 5
+models: [MostPop, Random]
+metrics: [nDCG, {name: HR, by: gender}]
+tests: [paired_t]
+checks: [{metric: nDCG, at_least: 0.9, models: [MostPop]}]
+report: {formats: [csv]}
+"""
+
+NOISY = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noisy:
+    \"\"\"A model that prints, and fails.\"\"\"
+    provides: ClassVar[frozenset] = frozenset({"lists"})
+    needs: ClassVar[frozenset] = frozenset({"train"})
+    libraries: ClassVar[tuple] = ()
+
+    def files(self, data):
+        return []
+
+    def fit(self, data, rng):
+        print("printed by the model")
+        raise ValueError("fit has failed")
+
+    def recommend(self, queries, k, data):
+        return None
+"""
+
+
+def refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is not JSON"
+    raise ValueError(message)
+
+
+def read_document(result: CommandResult) -> dict[str, Any]:
+    """Return the only content of standard output, by a parser that refuses NaN and Infinity."""
+    document: dict[str, Any] = json.loads(result.out, parse_constant=refuse_constant)
+    assert document["schema_version"] == 1
+    assert result.out.isascii()
+    return document
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a finished run whose check failed."""
+    folder = tmp_path_factory.mktemp("checked")
+    (folder / "checked.yaml").write_text(CHECKED, encoding="utf-8")
+    assert invoke_recbias("run", "checked.yaml", "--quiet", folder=folder).code == 3
+    return folder
+
+
+def test_run_says_what_its_text_says(checked: Path) -> None:
+    text = invoke_recbias("run", "checked.yaml", folder=checked)
+    result = invoke_recbias("run", "checked.yaml", "--json", folder=checked)
+    assert (result.code, text.code) == (3, 3)
+    document = read_document(result)
+    assert (document["exit_code"], document["exit_meaning"]) == (3, "a check failed")
+    assert (document["name"], document["models"]) == ("checked", ["MostPop", "Random"])
+    assert (document["report"], document["failures"], document["warnings"]) == (None, [], [])
+    run = read_run(checked / document["folder"])
+    assert document["run"] == run.folder.name
+    for conclusion in document["conclusions"]:
+        assert f"* {conclusion['sentence']}" in text.out
+    values = {(row["model"], row["metric"], row["group"]): row for row in document["summary"]}
+    assert len(values) == len(run.metrics)
+    ndcg = values["MostPop", "nDCG", ""]
+    assert f"{ndcg['value']:.4f}" in text.out
+    assert f"{values['Random', 'HR(by=gender)', 'gender=F']['value']:.4f}" in text.out
+    (check,) = document["checks"]
+    assert (check["model"], check["verdict"], check["failed"]) == ("MostPop", "fail", True)
+    assert check["value"] == ndcg["value"]
+
+
+def test_a_failed_model_and_what_it_prints_are_not_on_stdout(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
+    spec = write_small_spec(tmp_path, SMALL.replace("ItemKNN]", '{name: "./noisy.py:Noisy"}]'))
+    result = run_recbias("run", spec, "--json", "--workers", 2, folder=tmp_path)
+    document = read_document(result)
+    assert result.code == document["exit_code"] == 1
+    assert document["exit_meaning"] == "a stage failed"
+    (failure,) = document["failures"]
+    assert failure["message"].startswith("ValueError: fit has failed (noisy.py:")
+    assert failure["user"] is False
+    assert f"failed: {failure['stage']}: {failure['message']}" in result.err
+    assert "printed by the model" in result.err
+    assert {row["model"] for row in document["summary"]} == {"Random", "MostPop"}
+
+
+def test_plan_says_what_its_text_says(checked: Path) -> None:
+    changed = CHECKED.replace("Random]", "Random, ItemKNN]")
+    (checked / "more.yaml").write_text(changed, encoding="utf-8")
+    text = invoke_recbias("plan", "more.yaml", "--verbose", folder=checked)
+    document = read_document(invoke_recbias("plan", "more.yaml", "--json", folder=checked))
+    stored, to_run = document["stages_stored"], document["stages_to_run"]
+    assert f"{stored} cached, {to_run} to run" in text.out
+    assert stored + to_run == len(document["stages"])
+    assert {row["model"] for row in document["stages"] if not row["stored"]} == {"ItemKNN"}
+    for row in document["stages"]:
+        state = "cached" if row["stored"] else "to run"
+        line = rf"^{re.escape(row['title'])} +{state} .*{row['address'][:12]}$"
+        assert re.search(line, text.out, re.MULTILINE)
+        assert (row["seconds"] is None) is not row["stored"]
+    assert f"estimated memory: {document['memory_mb']:,} MB" in text.out
+    assert document["requests"] == document["undefined"] == document["unchecked_datasets"] == []
+
+
+def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
+    llm = "{model: small, max_tokens: 100, prices: {input: 0, output: 100}}"
+    text = SMALL.replace("MostPop, ItemKNN]", f"{{name: WOK, llm: {llm}}}]")
+    write_small_spec(tmp_path, text)
+    document = read_document(
+        invoke_recbias("plan", "small.yaml", "--json", "--limit", 3, folder=tmp_path)
+    )
+    assert document["requests"] == [
+        {
+            "model": "WOK",
+            "requests": 3,
+            "stored": 0,
+            "to_send": 3,
+            "tokens_out": 300,
+            "money": 0.03,
+            "tokens_in": document["requests"][0]["tokens_in"],
+            "problem": None,
+        }
+    ]
+    assert document["requests"][0]["tokens_in"] > 300
+
+
+def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
+    every = read_document(invoke_recbias("list", "--json", folder=tmp_path))["kinds"]
+    assert [*every] == [*KINDS]
+    models = read_document(invoke_recbias("list", "Models", "--json", folder=tmp_path))["kinds"]
+    assert models == {"models": every["models"]}
+    entries = [(row["name"], row["summary"]) for row in every["models"]]
+    assert entries == list_entries("models")
+    extras = {row["name"]: row["extra"] for row in every["models"]}
+    assert (extras["EASE"], extras["MultiVAE"]) == (None, "recbias[torch]")
+
+
+def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
+    words = ("compare", "one", "two", "--json", "--fail-over", 0)
+    result = invoke_recbias(*words, folder=finished_runs)
+    document = read_document(result)
+    assert result.code == 3
+    assert {"runs", "values", "gaps", "unchanged", "out_of_tolerance"} <= {*document}
+    assert document["out_of_tolerance"]
+    power = read_document(invoke_recbias("power", "one", "--json", folder=finished_runs))
+    assert power["rows"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (("list", "modles"), [(None, None, None, "did you mean models?")]),
+        (("runs", "tow"), [(None, None, None, "did you mean two?")]),
+        (("compare", "one", "--correction", "x"), [(None, None, None, None)]),
+        (("run", "none.yaml", "--workers", 0), [("--workers", None, None, None)]),
+        (
+            ("plan", "wrong.yaml"),
+            [
+                ("models[1].neighbours", "wrong.yaml", 4, "did you mean neighbors?"),
+                ("metrics[0]", "wrong.yaml", 5, "did you mean nDCG?"),
+            ],
+        ),
+    ],
+)
+def test_faults_are_a_document_and_the_lines_of_the_text(
+    finished_runs: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    rows: list[tuple[str | None, str | None, int | None, str | None]],
+) -> None:
+    lines = ["name: wrong", "dataset: demo", "k: 5", "models: [MostPop, {name: ItemKNN, "]
+    lines[3] += "neighbours: 3}]"
+    write_small_spec(tmp_path, "\n".join([*lines, "metrics: [nDGC]\n"]), "wrong.yaml")
+    (tmp_path / "results").symlink_to(finished_runs / "results")
+    plain = invoke_recbias(*arguments, folder=tmp_path)
+    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
+    assert (plain.code, plain.out) == (2, "")
+    assert (result.code, result.err) == (2, plain.err)
+    document = read_document(result)
+    assert [*document] == ["schema_version", "errors"]
+    for error, (where, file, line, help_) in zip(document["errors"], rows, strict=True):
+        assert (error["where"], error["file"], error["line"]) == (where, file, line)
+        assert (error["column"] is None) is (line is None)
+        assert help_ is None or error["help"] == help_
+        assert error["message"] in result.err
+        assert f"help: {error['help']}" in result.err.splitlines()
+
+
+def test_an_interrupted_run_prints_no_part_of_a_document(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 20000"))
+    command = [sys.executable, "-m", "recbias", "run", str(spec), "--quiet", "--json"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("results/store/??/*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "run the same command again to resume" in err
+
+
+def test_runs_are_listed_with_their_counts(checked: Path) -> None:
+    latest = find_run("checked", checked / "results")
+    document = read_document(invoke_recbias("runs", "Checked", "--json", folder=checked))
+    assert document["warnings"] == []
+    assert [row["run"] for row in document["runs"]] == sorted(
+        (row["run"] for row in document["runs"]), reverse=True
+    )
+    row = document["runs"][0]
+    assert (checked / row["folder"]).resolve() == latest
+    assert (row["failures"], row["failed_checks"]) == (0, 1)
+    assert row["models"] == ["MostPop", "Random"]
