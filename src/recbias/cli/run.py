@@ -59,6 +59,13 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
         limit: Annotated[
             int | None, typer.Option(help="Evaluate the first N queries only, as a smoke test.")
         ] = None,
+        device: Annotated[
+            str | None,
+            typer.Option(
+                metavar="auto|cpu|cuda|cuda:1|mps",
+                help="Where models compute that do not name a device themselves.",
+            ),
+        ] = None,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
         verbose: Annotated[
             bool, typer.Option("--verbose", "-v", help="Show every stage.")
@@ -91,6 +98,7 @@ def run(options: SimpleNamespace) -> None:
             offline=options.offline,
             on_error=options.on_error.value,
             limit=options.limit,
+            device=options.device,
             observer=observer,
         )
     show_run(finished_run)
@@ -119,6 +127,7 @@ def plan(options: SimpleNamespace) -> None:
         out=options.out,
         data=options.data,
         limit=options.limit,
+        device=options.device,
     )
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
