@@ -187,6 +187,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             fresh=fresh,
             stop=on_error == "stop",
             run_models=add_preflight(chains),
+            workers=workers,
         )
     _refuse_without_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:

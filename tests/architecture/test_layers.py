@@ -31,8 +31,15 @@ LAYERS: dict[str, set[str]] = {
     "reports": {"core", "formats", "numerics", "statistics"},
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
     "runs": {"core", "runner", "reports"},
-    "api": {"core", "config", "statistics", "data", "registry", "runner", "reports", "runs"},
-    "cli": {"core", "config", "data", "registry", "runner", "reports", "runs", "api"},
+    "progress": {"core", "runner"},
+    "api": {
+        *("core", "config", "statistics", "data", "registry", "runner", "reports"),
+        *("runs", "progress"),
+    },
+    "cli": {
+        *("core", "config", "data", "registry", "runner", "reports"),
+        *("runs", "progress", "api"),
+    },
 }
 """Each package or module of the top level, with those that it may import."""
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from recbias import api
-from recbias.cli import display
-from recbias.cli.display import Live, Plain, open_observer
+from recbias import api, progress
 from recbias.core.records import Failure, StageRecord
+from recbias.progress import Live, Plain, open_observer
 from recbias.runner.execution.executor import Silent
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.screen import Screen, run_in_terminal
@@ -89,11 +88,11 @@ def test_log_has_progress_lines_at_intervals(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = Plain(verbose=False)
-    monkeypatch.setattr(display, "PLAIN_EVERY", -1.0)
+    monkeypatch.setattr(progress, "PLAIN_EVERY", -1.0)
     plain.progressed("epochs", 1200, 5000)
-    monkeypatch.setattr(display, "PLAIN_EVERY", 3600.0)
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 3600.0)
     plain.progressed("epochs", 1201, 5000)
-    monkeypatch.setattr(display, "PLAIN_EVERY", -1.0)
+    monkeypatch.setattr(progress, "PLAIN_EVERY", -1.0)
     plain.progressed("a\nb\x07", 1, 2)
     assert capsys.readouterr().err == "  epochs: 1,200 of 5,000\n  a\\nb\\x07: 1 of 2\n"
 

@@ -31,11 +31,11 @@ def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
         from recbias import api
-        from recbias.cli.display import open_observer
         from recbias.core.stage_context import stage_context
         from recbias.core.suggestions import normalize_name
         from recbias.data.fetch.download import fetch as fetch_dataset
         from recbias.data.fetch.download import find_source
+        from recbias.progress import open_observer
 
         if normalize_name(name) in LOCAL_DATASETS:
             print_line(f"{name} needs no download", to_stderr=True)

@@ -83,8 +83,9 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment in SPEC, write a run folder and print a summary."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_run
+    from recbias.cli.display import show_run
     from recbias.cli.gates.checks import show_checks
+    from recbias.progress import open_observer
 
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         finished_run = api.run(
@@ -114,7 +115,8 @@ def run(options: SimpleNamespace) -> None:
 def plan(options: SimpleNamespace) -> None:
     """Validate SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
-    from recbias.cli.display import open_observer, show_plan
+    from recbias.cli.display import show_plan
+    from recbias.progress import open_observer
     from recbias.runner.execution.executor import Executor, Rehearsal, Silent
     from recbias.runner.execution.preflight import check_inputs
     from recbias.runner.execution.request_totals import count_requests
