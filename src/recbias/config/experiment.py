@@ -13,6 +13,7 @@ from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec
 from recbias.core.errors import ConfigError, UserError
+from recbias.core.models.devices import Device
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
@@ -34,6 +35,7 @@ class Experiment:
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
+        device: Where models compute that do not name a device themselves.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Experiment:
     report: ReportSpec
     base: Path
     document: Document = field(repr=False, compare=False)
+    device: Device = "auto"
     checks: tuple[Check, ...] = ()
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
 
@@ -77,7 +80,15 @@ class Experiment:
             file, _, attribute = name.rpartition(":")
             folder = self.document.mark(spec.where).folder
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
-        return name, as_plain(spec.plugin) | spec.split_settings
+        return name, self._omit_device(as_plain(spec.plugin)) | spec.split_settings
+
+    def _omit_device(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return settings without the device of the spec, which another one may replace."""
+        return {
+            key: self._omit_device(value) if isinstance(value, dict) else value
+            for key, value in settings.items()
+            if (key, value) != ("device", self.device)
+        }
 
     def _render(self, identify: Callable[[PluginSpec], _NameAndSettings]) -> dict[str, Any]:
         def render(specs: Sequence[PluginSpec]) -> list[dict[str, Any]]:
@@ -94,6 +105,7 @@ class Experiment:
             "dataset": datasets[0] if len(datasets) == 1 else datasets,
             "split": render([self.split])[0] if self.split else None,
             "queries": render([self.queries])[0],
+            "device": self.device,
             "k": self.k,
             **{key: render(vars(self)[key]) for key in ("models", "labels", "metrics", "tests")},
             **(
