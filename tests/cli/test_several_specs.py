@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
@@ -58,6 +60,33 @@ def test_plan_shows_each_spec(folder: Path) -> None:
     assert result.out.count("estimated memory") == 2
 
 
+def test_one_document_holds_that_of_each_spec(folder: Path) -> None:
+    result = invoke_recbias("run", "a.yaml", "failing.yaml", "--json", folder=folder)
+    assert result.code == 3, result.err
+    document = json.loads(result.out)
+    assert [(one["spec"], one["name"], one["exit_code"]) for one in document["specs"]] == [
+        ("a.yaml", "a", 0),
+        ("failing.yaml", "failing", 3),
+    ]
+    (folder / "bad.yaml").write_text("name: bad\nmodels: [Nope]\ndataset: demo\n")
+    refused = invoke_recbias("run", "a.yaml", "bad.yaml", "--json", folder=folder)
+    assert refused.code == 2
+    assert [error["file"] for error in json.loads(refused.out)["errors"]] == ["bad.yaml"]
+
+
+def test_the_error_of_a_spec_is_in_its_part_of_the_document() -> None:
+    def act(options: SimpleNamespace) -> None:
+        if options.spec == "a":
+            raise UserError("the spec is at fault", remedy="mend it")
+
+    document: dict[str, Any] = {}
+    with pytest.raises(typer.Exit):
+        act_on_each(SimpleNamespace(specs=["a", "b"], on_error="continue"), act, document)
+    failed, done = document["specs"]
+    assert failed["errors"][0]["message"] == "the spec is at fault"
+    assert done == {"spec": "b"}
+
+
 @pytest.mark.parametrize(
     ("on_error", "code", "tried"), [("continue", 1, "abcd"), ("stop", 2, "ab")]
 )
@@ -74,7 +103,7 @@ def test_an_error_ends_the_others_only_with_on_error_stop(
             raise StageError("a stage failed")
 
     with pytest.raises(typer.Exit) as caught:
-        act_on_each(SimpleNamespace(specs=list("abcd"), on_error=on_error), act)
+        act_on_each(SimpleNamespace(specs=list("abcd"), on_error=on_error), act, {})
     assert caught.value.exit_code == code
     assert "".join(acted) == tried
 
@@ -84,5 +113,5 @@ def test_an_interruption_ends_all() -> None:
         raise KeyboardInterrupt(options.spec)
 
     with pytest.raises(typer.Exit) as caught:
-        act_on_each(SimpleNamespace(specs=["a", "b"], on_error="continue"), act)
+        act_on_each(SimpleNamespace(specs=["a", "b"], on_error="continue"), act, {})
     assert caught.value.exit_code == 130

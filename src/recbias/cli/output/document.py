@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from recbias.cli.printing import INTERRUPTED
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError
 
 SCHEMA_VERSION = 1
@@ -44,8 +45,9 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
     except RecbiasError as error:
         print_document({"errors": describe_errors(error)})
         raise
-    except typer.Exit:
-        print_document(document)
+    except typer.Exit as end:
+        if end.exit_code != INTERRUPTED:
+            print_document(document)
         raise
     print_document(document)
 
