@@ -171,6 +171,9 @@ def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
     document = read_document(result)
     assert result.code == 3
     assert {"runs", "values", "gaps", "unchanged", "out_of_tolerance"} <= {*document}
+    for row in document["values"]:
+        assert (row["k"], row["n"]) == (10, 60)
+    assert [Path(folder).parent.name for folder in document["folders"]] == ["one", "two"]
     assert document["out_of_tolerance"]
     power = read_document(invoke_recbias("power", "one", "--json", folder=finished_runs))
     assert power["rows"]

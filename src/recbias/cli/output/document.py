@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -20,6 +21,9 @@ SCHEMA_VERSION = 1
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
 ]
+
+_COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")
+"""The keys of a row that hold whole numbers, or null."""
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
@@ -109,10 +113,26 @@ def _render(value: object) -> str:
     from recbias.reports.writers.json_report import render_value
 
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(map(render_value, value)) + "\n]"
+        return "[\n" + ",\n".join(render_value(_convert_counts(row)) for row in value) + "\n]"
     if isinstance(value, dict) and any(isinstance(item, list) for item in value.values()):
         return _render_lines(value)
     return render_value(value)
+
+
+def _convert_counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose cutoff and counts are whole numbers; tables have them as floats or text.
+
+    >>> _convert_counts({"k": "5", "n": 60.0, "undefined": "", "value": 1.0})
+    {'k': 5, 'n': 60, 'undefined': None, 'value': 1.0}
+    """
+    return {name: _to_whole(value) if name in _COUNTS else value for name, value in row.items()}
+
+
+def _to_whole(value: float | str | None) -> float | None:
+    number = math.nan if value in {"", None} else float(value or 0)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _escape(character: re.Match[str]) -> str:
