@@ -245,3 +245,22 @@ def test_runs_are_listed_with_their_counts(checked: Path) -> None:
     assert (checked / row["folder"]).resolve() == latest
     assert (row["failures"], row["failed_checks"]) == (0, 1)
     assert row["models"] == ["MostPop", "Random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "x.yaml", "--frob"), "No such option: --frob"),
+        (("plan",), "Missing argument 'SPEC'"),
+        (("power", "one", "--power", "much"), "Invalid value for '--power'"),
+    ],
+)
+def test_a_fault_of_the_options_is_a_document(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    assert invoke_recbias(*arguments, folder=tmp_path).out == ""
+    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
+    assert result.code == 2
+    (error,) = read_document(result)["errors"]
+    assert message in error["message"]
+    assert error["help"].endswith(f"{arguments[0]} --help lists the options")

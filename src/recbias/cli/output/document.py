@@ -9,11 +9,19 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import typer
+from typer.core import TyperCommand
 
-from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError
+from recbias.core.errors import (
+    BadYaml,
+    DataError,
+    Faults,
+    MissingRun,
+    RecbiasError,
+    UserError,
+)
 
 SCHEMA_VERSION = 1
 """Incremented when a key of a document is removed or changes its meaning."""
@@ -29,6 +37,26 @@ _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<w
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
 
 _BEYOND_ASCII = re.compile(r"[^\n -~]")
+
+
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""The error of a command line that cannot be parsed; typer has no public name for it."""
+
+
+class DocumentCommand(TyperCommand):
+    """A command with ``--json``; faults of its options are a document too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the remaining arguments, as typer does."""
+        is_wanted = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            if is_wanted:
+                message = cast("Any", error).format_message()
+                remedy = f"{ctx.command_path} --help lists the options"
+                print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
+            raise
 
 
 @contextmanager
