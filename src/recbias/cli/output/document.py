@@ -85,6 +85,7 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
 def print_document(document: Mapping[str, Any]) -> None:
     """Print a document with its ``schema_version``."""
     sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
+    sys.stdout.flush()
 
 
 def render_document(document: Mapping[str, Any]) -> str:
