@@ -176,11 +176,11 @@ def summarize_runs(out: Path | str = "results") -> list[dict[str, Any]]:
     """Return the finished runs as ``list_runs`` does, with the labels of the models as a list."""
     rows = []
     for folder in to_local_path(out).glob("*/*/"):
-        is_run = _RUN_ID.fullmatch(folder.name) or (folder / "manifest.json").exists()
-        if folder.is_symlink() or not is_run:
+        if folder.is_symlink():
             continue
         try:
-            rows.append(_summarize(folder))
+            if _RUN_ID.fullmatch(folder.name) or has_file(folder / "manifest.json"):
+                rows.append(_summarize(folder))
         except (MissingRun, DataError) as error:
             warn(f"{folder} is not a whole run and is left out: {error.message}")
     return sorted(rows, key=lambda row: str(row["run"]), reverse=True)

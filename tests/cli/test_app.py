@@ -19,6 +19,7 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
         "list",
         "show",
         "data",
+        "runs",
         "report",
         "compare",
         "power",

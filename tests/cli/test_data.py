@@ -134,6 +134,7 @@ def test_numbers_are_rounded_and_long_texts_shortened(
     # 600 users and 300 items: 1 - rows / 180,000, in four digits
     assert float(sparsity.rpartition(" ")[2]) == pytest.approx(1 - rows / 180_000, abs=5e-5)
     assert "  reviews: none" in lines
+    assert "        min: 1960" in lines, "a year has no thousands separator"
     assert max(map(len, lines)) <= 90, "a long text is not shortened"
     assert not [line for line in lines if "{" in line or line != line.rstrip()]
 

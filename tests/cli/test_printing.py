@@ -154,7 +154,10 @@ def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("list", "models"), ("schema",), ("show", "ndcg"), ("run", "small.yaml", "--quiet")],
+    [
+        *(("list", "models"), ("schema",), ("show", "ndcg"), ("run", "small.yaml", "--quiet")),
+        ("list", "models", "--json"),
+    ],
     ids=" ".join,
 )
 def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
@@ -183,7 +186,11 @@ def run_shell(command: str, folder: Path) -> tuple[int, str]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
-    "command", ["list models", "schema", "--version", "--help", "run small.yaml --quiet"]
+    "command",
+    [
+        *("list models", "schema", "--version", "--help", "run small.yaml --quiet"),
+        "list tests --json",
+    ],
 )
 def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)
@@ -193,7 +200,8 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
 
 
 @pytest.mark.parametrize(
-    "command", ["list models", "--version", "--help", "run small.yaml --quiet"]
+    "command",
+    ["list models", "list tests --json", "--version", "--help", "run small.yaml --quiet"],
 )
 def test_closed_output_is_no_error(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)

@@ -61,7 +61,7 @@ def write_replies(folder: Path) -> Path:
 def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:
     replies = write_replies(tmp_path)
     cleaned = invoke_recbias("clean", "--yes", folder=tmp_path)
-    assert "kept 3 replies of language models, 0.0 MB" in cleaned.out
+    assert "kept 3 replies of language models, 1 kB" in cleaned.out
     assert len([*replies.iterdir()]) == 2
 
 

@@ -6,6 +6,7 @@ import typer
 
 from recbias import __version__
 from recbias.cli import data, init, plugins, power, results, run, store
+from recbias.cli.output.document import DocumentCommand
 from recbias.cli.printing import guard_streams
 
 SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
@@ -18,16 +19,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
-app.command("plan")(run.plan)
+app.command("run", cls=DocumentCommand)(run.run)
+app.command("plan", cls=DocumentCommand)(run.plan)
 app.command("init")(init.init)
-app.command("list")(plugins.list_)
+app.command("list", cls=DocumentCommand)(plugins.list_)
 app.command("show")(plugins.show)
 app.add_typer(data.app, name="data")
-app.command("runs")(results.runs)
+app.command("runs", cls=DocumentCommand)(results.runs)
 app.command("report")(results.report)
-app.command("compare")(results.compare)
-app.command("power")(power.power)
+app.command("compare", cls=DocumentCommand)(results.compare)
+app.command("power", cls=DocumentCommand)(power.power)
 app.command("new")(plugins.new)
 app.command("schema")(plugins.schema)
 app.command("clean")(store.clean)

@@ -24,7 +24,7 @@ Name: TypeAlias = Annotated[
 LOCAL_DATASETS = ("demo", "tables")
 """Datasets without a download: the generated one, and the user's own tables."""
 
-LONGEST = 72
+LONGEST = 60
 """The maximum number of characters of a name; a longer text is shortened."""
 
 
@@ -80,21 +80,24 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
         yield from _render(describe_dataset(Executor(store, Silent()).value(stage)), "  ")
 
 
-def _render(facts: Mapping[Any, Any], margin: str) -> Iterator[str]:
-    """Yield the facts; a rating has no trailing zeros, and a long name is shortened."""
+def _render(facts: Mapping[Any, Any], margin: str, separator: str = ",") -> Iterator[str]:
+    """Yield the facts; a rating has no trailing zeros, and a long name is shortened.
+
+    Values of attributes have no thousands separator, because they may be years.
+    """
     for key, value in facts.items():
         name = f"{key:g}" if isinstance(key, float) else str(key)
         title = f"{margin}{shorten(name, LONGEST, placeholder=' ...') or name}:"
         if isinstance(value, Mapping):
             yield title
-            yield from _render(value, margin + "  ")
+            yield from _render(value, margin + "  ", "" if key == "numbers" else separator)
         else:
-            yield f"{title} {_render_value(value)}"
+            yield f"{title} {_render_value(value, separator)}"
 
 
-def _render_value(value: object) -> str:
+def _render_value(value: object, separator: str) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return f"{value:{separator}}" if isinstance(value, int) else f"{value:{separator}.4g}"

@@ -78,7 +78,7 @@ def compare(
             else compare_with_published(folders, reference, tolerances)
         )
         if as_json:
-            document.update(comparison.as_json())
+            document |= {"folders": [*map(str, folders)], **comparison.as_json()}
         else:
             comparison.print()
         for row in comparison.worse:

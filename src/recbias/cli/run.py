@@ -192,7 +192,8 @@ def run(options: SimpleNamespace) -> None:
         options.document.update(describe_run(finished_run, code, MEANINGS[code]))
     else:
         show_run(finished_run)
-    raise typer.Exit(code)
+    if code != DONE:
+        raise typer.Exit(code)
 
 
 def find_exit_code(run: Run) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,20 +56,21 @@ def _clean_results(
     Raises:
         Contradiction: Nobody can answer the question.
     """
+    from recbias.reports.views.rounding import format_count
     from recbias.runner.storage.cleaning import measure_replies, remove_unused
 
     age = parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
     if removed and not dry_run:
         counts, sizes = zip(*removed.values(), strict=True)
-        amount = f"{sum(counts):,} results, {_format_size(sum(sizes))}"
+        amount = f"{format_count(sum(counts), 'result')}, {_format_size(sum(sizes))}"
         if not (is_confirmed or _confirm(amount, "They can be computed again.")):
             print_line(f"kept {amount}")
             return
         remaining, removed = remove_unused(store.folder, age, dry_run=False)
     verb = "would remove" if dry_run else "removed"
     for kind, (count, size) in sorted(removed.items()):
-        print_line(f"{verb} {count:,} {kind} results, {_format_size(size)}")
+        print_line(f"{verb} {format_count(count, f'{kind} result')}, {_format_size(size)}")
     if not removed:
         print_line("nothing to remove")
     if remaining:
@@ -123,7 +125,8 @@ def _confirm(amount: str, consequence: str) -> bool:
 
 
 def _format_size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**20:,.1f} MB"
+    megabytes = n_bytes / 2**20
+    return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
 
 
 def parse_age(text: str | None) -> float:

@@ -171,6 +171,9 @@ def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
     document = read_document(result)
     assert result.code == 3
     assert {"runs", "values", "gaps", "unchanged", "out_of_tolerance"} <= {*document}
+    for row in document["values"]:
+        assert (row["k"], row["n"]) == (10, 60)
+    assert [Path(folder).parent.name for folder in document["folders"]] == ["one", "two"]
     assert document["out_of_tolerance"]
     power = read_document(invoke_recbias("power", "one", "--json", folder=finished_runs))
     assert power["rows"]
@@ -242,3 +245,22 @@ def test_runs_are_listed_with_their_counts(checked: Path) -> None:
     assert (checked / row["folder"]).resolve() == latest
     assert (row["failures"], row["failed_checks"]) == (0, 1)
     assert row["models"] == ["MostPop", "Random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "x.yaml", "--frob"), "No such option: --frob"),
+        (("plan",), "Missing argument 'SPEC'"),
+        (("power", "one", "--power", "much"), "Invalid value for '--power'"),
+    ],
+)
+def test_a_fault_of_the_options_is_a_document(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    assert invoke_recbias(*arguments, folder=tmp_path).out == ""
+    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
+    assert result.code == 2
+    (error,) = read_document(result)["errors"]
+    assert message in error["message"]
+    assert error["help"].endswith(f"{arguments[0]} --help lists the options")

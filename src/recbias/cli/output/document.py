@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import typer
+from typer.core import TyperCommand
 
 from recbias.cli.printing import INTERRUPTED
-from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError
+from recbias.core.errors import (
+    BadYaml,
+    DataError,
+    Faults,
+    MissingRun,
+    RecbiasError,
+    UserError,
+)
 
 SCHEMA_VERSION = 1
 """Incremented when a key of a document is removed or changes its meaning."""
@@ -22,10 +31,33 @@ AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
 ]
 
+_COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")
+"""The keys of a row that hold whole numbers, or null."""
+
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
 
 _BEYOND_ASCII = re.compile(r"[^\n -~]")
+
+
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""The error of a command line that cannot be parsed; typer has no public name for it."""
+
+
+class DocumentCommand(TyperCommand):
+    """A command with ``--json``; faults of its options are a document too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the remaining arguments, as typer does."""
+        is_wanted = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            if is_wanted:
+                message = cast("Any", error).format_message()
+                remedy = f"{ctx.command_path} --help lists the options"
+                print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
+            raise
 
 
 @contextmanager
@@ -55,6 +87,7 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
 def print_document(document: Mapping[str, Any]) -> None:
     """Print a document with its ``schema_version``."""
     sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
+    sys.stdout.flush()
 
 
 def render_document(document: Mapping[str, Any]) -> str:
@@ -111,10 +144,26 @@ def _render(value: object) -> str:
     from recbias.reports.writers.json_report import render_value
 
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(map(render_value, value)) + "\n]"
+        return "[\n" + ",\n".join(render_value(_convert_counts(row)) for row in value) + "\n]"
     if isinstance(value, dict) and any(isinstance(item, list) for item in value.values()):
         return _render_lines(value)
     return render_value(value)
+
+
+def _convert_counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose cutoff and counts are whole numbers; tables have them as floats or text.
+
+    >>> _convert_counts({"k": "5", "n": 60.0, "undefined": "", "value": 1.0})
+    {'k': 5, 'n': 60, 'undefined': None, 'value': 1.0}
+    """
+    return {name: _to_whole(value) if name in _COUNTS else value for name, value in row.items()}
+
+
+def _to_whole(value: float | str | None) -> float | None:
+    number = math.nan if value in {"", None} else float(value or 0)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _escape(character: re.Match[str]) -> str:
