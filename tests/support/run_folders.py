@@ -354,14 +354,15 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
 
 
 def _define_metric(metric: str, k: int) -> dict[str, Any]:
+    name = metric.partition("(")[0]
     return {
         "metric": metric,
         "k": k,
-        "name": metric.partition("(")[0],
+        "name": name,
         "parameters": {"k": k},
-        "summary": f"What {metric} says of a list, in one sentence.",
-        "formula": f"{metric}@k = (1 / |U|) * sum over u of <gain> / ideal",
-        "direction": DIRECTIONS.get(metric.partition("(")[0], "none"),
+        "summary": f"What {name} says of a list, in one sentence.",
+        "formula": f"{name}@k = (1 / |U|) * sum over u of <gain> / ideal",
+        "direction": DIRECTIONS.get(name, "none"),
         "values": "0 to 1",
         "source": 'Järvelin and Kekäläinen, "Cumulated gain", TOIS 2002.',
         "unit": "query",

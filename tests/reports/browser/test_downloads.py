@@ -46,8 +46,8 @@ def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_pat
     table = pd.read_csv(io.BytesIO(content)).set_index("model")
     rows = pd.read_csv(tmp_path / "metrics.csv")
     assert name == "results.csv"
-    for row in rows.itertuples():
-        assert table.loc[row.model, f"{row.metric}@10"] == pytest.approx(row.value, rel=1e-14)
+    for model, metric, value in rows[["model", "metric", "value"]].to_numpy().tolist():
+        assert table.loc[model, f"{metric}@10"] == pytest.approx(value, rel=1e-14)
 
 
 def test_a_table_is_saved_as_latex(open_report: Any, tmp_path: Path) -> None:

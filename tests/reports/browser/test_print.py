@@ -19,14 +19,15 @@ METRICS = [
 ]
 WIDE = RunSpec(models=("x", "y", "z"), metrics=METRICS, users=20, lists=False)
 
-Piece = tuple[float, float, float, str]
+Piece = tuple[float, float, str]
+"""The x of a piece of text, its font size in points, and the text."""
+
+CHARACTER = 0.45
+"""The least width of a digit or letter, in font sizes."""
 
 
 def print_page(page: Any, path: Path) -> tuple[list[str], list[Piece], float]:
-    """Return the text of each page on paper, the pieces of text with their x, and the width.
-
-    A piece is x, the font size, the share of the font size that a character is wide, and text.
-    """
+    """Return the text of each page on paper, the pieces of text, and the width in points."""
     pypdf = pytest.importorskip("pypdf")
     page.pdf(path=path, format="A4", margin=dict.fromkeys(("left", "right"), "10mm"))
     pieces: list[Piece] = []
@@ -34,7 +35,7 @@ def print_page(page: Any, path: Path) -> tuple[list[str], list[Piece], float]:
     def collect(text: str, cm: list[float], tm: list[float], _: Any, size: float) -> None:
         if text.strip():
             x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
-            pieces.append((x, size * abs(tm[0] * cm[0]), 0.45, text.strip()))
+            pieces.append((x, size * abs(tm[0] * cm[0]), text.strip()))
 
     pages = pypdf.PdfReader(path).pages
     texts = [sheet.extract_text(visitor_text=collect).replace("−", "-") for sheet in pages]
@@ -51,8 +52,8 @@ def test_every_number_of_a_wide_table_is_on_paper(open_report: Any, tmp_path: Pa
     margin = 10 / 25.4 * 72
     beyond = [
         text
-        for x, size, share, text in pieces
-        if x < margin - 1 or x + share * size * len(text) > width - margin + 1
+        for x, size, text in pieces
+        if x < margin - 1 or x + CHARACTER * size * len(text) > width - margin + 1
     ]
     assert beyond == []
 

@@ -33,7 +33,7 @@ def test_families_count_their_significant_comparisons_and_come_with_a_plot(
 ) -> None:
     content = load_content(tmp_path, RunSpec(models=("Random", "EASE"), metrics=("nDCG",)))
     (family,) = content.families
-    assert (family.title, family.outcome) == ("nDCG@10", "nDCG@10 1 of 1")
+    assert (family.title, family.outcome) == ("nDCG@10", "nDCG@10: 1 of 1")
     assert family.plot is not None
     assert family.plot.name == "significance-ndcg-10"
     assert family.plot.svg.startswith("<svg")
@@ -44,7 +44,7 @@ def test_metrics_with_the_same_tests_share_a_line(tmp_path: Path) -> None:
     world = RunSpec(models=("Random", "EASE"), metrics=("nDCG", "HR(by=gender, gap=difference)"))
     (line,) = load_content(tmp_path, world).methods
     method = "Between models: paired t-test, Bonferroni over one comparison, alpha 0.05"
-    assert line == f"{method}. Significant: nDCG@10 1 of 1; HR@10, gap by gender 1 of 1."
+    assert line == f"{method}. Significant: nDCG@10: 1 of 1; HR@10, gap by gender: 1 of 1."
 
 
 def test_families_name_the_dataset_if_there_are_several(tmp_path: Path) -> None:

@@ -154,6 +154,15 @@ def test_the_page_says_how_to_cite_and_explains_its_terms(tmp_path: Path) -> Non
     assert f"url = {{{citation['repository-code']}}}" in page
 
 
+def test_tables_plots_and_sentences_have_the_headings_of_metrics(tmp_path: Path) -> None:
+    names = ("nDCG", "log_popularity_difference", "REC-ST")
+    metrics = [f"{name}(by=gender, gap=difference)" for name in names]
+    page = render_page(tmp_path, RunSpec(metrics=metrics, users=20, parts=(("age=1", ""),)))
+    assert "by=gender" not in page
+    for name in names:
+        assert f"{name}@10, gap by gender" in page
+
+
 def test_best_values_are_highlighted(tmp_path: Path) -> None:
     outline = Outline(render_page(tmp_path, RunSpec(metrics=("nDCG", "HR"))))
     classes = [attributes.get("class") for tag, attributes in outline.tags if tag == "td"]

@@ -56,7 +56,7 @@ def test_blocks_are_separated_by_one_blank_line(tmp_path: Path) -> None:
 
 def test_many_comparisons_are_counted_instead_of_listed(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
-    assert re.search(r"Significant: HR@10 \d+ of 171\.", text)
+    assert re.search(r"Significant: HR@10: \d+ of 171\.", text)
     assert "All comparisons are in `significance.csv`." in text
     assert len(text.splitlines()) < 250
 

@@ -76,12 +76,12 @@ def _draw(run: RunTables, metric: Definition, values: pd.DataFrame, name: str) -
     unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
     return svg.Plot(
         name=name,
-        title=f"{metric.title} as {unit.lower()} are added",
+        title=f"{metric.heading} as {unit.lower()} are added",
         caption=_write_caption(unit.lower()),
         height=_HEIGHT,
         body=join(
             axes.draw(),
-            svg.draw_title((4, 16), metric.title, rows.describe_direction(metric)),
+            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
             svg.draw_title((_RIGHT, _HEIGHT - 8), unit, "in random order", "end"),
             _draw_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
         ),

@@ -97,7 +97,7 @@ def draw_scatter(
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
     y, points, n_omitted = _collect_points(run, dataset, x, y)
     if not points:
-        raise MissingEvidence(f"no model has both {x.title} and {y.title}")
+        raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
     axes = _make_axes(points, y, height - _FOOT)
     middle = axes.y.at(0)
@@ -106,15 +106,15 @@ def draw_scatter(
     lines = _locate_pairs(run, points, axes)
     return svg.Plot(
         name=name,
-        title=f"{y.title} against {x.title}",
+        title=f"{y.heading} against {x.heading}",
         caption=_write_caption(points, x, y, n_omitted, has_pairs=bool(lines)),
         height=height,
         body=join(
             axes.draw(),
             *zero,
             *(svg.draw_line(plain, variant, "pair") for plain, variant in lines),
-            svg.draw_title((4, 16), y.title, rows.describe_direction(y)),
-            svg.draw_title((_RIGHT, height - 8), x.title, rows.describe_direction(x), "end"),
+            svg.draw_title((4, 16), y.heading, rows.describe_direction(y)),
+            svg.draw_title((_RIGHT, height - 8), x.heading, rows.describe_direction(x), "end"),
             _draw_points(points, axes, lines),
         ),
     )
@@ -139,7 +139,7 @@ def _collect_points(
                 points.append(point)
             else:
                 n_omitted += 1
-    return replace(y, title=" ".join(filter(None, [y.title, *part]))), points, n_omitted
+    return replace(y, title=" ".join(filter(None, [y.heading, *part]))), points, n_omitted
 
 
 def _group_values(
@@ -221,7 +221,7 @@ def _write_caption(
 ) -> str:
     lines = "Lines are 95% intervals, which may be shorter than the point is wide."
     sentences = [
-        f"Each point is a model: {y.title} upwards, {x.title} to the right.",
+        f"Each point is a model: {y.heading} upwards, {x.heading} to the right.",
         lines if any(point.x.bounded or point.y.bounded for point in points) else "",
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Solid lines join models with their mitigated variants." if has_pairs else "",

@@ -40,7 +40,7 @@ def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
             cells.append(matrix.draw_cell((row, column), look[0], title, look[1]))
     return svg.Plot(
         name=name,
-        title=f"{comparisons.title}: every model against every other",
+        title=f"{comparisons.heading}: every model against every other",
         caption=_write_caption(comparisons),
         width=matrix.width,
         height=matrix.foot + 26,

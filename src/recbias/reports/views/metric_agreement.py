@@ -13,6 +13,7 @@ from recbias.core.measurements.columns import DATASET
 from recbias.numerics.rank_agreement import Agreement, kendall_tau
 from recbias.reports.views.definitions import collect_definitions, format_title
 from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import list_models, list_single_datasets, select_headline
 from recbias.reports.views.rounding import UNDEFINED, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
@@ -25,7 +26,7 @@ class MetricAgreement:
     """Kendall's tau-b between the metrics of a run on one dataset.
 
     Args:
-        metrics: The titles of the metrics.
+        metrics: The headings of the metrics.
         agreement: Tau of each pair, and the number of models with both values.
         excluded: The models without a finite value, for each metric that has such models.
         omitted: The number of metrics above ``MOST_METRICS``.
@@ -74,12 +75,14 @@ def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | 
     if len(kept) < FEWEST_METRICS:
         return None
     table = [[values[metric].get(model, math.nan) for metric in kept] for model in models]
+    headings = [make_heading(metric) for metric in kept]
     missing = {
-        metric: [model for model in models if model not in values[metric]] for metric in kept
+        heading: [model for model in models if model not in values[metric]]
+        for heading, metric in zip(headings, kept, strict=True)
     }
     excluded = {metric: names for metric, names in missing.items() if names}
     agreement = kendall_tau(np.array(table))
-    return MetricAgreement(kept, agreement, excluded, len(metrics) - len(kept))
+    return MetricAgreement(headings, agreement, excluded, len(metrics) - len(kept))
 
 
 def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]:

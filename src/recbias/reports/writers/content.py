@@ -56,7 +56,7 @@ class Family:
     @property
     def outcome(self) -> str:
         """How many comparisons are significant."""
-        return f"{self.title} {self.comparisons.significant:,} of {len(self.comparisons.rows):,}"
+        return f"{self.title}: {self.comparisons.significant:,} of {len(self.comparisons.rows):,}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ for (const pairs of document.querySelectorAll(".pairs")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   input.type = "search";
-  input.placeholder = "metric, model, group or test";
+  input.placeholder = "metric, model, group, test";
   label.append("Filter ", input);
   pairs.querySelector(".tools").prepend(label);
   input.addEventListener("input", () => {

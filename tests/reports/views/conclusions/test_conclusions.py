@@ -35,7 +35,8 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
         "interval 0.2000 to 0.4000)."
     )
     assert conclusion.detail == (
-        "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users."
+        "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users. Higher "
+        "is better."
     )
 
 
@@ -75,7 +76,7 @@ def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None
     [
         (
             (True, True),
-            "each of the others. The smallest difference is from y: 0.1000 (95% interval -0.1000",
+            "each of the 2 others; smallest difference 0.1000 (95% interval -0.1000 to 0.3000)",
         ),
         ((True, False), "significantly better than 1 of the 2 others."),
     ],
@@ -90,7 +91,8 @@ def test_the_best_of_three_models_is_no_better_than_the_tests_say(
     ]
     values = [state("x", 0.1), state("y", 0.4), state("z", 0.5)]
     (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
-    assert conclusion.sentence.startswith("z has the best value of nDCG@10: 0.5000, the highest")
+    assert conclusion.sentence.startswith("z has the best value of nDCG@10, 0.5000: significantly")
+    assert conclusion.detail.endswith(" Higher is better.")
     assert text in conclusion.sentence
     assert ("No difference from y found" in conclusion.sentence) != all(significant)
 

@@ -76,7 +76,7 @@ def draw_associations(
     for x, y in compatible[:MOST_PAIRS]:
         models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
         if not models:
-            message = f"no attribute value has both {x.metric.title} and {y.metric.title}"
+            message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_plot((x, y), model, name_file)
@@ -90,7 +90,7 @@ def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
     plus, *negative = map(rows.get_label_value, labels)
     return Axis(
         metric=metric,
-        plus=plus or metric.title,
+        plus=plus or metric.heading,
         minus=negative[0] if len(negative) == 1 else f"less {plus}",
         values={
             (row["model"], row["target"]): Interval.of_row(row)
@@ -200,4 +200,4 @@ def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: i
 def _describe_extreme(axis: Axis, values: Mapping[str, Interval]) -> str:
     target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
     value = f"{rows.get_label_value(target)}, {values[target].describe()}"
-    return f"Furthest on {axis.metric.title}: {value}."
+    return f"Furthest on {axis.metric.heading}: {value}."

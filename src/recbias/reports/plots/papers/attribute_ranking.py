@@ -34,7 +34,7 @@ def draw_attribute_ranking(
         means = [row for row in groups if row["group"] != NEUTRAL]
         neutral = {row["model"]: row["value"] for row in groups if row["group"] == NEUTRAL}
         if not means:
-            raise MissingEvidence(f"{metric.title} has no defined mean of a label")
+            raise MissingEvidence(f"{metric.heading} has no defined mean of a label")
         models = rows.sort_models(run, (row["model"] for row in means))
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
@@ -49,7 +49,7 @@ def _draw_plot(
     ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
     model = ranked[0]["model"]
     label = rows.get_label_name(row["group"] for row in means) or "label"
-    attribute = str(metric.parameters.get("attribute") or metric.title)
+    attribute = str(metric.parameters.get("attribute") or metric.heading)
     neutral_label = "without any word"
     if math.isnan(neutral):
         neutral = math.fsum(row["value"] for row in means) / len(means)

@@ -24,7 +24,7 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             continue
         metric_rows = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
         if not metric_rows:
-            raise MissingEvidence(f"{metric.title} is defined in no group")
+            raise MissingEvidence(f"{metric.heading} is defined in no group")
         for target in rows.list_distinct(metric_rows, "target"):
             target_rows = [row for row in metric_rows if row["target"] == target]
             name = name_file(f"groups-{metric.title}-{target}")
@@ -58,11 +58,11 @@ def _draw_plot(
         forest.Forest(
             panels=tuple(panels),
             series=tuple(groups) if coloured else ("",),
-            axis=metric.title,
+            axis=metric.heading,
             note=rows.describe_direction(metric),
         ),
         name=name,
-        title=", ".join(filter(None, [metric.title, target])) + " for each group",
+        title=", ".join(filter(None, [metric.heading, target])) + " for each group",
         caption=_write_caption(by_model, metric_rows),
     )
 

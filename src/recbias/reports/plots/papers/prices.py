@@ -28,7 +28,7 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
         if not shares:
-            raise MissingEvidence(f"{metric.title} has no defined share of a level by label")
+            raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
         plot = _draw_plot(run, metric, labels, shares, name_file)
         yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
@@ -66,7 +66,7 @@ def _draw_plot(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.title}. {_write_caption(shares, level_name, neutral, within)}",
+        caption=f"{metric.heading}. {_write_caption(shares, level_name, neutral, within)}",
     )
 
 

@@ -40,7 +40,7 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         units = _pair_components(rows.read_units(run, metric, dataset))
         units, note = rows.split_drawable(units, "x", "y")
         if units.empty:
-            raise MissingEvidence(f"{metric.title} has no point with both components")
+            raise MissingEvidence(f"{metric.heading} has no point with both components")
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_plot(units[units["model"] == model], model, name_file)

@@ -58,7 +58,7 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             continue
         units = rows.read_units(run, metric, dataset)
         if rows.split_drawable(units, "value")[0].empty:
-            raise MissingEvidence(f"{metric.title} has no value of a user")
+            raise MissingEvidence(f"{metric.heading} has no value of a user")
         for (group, target), part in units.groupby(["group", "target"], sort=False):
             frame, note = rows.split_drawable(part, "value")
             boxes = {
@@ -76,7 +76,7 @@ def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: 
     height = _TOP + _ROW * len(ranked) + 64
     scale = _make_scale(boxes)
     note = rows.describe_direction(metric)
-    elements = [draw_row_axis(scale, _TOP, metric.title, note, height), _draw_key()]
+    elements = [draw_row_axis(scale, _TOP, metric.heading, note, height), _draw_key()]
     for position, model in enumerate(ranked):
         y = _TOP + (position + 0.5) * _ROW
         elements += [
@@ -86,7 +86,7 @@ def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: 
         ]
     return svg.Plot(
         name=name,
-        title=f"{metric.title} of each user's list" + (f", {suffix}" if suffix else ""),
+        title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
         caption=_write_caption(metric, boxes, ranked),
         height=height,
         body=join(*elements),

@@ -24,10 +24,8 @@ from recbias.reports.views.conclusions.phrases import (
     orient,
 )
 from recbias.reports.views.conclusions.questions import Question
-from recbias.reports.views.definitions import flag_best
+from recbias.reports.views.definitions import DIRECTION_LABELS, flag_best
 from recbias.reports.views.rounding import count_decimals, format_count, format_value
-
-_BEST = {"higher": "highest", "lower": "lowest", "zero": "nearest to 0"}
 
 
 def write_answer(question: Question) -> Answer:
@@ -169,11 +167,14 @@ def _write_best(question: Question) -> Answer:
             f"{to_line(best)} has the better value of {name_metric(question)}: {value} against "
             f"{against} of {to_line(other)}, difference {describe_difference(row, places)}."
         )
-        return Answer(sentence, describe_test(question, row))
-    lead = f"{to_line(best)} has the best value of {name_metric(question)}: {value}, the"
-    extreme = f"{_BEST[question.metric.direction]} of {len(models):,} models"
+        return Answer(sentence, f"{describe_test(question, row)} {_state_direction(question)}")
+    lead = f"{to_line(best)} has the best value of {name_metric(question)}, {value}:"
     margin, test = _describe_margin(question, best, len(wins[best]), places)
-    return Answer(f"{lead} {extreme}, {margin}", test)
+    return Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
+
+
+def _state_direction(question: Question) -> str:
+    return f"{DIRECTION_LABELS[question.metric.direction].capitalize()}."
 
 
 def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> Answer:
@@ -183,10 +184,9 @@ def _describe_margin(question: Question, best: str, n_beaten: int, places: int) 
     if n_beaten == n_others:
         closest = min(rivals, key=lambda row: float(abs(row["difference"])))
         difference = describe_difference(orient(closest, best), places)
-        smallest = (
-            f"The smallest difference is from {_name_rivals([closest], best)}: {difference}."
-        )
-        sentence = f"significantly better than each of the others. {smallest}"
+        rival = _name_rivals([closest], best)
+        smallest = f"smallest difference {difference}, from {rival}"
+        sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
         return Answer(sentence, describe_test(question, closest))
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
     undecided = [row for row in rivals if not is_significant(row)]
