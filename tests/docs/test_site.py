@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -25,7 +25,7 @@ SEARCHED = {
     "popularity lift": "plugins/metrics/popularity_lift.html",
     "exit code": "commands.html",
 }
-AUDITED = ("index.html", "commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
+AUDITED = ("commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
 
 
 class Links(HTMLParser):
@@ -195,10 +195,14 @@ def test_the_search_finds_pages_opened_from_a_folder(
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", AUDITED)
-def test_pages_are_accessible(site: Site, requests: tuple[Page, list[str]], name: str) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(
+    site: Site, requests: tuple[Page, list[str]], name: str, scheme: Literal["light", "dark"]
+) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page, _ = requests
+    page.emulate_media(color_scheme=scheme)
     page.goto((site.folder / name).as_uri())
     violations = Axe().run(page).response["violations"]
     assert {
