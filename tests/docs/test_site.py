@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -114,7 +115,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 
 def find_repository_links() -> set[str]:
-    """Return the links of the README, of docs/, of mkdocs.yml and pyproject.toml to files of ours."""
+    """Return the absolute links to files of the repository, without its address."""
     paths = [
         ROOT / name for name in ("README.md", "CONTRIBUTING.md", "mkdocs.yml", "pyproject.toml")
     ]
@@ -134,6 +135,19 @@ def test_absolute_links_to_the_repository_lead_to_files() -> None:
     links = find_repository_links()
     assert links
     assert [link for link in links if not has_file(link)] == []
+
+
+def test_links_of_the_package_description_lead_to_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    script = runpy.run_path(str(ROOT / "setup.py"), run_name="imported")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    text = script["make_links_absolute"](readme, REPOSITORY.rstrip("/"))
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 10
+    for link in links:
+        kind, _, name = link.removeprefix(REPOSITORY).partition("/main/")
+        assert kind == ("blob" if ".md" in name else "raw"), link
+        assert has_file(name), link
 
 
 def has_file(link: str) -> bool:
