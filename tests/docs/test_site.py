@@ -172,6 +172,15 @@ def test_every_page_is_reached_from_the_navigation_or_an_index(site: Site) -> No
     assert listed <= sources
 
 
+def test_lists_and_tables_are_shown_as_such(site: Site) -> None:
+    """The builder needs a blank line before them, unlike a git host."""
+    source = re.compile(r"<p>[^<]*(?:\n(?:- |\d\. )|\| ?:?-{2,})")
+    assert source.search("<p>Two:\n- a\n- b</p>")
+    assert source.search("<p>Two:\n| a | b |\n|---|---|</p>")
+    pages = {path.name: path.read_text("utf-8") for path in site.folder.rglob("*.html")}
+    assert [name for name, text in pages.items() if source.search(text)] == []
+
+
 def test_the_search_index_has_the_terms_of_the_field(site: Site) -> None:
     index = json.loads((site.folder / "search" / "search_index.json").read_text("utf-8"))
     texts = " ".join(f"{entry['title']} {entry['text']}" for entry in index["docs"])
