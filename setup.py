@@ -26,7 +26,8 @@ class BuildWithSpecs(build_py):
 
 def make_links_absolute(readme: str, home: str) -> str:
     """Return a README whose relative links lead to the repository, as PyPI requires."""
-    return re.sub(r"\]\((?!\w+:|#)([^)]+)\)", rf"]({home}/raw/main/\1)", readme)
+    pages = re.sub(r"\]\((?!\w+:|#)([^)]+\.md[^)]*)\)", rf"]({home}/blob/main/\1)", readme)
+    return re.sub(r"\]\((?!\w+:|#)([^)]+)\)", rf"]({home}/raw/main/\1)", pages)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,7 @@ import pytest
 
 from recbias import api
 from recbias.registry import REGISTRIES
+from support.documentation.blocks import read_blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -59,6 +61,21 @@ def test_writing_deletes_pages_of_removed_plug_ins(
     assert (
         (tmp_path / "models" / "implicit-ALS.md").read_text("utf-8").startswith("# implicit/ALS")
     )
+
+
+def test_examples_are_doctests_of_the_source(pages: dict[str, str]) -> None:
+    """So that the tests of the docstrings run them."""
+    examples = [
+        block.text
+        for text in pages.values()
+        for block in read_blocks(text)
+        if block.language == "python"
+    ]
+    assert len(examples) > 10
+    assert all(text.startswith(">>> ") for text in examples)
+    options = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    assert "--doctest-modules" in options["ini_options"]["addopts"]
+    assert "src" in options["ini_options"]["testpaths"]
 
 
 def test_table_rows_have_as_many_cells_as_headings(pages: dict[str, str]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -25,7 +26,7 @@ SEARCHED = {
     "popularity lift": "plugins/metrics/popularity_lift.html",
     "exit code": "commands.html",
 }
-AUDITED = ("index.html", "commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
+AUDITED = ("commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
 
 
 class Links(HTMLParser):
@@ -114,7 +115,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 
 def find_repository_links() -> set[str]:
-    """Return the links of the README, of docs/, of mkdocs.yml and pyproject.toml to files of ours."""
+    """Return the absolute links to files of the repository, without its address."""
     paths = [
         ROOT / name for name in ("README.md", "CONTRIBUTING.md", "mkdocs.yml", "pyproject.toml")
     ]
@@ -134,6 +135,19 @@ def test_absolute_links_to_the_repository_lead_to_files() -> None:
     links = find_repository_links()
     assert links
     assert [link for link in links if not has_file(link)] == []
+
+
+def test_links_of_the_package_description_lead_to_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    script = runpy.run_path(str(ROOT / "setup.py"), run_name="imported")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    text = script["make_links_absolute"](readme, REPOSITORY.rstrip("/"))
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 10
+    for link in links:
+        kind, _, name = link.removeprefix(REPOSITORY).partition("/main/")
+        assert kind == ("blob" if ".md" in name else "raw"), link
+        assert has_file(name), link
 
 
 def has_file(link: str) -> bool:
@@ -156,6 +170,15 @@ def test_every_page_is_reached_from_the_navigation_or_an_index(site: Site) -> No
     }
     assert {name for name in sources - listed if not name.startswith("plugins/")} == set()
     assert listed <= sources
+
+
+def test_lists_and_tables_are_shown_as_such(site: Site) -> None:
+    """The builder needs a blank line before them, unlike a git host."""
+    source = re.compile(r"<p>[^<]*(?:\n(?:- |\d\. )|\| ?:?-{2,})")
+    assert source.search("<p>Two:\n- a\n- b</p>")
+    assert source.search("<p>Two:\n| a | b |\n|---|---|</p>")
+    pages = {path.name: path.read_text("utf-8") for path in site.folder.rglob("*.html")}
+    assert [name for name, text in pages.items() if source.search(text)] == []
 
 
 def test_the_search_index_has_the_terms_of_the_field(site: Site) -> None:
@@ -195,10 +218,14 @@ def test_the_search_finds_pages_opened_from_a_folder(
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", AUDITED)
-def test_pages_are_accessible(site: Site, requests: tuple[Page, list[str]], name: str) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(
+    site: Site, requests: tuple[Page, list[str]], name: str, scheme: Literal["light", "dark"]
+) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page, _ = requests
+    page.emulate_media(color_scheme=scheme)
     page.goto((site.folder / name).as_uri())
     violations = Axe().run(page).response["violations"]
     assert {

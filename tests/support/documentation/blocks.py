@@ -8,12 +8,7 @@ from dataclasses import dataclass
 NOT_RUN = {
     "a listing": "a formula, a tree of folders or a form, not the output of a command",
     "code of another tool": "a library that recbias does not need",
-    "downloads a model": "a model of a hub",
-    "needs a cluster": "SLURM, or a Ray cluster",
-    "needs a GPU": "CUDA",
     "needs a language model server": "a server with an OpenAI-compatible interface, or a key",
-    "needs another system": "a file of a continuous integration or packaging system",
-    "needs data that are not in the folder": "datasets with terms to accept, own reviews",
     "needs the package of a language model, and minutes": "the extra smollm2",
     "takes minutes": "too long for the tests",
 }

@@ -10,11 +10,10 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -321,7 +320,7 @@ def _check_csv(text: str) -> None:
     assert len(widths) == 1, f"rows of {sorted(widths)} cells"
 
 
-CHECKS = {
+CHECKS: dict[str, Callable[[str], Any]] = {
     "csv": _check_csv,
     "json": json.loads,
     "toml": tomllib.loads,
