@@ -194,8 +194,6 @@ def show_plan(
             title=plan.experiment.name,
             numeric=("seed", "fold", "took"),
         )
-    for kind, labels in plan.experiment.sweep.items():
-        print_line(f"sweep: {len(labels)} {kind}: {', '.join(labels)}")
     n_cached = sum(step.stored for step in preview.steps)
     kinds = [step.stage.kind for step in preview.steps]
     trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""

@@ -177,6 +177,8 @@ def plan(options: SimpleNamespace) -> None:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps = preview(run_plan, store, fresh=options.fresh)
         unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
+    for kind, labels in run_plan.experiment.sweep.items():
+        print_line(f"sweep: {len(labels)} {kind}: {', '.join(labels)}")
     show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
     for dataset in unchecked:
         message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
