@@ -15,6 +15,7 @@ from recbias.cli.gates.tolerances import find_worse_values
 from recbias.cli.grids import print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
+from recbias.reports.several_runs import build_runs_table
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import (
@@ -24,7 +25,6 @@ from recbias.reports.views.rounding import (
     format_value,
 )
 from recbias.reports.views.run_tables import read_run, to_records
-from recbias.reports.views.several_runs import build_runs_table
 from recbias.runner.checks.tolerances import Tolerances
 from recbias.runner.results.gap_comparison import compare_gaps
 from recbias.runner.results.run_comparison import (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.views.model_settings import build_settings_tables, collect_variants
+from recbias.reports.model_settings import build_settings_tables, collect_variants
 from recbias.reports.views.wide_tables import build_summary
 from recbias.reports.writers.write import write_reports
 from support.swept_runs import Settings, read_swept_run
