@@ -160,6 +160,7 @@ def plan(options: SimpleNamespace) -> None:
     """Validate each SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
     from recbias.cli.display import open_observer, show_plan
+    from recbias.reports.views.rounding import format_count
     from recbias.runner.execution.executor import Executor, Rehearsal, Silent
     from recbias.runner.execution.preflight import check_inputs
     from recbias.runner.execution.request_totals import count_requests
@@ -178,7 +179,8 @@ def plan(options: SimpleNamespace) -> None:
         steps = preview(run_plan, store, fresh=options.fresh)
         unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
     for kind, labels in run_plan.experiment.sweep.items():
-        print_line(f"sweep: {len(labels)} {kind}: {', '.join(labels)}")
+        count = format_count(len(labels), kind.removesuffix("s"))
+        print_line(f"sweep: {count}: {', '.join(labels)}")
     show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
     for dataset in unchecked:
         message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
