@@ -12,10 +12,12 @@ from typing import Any
 import pandas as pd
 
 from recbias.cli.gates.tolerances import find_worse_values
-from recbias.cli.grids import print_rows
+from recbias.cli.grids import print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
+from recbias.reports.several_runs import build_runs_table
 from recbias.reports.views.definitions import format_title
+from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import (
     count_decimals,
     format_count,
@@ -49,6 +51,7 @@ class RunComparison:
         values: The table of ``compare_runs``.
         gaps: The table of ``compare_gaps``.
         worse: The values that are worse by more than their tolerance.
+        results: The results of three or more runs, else None.
     """
 
     frames: Sequence[RunFrames]
@@ -56,6 +59,7 @@ class RunComparison:
     gaps: pd.DataFrame
     worse: Sequence[dict[str, Any]]
     correction: str
+    results: Table | None = None
 
     @property
     def unchanged(self) -> int:
@@ -66,6 +70,8 @@ class RunComparison:
     def print(self) -> None:
         """Print the tables of the values and the gaps."""
         labels = [run.label for run in self.frames]
+        if self.results is not None:
+            print_grid(self.results)
         notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
             _print_side_by_side(self.values, labels, notes, unit="value")
@@ -107,14 +113,17 @@ def compare_side_by_side(
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     runs = [read_run(folder) for folder in folders]
+    labels = label_runs(folders)
     frames = [
         RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-        for label, run in zip(label_runs(folders), runs, strict=True)
+        for label, run in zip(labels, runs, strict=True)
     ]
+    by_label = dict(zip(labels, runs, strict=True))
+    results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     worse = find_worse_values(values, runs, tolerances)
-    return RunComparison(frames, values, gaps, worse, correction)
+    return RunComparison(frames, values, gaps, worse, correction, results)
 
 
 def label_runs(folders: Sequence[Path]) -> list[str]:

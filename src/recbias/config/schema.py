@@ -113,9 +113,10 @@ def _build_sections() -> Schema:
         "extends": {"description": "The file that this one extends.", **_TEXT},
         "dataset": {"anyOf": [dataset, {"type": "array", "items": dataset, "minItems": 1}]},
     }
-    grid = {"type": "array", "minItems": 1}
-    forms = [{"type": "object", "additionalProperties": values} for values in (grid, True)]
-    sections["sweep"] = {"anyOf": [forms[0], {"type": "array", "items": forms[1], "minItems": 1}]}
+    values = {"type": "array", "minItems": 1}
+    grid = {"type": "object", "additionalProperties": values, "minProperties": 1}
+    settings = values | {"items": {"type": "object", "minProperties": 1}}
+    sections["sweep"] = {"anyOf": [grid, settings, {"type": "null"}]}
     for kind, (key, *_) in SECTIONS.items():
         if kind in {"splits", "queries"}:
             sections[key] = {"anyOf": [_refer_to(kind), {"type": "null"}]}

@@ -24,7 +24,7 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.source_map import KeyPath, format_key_path
+from recbias.formats.yaml.source_map import KeyPath
 from recbias.formats.yaml.tree import read_file
 
 KINDS = ("log", "float", "int", "choice")
@@ -94,7 +94,7 @@ def read_tune(
     intervals = values.get("space", {})
     space = read_space(builder, cls, intervals, (*tune_location, "space")) if intervals else ()
     for name in [name for name in intervals if name in raw]:
-        message = f"is searched and also set, at {format_key_path((*location, name))}"
+        message = f"is searched and also set, at {document.format_path((*location, name))}"
         where, remedy = (*tune_location, "space", name), "remove one of the two"
         document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
     if "metric" not in values:

@@ -56,6 +56,14 @@ def test_list_is_those_settings_and_keeps_what_it_does_not_name() -> None:
     assert read(sweep) == {Target("seed"): [(1,), (2,)], Target("models", 0): [(3,), (4,)]}
 
 
+def test_models_that_are_not_a_list_are_not_entries() -> None:
+    for models in (None, "A", {"a": 1}):
+        document = read_mapping({"models": models, "sweep": {"models.0.n": [1]}})
+        assert read_sweep(document) == {}
+        ((_, error),) = document.faults
+        assert error.message == "models is not a list in the spec"
+
+
 def test_no_sweep_changes_nothing() -> None:
     assert read(None) == {}
 

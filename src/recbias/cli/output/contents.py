@@ -51,6 +51,7 @@ def describe_plan(
     """
     return {
         "name": plan.experiment.name,
+        "sweep": {kind: [*labels] for kind, labels in plan.experiment.sweep.items()},
         "stages": [
             {
                 "stage": step.stage.kind,

@@ -13,6 +13,7 @@ from recbias.cli.printing import print_line
 from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
 from recbias.reports.check_table import build_check_table
+from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.execution.request_totals import RequestTotals
 from recbias.runner.planning.plan import Plan
@@ -79,7 +80,8 @@ def show_plan(
             numeric=("seed", "fold", "took"),
         )
     for kind, labels in plan.experiment.sweep.items():
-        print_line(f"sweep: {len(labels)} {kind}: {', '.join(labels)}")
+        count = format_count(len(labels), kind.removesuffix("s"))
+        print_line(f"sweep: {count}: {', '.join(labels)}")
     n_cached = sum(step.stored for step in preview.steps)
     kinds = [step.stage.kind for step in preview.steps]
     trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""

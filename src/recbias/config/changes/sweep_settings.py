@@ -51,27 +51,28 @@ class _SweepReader:
 
     def read_grid(self, raw: Mapping[str, Any]) -> Sweep:
         """Return every combination of the values of each target."""
-        lists: list[list[SweptValue]] = []
+        found: dict[str, tuple[Target, KeyPath]] = {}
         for path, values in raw.items():
-            where = (SWEEP, path)
             if not isinstance(values, list) or not values:
                 message = "is an empty list" if values == [] else "must be a list of values"
-                self.blame(where, message, f"write {path}: [20, 50, 100]", WrongType)
-            elif (found := self.find_setting(path, where)) is not None:
-                target, steps = found
-                lists.append(
-                    [SweptValue(target, steps, v, (*where, at)) for at, v in enumerate(values)]
-                )
-        by_target: dict[Target, list[list[SweptValue]]] = {}
-        for values in lists:
-            by_target.setdefault(values[0].target, []).append(values)
-        counts = {target: math.prod(map(len, own)) for target, own in by_target.items()}
+                self.blame((SWEEP, path), message, f"write {path}: [20, 50, 100]", WrongType)
+            elif (setting := self.find_setting(path, (SWEEP, path))) is not None:
+                found[path] = setting
+        counts: dict[Target, int] = {}
+        for path, (target, _) in found.items():
+            counts[target] = counts.get(target, 1) * len(raw[path])
         if not self.has_few_combinations(counts):
             return {}
-        self.refuse_overlaps([values[0] for values in lists])
-        for values in lists:
+        lists: dict[Target, list[list[SweptValue]]] = {target: [] for target in counts}
+        for path, (target, steps) in found.items():
+            values = [
+                SweptValue(target, steps, value, (SWEEP, path, at))
+                for at, value in enumerate(raw[path])
+            ]
             self.refuse_repeated([(value,) for value in values])
-        return {target: [*itertools.product(*own)] for target, own in by_target.items()}
+            lists[target].append(values)
+        self.refuse_overlaps([values[0] for own in lists.values() for values in own])
+        return {target: [*itertools.product(*own)] for target, own in lists.items()}
 
     def read_list(self, raw: Sequence[Mapping[str, Any]]) -> Sweep:
         """Return the changes that a list of settings makes."""

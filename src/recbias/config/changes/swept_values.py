@@ -88,7 +88,9 @@ def find_target(document: Document, key: str, steps: Sequence[str]) -> tuple[Tar
     entries = data.get(key)
     if key == "dataset" and not isinstance(entries, list):
         return Target(key), _resolve_steps(entries, steps, (key,))
-    if not steps or not isinstance(entries, list):
+    if not isinstance(entries, list):
+        raise UnknownKey(f"{key} is not a list in the spec", remedy="list the models under models")
+    if not steps:
         raise UnknownKey("is not one entry", remedy=f"name one by its position: {key}.0")
     at = find_entry(entries, steps[0], (key,))
     return Target(key, at), _resolve_steps(entries[at], steps[1:], (key, at))

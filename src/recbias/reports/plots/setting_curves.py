@@ -7,6 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recbias.reports.markup import Safe, join
+from recbias.reports.model_settings import (
+    Variants,
+    collect_variants,
+    is_number,
+    render_setting,
+)
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import (
@@ -21,7 +27,6 @@ from recbias.reports.plots.drawing.axes import (
 )
 from recbias.reports.plots.drawing.label_placement import draw_curve_labels
 from recbias.reports.views.definitions import Definition, collect_definitions
-from recbias.reports.views.model_settings import Variants, collect_variants, is_number
 from recbias.reports.views.run_tables import RunTables
 
 MOST_METRICS = 6
@@ -70,7 +75,9 @@ def _collect_series(
 
 
 def _name_series(group: Variants, settings: Mapping[str, Any]) -> str:
-    others = [f"{name}={settings[name]}" for name in group.names if name != group.axis]
+    others = [
+        f"{name}={render_setting(settings[name])}" for name in group.names if name != group.axis
+    ]
     return ", ".join(others) or group.name
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pandas as pd
 
 from recbias.reports.check_table import build_check_table
+from recbias.reports.model_settings import build_settings_tables
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.plots.search_plots import draw_search_plots
@@ -25,7 +26,6 @@ from recbias.reports.views.groups.cards import build_cards
 from recbias.reports.views.groups.group_tables import build_group_tables
 from recbias.reports.views.headline import ALL
 from recbias.reports.views.metric_agreement import build_agreement_tables
-from recbias.reports.views.model_settings import build_settings_tables
 from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.significance import tabulate_comparisons

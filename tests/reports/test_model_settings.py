@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.views.model_settings import build_settings_tables, collect_variants
+from recbias.reports.model_settings import build_settings_tables, collect_variants
 from recbias.reports.views.wide_tables import build_summary
 from recbias.reports.writers.write import write_reports
-from support.swept_runs import read_swept_run
+from support.swept_runs import Settings, read_swept_run
 
 
 def test_settings_that_differ_are_found_at_any_depth(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_settings_that_differ_are_found_at_any_depth(tmp_path: Path) -> None:
 
 
 def test_models_that_differ_in_texts_or_not_at_all_have_no_table(tmp_path: Path) -> None:
-    models = {
+    models: Settings = {
         "ours": ("lists", {"path": "a.csv", "k": None}),
         "theirs": ("lists", {"path": "b.csv"}),
         "a": ("EASE", {"l2": 3}),
@@ -31,7 +31,7 @@ def test_models_that_differ_in_texts_or_not_at_all_have_no_table(tmp_path: Path)
 
 
 def test_switch_and_missing_setting_are_columns_without_an_axis(tmp_path: Path) -> None:
-    models = {
+    models: Settings = {
         "a": ("ItemKNN", {"binary": True, "neighbors": 2}),
         "b": ("ItemKNN", {"binary": False}),
     }

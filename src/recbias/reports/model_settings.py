@@ -51,6 +51,16 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def render_setting(value: Any) -> str:
+    """Return a setting as text.
+
+    >>> render_setting(50.0), render_setting(None), render_setting(True)
+    ('50', 'null', 'true')
+    """
+    is_word = value is None or isinstance(value, bool)
+    return json.dumps(value) if is_word else format_setting(value)
+
+
 @lru_cache(maxsize=2)
 def collect_variants(run: RunTables) -> tuple[Variants, ...]:
     """Return the plug-ins with models that differ in a number or a switch."""
@@ -95,9 +105,7 @@ def _build_table(summary: Table, at: int, group: Variants) -> Table:
 
 def _build_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
     for value in settings.values():
-        is_word = value is None or isinstance(value, bool)
-        text = json.dumps(value) if is_word else format_setting(value)
-        yield Cell(text, float(value) if is_number(value) else math.nan)
+        yield Cell(render_setting(value), float(value) if is_number(value) else math.nan)
 
 
 def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:

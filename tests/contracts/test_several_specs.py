@@ -37,6 +37,11 @@ def test_specs_run_one_after_the_other_and_the_worst_code_counts(folder: Path) -
     ]
     compared = invoke_recbias("compare", "a", "b", "failing", folder=folder)
     assert compared.code == 0, compared.err
+    heads = [line.split()[:2] for line in compared.out.splitlines()[3:9]]
+    runs = ("a", "b", "failing")
+    assert heads == [[run, model] for run in runs for model in ("MostPop", "ItemKNN")]
+    pair = invoke_recbias("compare", "a", "b", folder=folder)
+    assert "Results" not in pair.out
 
 
 def test_a_fault_of_one_spec_is_found_before_any_work(folder: Path) -> None:
