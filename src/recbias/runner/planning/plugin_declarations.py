@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
@@ -32,7 +33,7 @@ NAMES: Mapping[tuple[str, str], frozenset[str]] = {
 
 def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     """Yield what is wrong with the declarations of a plug-in that is not built in."""
-    cls = type(spec.plugin)
+    cls: Any = type(spec.plugin)
     if not locate_code(cls):
         return
     if not cls.__dataclass_params__.frozen:
