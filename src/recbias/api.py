@@ -87,6 +87,7 @@ def plan(
     out: Path | str = "results",
     data: Path | str | None = None,
     limit: int | None = None,
+    device: str | None = None,
 ) -> tuple[Plan, Store]:
     """Return the stages of a spec and the store they use, without running them; as ``run``."""
     if limit is not None and limit < 1:
@@ -94,6 +95,8 @@ def plan(
     store = Store(to_local_path(out) / "store")
     if isinstance(spec, Mapping):
         spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
+    if device is not None:
+        overrides = (*overrides, f"--device={device}")
     experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
     return make_plan(experiment, options, Fingerprints(store)), store
@@ -138,6 +141,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     on_error: Literal["stop", "continue"] = "continue",
     limit: int | None = None,
     progress: bool | None = None,
+    device: str | None = None,
     observer: Observer | None = None,
 ) -> Run:
     """Run or resume the experiment of a spec.
@@ -156,6 +160,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             and a request to a language model without a stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
         limit: The number of queries to evaluate, from the first; all by default.
+        device: Where models compute that do not name a device themselves; it replaces ``device``
+            of the spec.
         progress: Whether to show the progress; by default only in a notebook.
         observer: Receives the progress of the run, instead of showing it.
 
@@ -171,7 +177,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out = to_local_path(out)
     chains = create_executor(executor, workers)
-    run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
+    settings = {"overrides": overrides, "limit": limit, "device": device}
+    run_plan, store = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
     with report_unwritable(out):
         (out / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
@@ -189,6 +196,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             fresh=fresh,
             stop=on_error == "stop",
             run_models=add_preflight(chains),
+            workers=workers,
         )
     _refuse_without_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:

@@ -26,6 +26,7 @@ from rich.text import Text
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Observer, Silent
+from recbias.runner.execution.remaining_work import RemainingWork
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
@@ -73,9 +74,15 @@ class Plain:
         self.verbose = verbose
         self._stream = stream
         self._last_line_at = 0.0
+        self._work = RemainingWork(())
+
+    def planned(self, work: RemainingWork) -> None:
+        """Number the lines from now on, and add the time that is left."""
+        self._work = work
 
     def started(self, stage: Stage) -> None:
         """Restart the clock of progress lines."""
+        self._work.start(stage)
         self._last_line_at = time.monotonic()
 
     def progressed(self, activity: str, done: int, total: int) -> None:
@@ -87,8 +94,12 @@ class Plain:
 
     def finished(self, record: StageRecord) -> None:
         """Print the result of a stage and its warnings."""
+        work = self._work
+        work.finish(record)
         if self.verbose or _is_notable(record):
-            self._print(_render_record(record))
+            number = f"[{work.n_done}/{work.n_stages}] " if work.n_stages else ""
+            left = f", {text}" if (text := work.describe_time()) else ""
+            self._print(f"{number}{_render_record(record)}{left}")
         for warning in record.warnings:
             self._print(f"  warning: {warning}")
 
@@ -100,15 +111,24 @@ class Plain:
         print(make_printable(line), file=self._stream or sys.stderr, flush=True)
 
 
-class _CountColumn(MofNCompleteColumn):
-    """The number of completed steps; blank if the total is unknown."""
+class _TitleColumn(TextColumn):
+    """What a stage does, or the work that is left."""
 
     def render(self, task: Task) -> Text:
-        return Text("") if task.total is None else super().render(task)
+        work: RemainingWork | None = task.fields.get("work")
+        return super().render(task) if work is None else Text(work.describe())
+
+
+class _CountColumn(MofNCompleteColumn):
+    """The number of completed steps; blank if the total is unknown or stands in the title."""
+
+    def render(self, task: Task) -> Text:
+        is_shown = task.total is not None and "work" not in task.fields
+        return super().render(task) if is_shown else Text("")
 
 
 class Live:
-    """Shows a spinner with the progress of the running stage below the finished stages.
+    """Shows the progress of the run and of its running stage below the finished stages.
 
     Args:
         verbose: Whether to print stages from the cache and every metric as well.
@@ -119,7 +139,7 @@ class Live:
         self._console = Console(stderr=True, highlight=False)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
+            _TitleColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             _CountColumn(),
             TimeElapsedColumn(),
@@ -128,6 +148,8 @@ class Live:
         )
         self._task: TaskID | None = None
         self._title = ""
+        self._work = RemainingWork(())
+        self._total: TaskID | None = None
 
     def __enter__(self) -> Live:  # noqa: PYI034  a plain class
         self._progress.start()
@@ -136,9 +158,15 @@ class Live:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
+    def planned(self, work: RemainingWork) -> None:
+        """Show the work of the run."""
+        self._work = work
+        self._total = self._progress.add_task("", total=work.n_stages, work=work)
+
     def started(self, stage: Stage) -> None:
         """Show a stage that starts."""
         self._clear()
+        self._work.start(stage)
         self._title = make_printable(stage.title, MAX_VALUE_LENGTH)
         self._task = self._progress.add_task(self._title, total=None)
 
@@ -149,8 +177,11 @@ class Live:
             self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:
-        """Print the result of a stage and its warnings above the progress bar."""
+        """Print the result of a stage and its warnings above the progress bars."""
         self._clear()
+        self._work.finish(record)
+        if self._total is not None:
+            self._progress.update(self._total, completed=self._work.n_done)
         if self.verbose or _is_notable(record):
             style = "red" if record.failure else "dim" if record.reused else ""
             self._console.print(Text(make_printable(_render_record(record)), style=style))

@@ -130,6 +130,8 @@ HEAVY = {
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
+    "recbias.numerics.devices": "torch",
+    "recbias.runner.environment": "torch",
     "recbias.runner.execution.ray": "ray",
     "recbias.runner.tuning.optuna_sampler": "optuna",
 }

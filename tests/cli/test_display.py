@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import io
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from recbias import api, progress
 from recbias.core.records import Failure, StageRecord
 from recbias.progress import Live, Plain, open_observer
 from recbias.runner.execution.executor import Silent
+from recbias.runner.execution.remaining_work import RemainingWork
+from recbias.runner.stage import Keys, Stage
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.screen import Screen, run_in_terminal
 
@@ -95,6 +100,54 @@ def test_log_has_progress_lines_at_intervals(
     monkeypatch.setattr(progress, "PLAIN_EVERY", -1.0)
     plain.progressed("a\nb\x07", 1, 2)
     assert capsys.readouterr().err == "  epochs: 1,200 of 5,000\n  a\\nb\\x07: 1 of 2\n"
+
+
+def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stages = [Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "01"]
+    plain = Plain(verbose=False)
+    plain.planned(RemainingWork(stages, clock=lambda: 0.0))
+    for stage in stages:
+        plain.started(stage)
+        plain.finished(create_record(digest=stage.digest, seconds=95.0))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
+    assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
+
+
+def test_log_of_a_run_counts_to_the_last_stage(tmp_path: Path) -> None:
+    (tmp_path / "seen.yaml").write_text(SPEC)
+    result = invoke_recbias("run", "seen.yaml", "--verbose", folder=tmp_path)
+    assert result.code == 0, result.err
+    numbers = re.findall(r"^\[(\d+)/(\d+)\] ", result.err, re.MULTILINE)
+    assert numbers == [(str(number), "17") for number in range(1, 18)]
+    last = result.err.splitlines()[-1]
+    assert last.startswith("[17/17] measure Entropy of ")
+    assert "left" not in last
+
+
+def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:
+    stages = [
+        Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "012"
+    ]
+    live = Live(verbose=False)
+    live._console = live._progress.live.console = Console(
+        width=80, file=io.StringIO(), force_terminal=True
+    )
+    live.planned(RemainingWork(stages, clock=lambda: 0.0))
+    live.started(stages[0])
+    live.finished(create_record(digest="0", seconds=95.0))
+    live.started(stages[1])
+    live.progressed("epochs", 3, 20)
+    live._console.print(live._progress.get_renderable())
+    text = Screen(80)
+    text.feed(live._console.file.getvalue().replace("\n", "\r\n"))  # type: ignore[attr-defined]
+    lines = [line[2:] for line in text.text() if line[1:2] == " "]
+    assert lines[-2].startswith("1 of 3 stages, 4 min left ━")
+    assert lines[-1].startswith("fit ItemKNN: epochs")
+    assert " 3/20 " in lines[-1]
+    assert " 1/3 " not in lines[-2], "the number of stages stands in the title"
 
 
 def test_observer_depends_on_the_options_and_stderr(

@@ -42,7 +42,7 @@ def test_as_spec_loads_again_as_the_same_experiment() -> None:
 
 def test_as_spec_has_every_key_in_order_with_defaults() -> None:
     spec = load(HEAD + "models: [ItemKNN]\n").as_spec()
-    order = "name seed dataset split queries k models labels metrics tests report"
+    order = "name seed dataset split queries device k models labels metrics tests report"
     assert list(spec) == order.split()
     assert spec["models"] == [
         {

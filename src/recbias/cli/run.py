@@ -59,6 +59,13 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
         limit: Annotated[
             int | None, typer.Option(help="Evaluate the first N queries only, as a smoke test.")
         ] = None,
+        device: Annotated[
+            str | None,
+            typer.Option(
+                metavar="auto|cpu|cuda|cuda:1|mps",
+                help="Where models compute that do not name a device themselves.",
+            ),
+        ] = None,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
         verbose: Annotated[
             bool, typer.Option("--verbose", "-v", help="Show every stage.")
@@ -92,6 +99,7 @@ def run(options: SimpleNamespace) -> None:
             offline=options.offline,
             on_error=options.on_error.value,
             limit=options.limit,
+            device=options.device,
             observer=observer,
         )
     show_run(finished_run)
@@ -121,6 +129,7 @@ def plan(options: SimpleNamespace) -> None:
         out=options.out,
         data=options.data,
         limit=options.limit,
+        device=options.device,
     )
     for warning in run_plan.warnings:
         print_line(f"warning: {warning}", to_stderr=True)

@@ -48,6 +48,7 @@ class EntryReader:
     document: Document
     registries: Registries
     k: int
+    device: str | None
     resolve: ResolveMetric
     kind: str
     location: KeyPath
@@ -155,11 +156,13 @@ class EntryReader:
     def _merge_settings(
         self, cls: type, entry: dict[str, Any], name_settings: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the settings of the entry, those in its name, and the default cutoff."""
+        """Return the settings of the entry, those in its name, the default cutoff and device."""
         for key in name_settings.keys() & entry.keys():
             message = f"{key} is given both in the name and as a setting"
             self._blame(key, message, "give it once", Contradiction)
         raw = entry | dict(name_settings)
+        if self.device is not None and "device" in read_settings(cls):
+            raw.setdefault("device", self.device)
         cutoff = read_settings(cls).get("k")
         has_open_cutoff = cutoff is not None and not cutoff.needed and cutoff.default is None
         if self.kind == "metrics" and has_open_cutoff and raw.get("k") is None:

@@ -13,6 +13,7 @@ from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec
 from recbias.core.errors import ConfigError, UserError
+from recbias.core.models.devices import Device
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
@@ -33,6 +34,7 @@ class Experiment:
         datasets: The datasets; the experiment is repeated for each.
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
+        device: Where models compute that do not name a device themselves.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Experiment:
     report: ReportSpec
     base: Path
     document: Document = field(repr=False, compare=False)
+    device: Device = "auto"
     checks: tuple[Check, ...] = ()
 
     def fault(
@@ -75,7 +78,15 @@ class Experiment:
             file, _, attribute = name.rpartition(":")
             folder = self.document.mark(spec.where).folder
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
-        return name, as_plain(spec.plugin) | spec.split_settings
+        return name, self._omit_device(as_plain(spec.plugin)) | spec.split_settings
+
+    def _omit_device(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return settings without the device of the spec, which another one may replace."""
+        return {
+            key: self._omit_device(value) if isinstance(value, dict) else value
+            for key, value in settings.items()
+            if (key, value) != ("device", self.device)
+        }
 
     def _render(self, identify: Callable[[PluginSpec], _NameAndSettings]) -> dict[str, Any]:
         def render(specs: Sequence[PluginSpec]) -> list[dict[str, Any]]:
@@ -92,6 +103,7 @@ class Experiment:
             "dataset": datasets[0] if len(datasets) == 1 else datasets,
             "split": render([self.split])[0] if self.split else None,
             "queries": render([self.queries])[0],
+            "device": self.device,
             "k": self.k,
             **{key: render(vars(self)[key]) for key in ("models", "labels", "metrics", "tests")},
             **(

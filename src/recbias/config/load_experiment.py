@@ -62,7 +62,12 @@ class _Loader:
         settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
         self.defaults = {name: setting.default for name, setting in settings.items()}
         self.values = self.defaults | builder.validate_all(ExperimentFile, self.raw, ())
-        self.resolver = Resolver(document, registries, self.values["k"])
+        self.resolver = Resolver(
+            document,
+            registries,
+            self.values["k"],
+            self.values["device"] if "device" in self.raw else None,
+        )
 
     def load(self) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
@@ -77,6 +82,7 @@ class _Loader:
             split=self.load_one("splits", "split"),
             queries=self.load_one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
             k=self.values["k"],
+            device=self.values["device"],
             models=models,
             labels=self.load_list("detectors", "labels"),
             metrics=metrics,

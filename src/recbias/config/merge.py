@@ -65,11 +65,12 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
     """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
 
     A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
-    ``{name: ItemKNN, neighbors: 40}``.
+    ``{name: ItemKNN, neighbors: 40}``. A text such as ``--device=cpu`` is an option of its own.
     """
-    mark = Mark(f"--set {text}", rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
+    source = text if text.startswith("--") else f"--set {text}"
+    mark = Mark(source, rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
     try:
-        path, equals, value_text = text.partition("=")
+        path, equals, value_text = text.removeprefix("--").partition("=")
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
         value = read_text(value_text, mark)

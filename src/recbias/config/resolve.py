@@ -15,11 +15,17 @@ from recbias.formats.yaml.source_map import Document, KeyPath
 
 @dataclass(frozen=True)
 class Resolver:
-    """Resolves entries; faults are recorded in the document. Metrics have the cutoff ``k``."""
+    """Resolves entries; faults are recorded in the document.
+
+    Args:
+        k: The cutoff of metrics without one.
+        device: The device of models without one; None for the default of each model.
+    """
 
     document: Document
     registries: Registries
     k: int
+    device: str | None = None
 
     def resolve_dataset(self, raw: Any, location: KeyPath) -> DatasetSpec | None:
         """Return a dataset with its filters, or None if the dataset has a fault."""
@@ -70,7 +76,8 @@ class Resolver:
             raise WrongType(message, remedy=f"write {name_key}: {example}")
         name_location = location if isinstance(raw, str) else (*location, name_key)
         reader = EntryReader(
-            self.document, self.registries, self.k, self.resolve, kind, location, name_location
+            *(self.document, self.registries, self.k, self.device, self.resolve),
+            *(kind, location, name_location),
         )
         return reader.read(name, entry, label)
 

@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from recbias.config.checks import CheckSpec
 from recbias.config.plugin_spec import Pruning
 from recbias.core.errors import OutOfRange
+from recbias.core.models.devices import Device
 
 Entry: TypeAlias = Any
 """A plug-in: a name, or a mapping with ``name``, ``label`` and settings."""
@@ -78,6 +79,7 @@ class ExperimentFile:
         dataset: A dataset with its filters, or a list of datasets.
         split: The split of the interactions into train, validation and test set.
         queries: The users or prompts to recommend for.
+        device: Where models compute that do not name a device themselves.
         k: The length of the recommendation lists, at most 10,000.
         models: The models to evaluate.
         labels: Labels of items from stereotype detection models.
@@ -93,6 +95,7 @@ class ExperimentFile:
     dataset: Entry
     split: Entry = None
     queries: Entry = "users"
+    device: Device = "auto"
     k: Annotated[int, Gt(0), Le(10_000)] = 10
     models: Annotated[tuple[Entry, ...], MinLen(1)]
     labels: tuple[Entry, ...] = ()

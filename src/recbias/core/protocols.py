@@ -225,14 +225,6 @@ class ChecksData(Protocol):
         """Raise the UserError of ``fit`` about columns, ``where`` the setting; must be cheap."""
 
 
-@runtime_checkable
-class ChecksMachine(Protocol):
-    """A model that can check whether this machine can train it, before any model is trained."""
-
-    def check_machine(self) -> None:
-        """Raise the error that ``fit`` would raise: its ``where`` is the name of the setting."""
-
-
 class Detector(Protocol):
     """Labels items from their attributes: an entry of ``labels:``; see ``Recommender``."""
 

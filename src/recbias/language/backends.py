@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from recbias.core.errors import MissingFile
+from recbias.core.models.devices import Device
 from recbias.language.model_folders import COMPLETE_MODEL, CONFIG, Source, find_model
+from recbias.numerics.devices import resolve_device
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Read local files only, and run no code from a model folder."""
@@ -52,16 +54,15 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
     return (model.get_encoder() if config.is_encoder_decoder else model).float().eval()
 
 
-def load_token_classifier(source: Source) -> Any:
-    """Return a token classifier in evaluation mode, on a GPU if available; as ``load_encoder``."""
-    import torch
+def load_token_classifier(source: Source, device: Device = "auto") -> Any:
+    """Return a token classifier in evaluation mode on a device; as ``load_encoder``."""
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
     config = load_config(source)
     with silence_transformers(), describe_failure("weights", source):
         model = load_weights(auto, source, config=config, dtype=config.dtype)
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return model.to(resolve_device(device)).eval()
 
 
 def load_config(source: Source) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from recbias.core.errors import Contradiction
+from recbias.core.models.devices import Device
 from recbias.language.backends import (
     describe_failure,
     load_config,
@@ -18,6 +19,7 @@ from recbias.language.backends import (
 from recbias.language.causal_model_files import check_causal_model, locate_at_model
 from recbias.language.gguf_reading import read_gguf_once
 from recbias.language.model_folders import Source
+from recbias.numerics.devices import resolve_device
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 
@@ -159,9 +161,13 @@ class CausalModel:
 
 
 def load_causal_model(
-    name: str, revision: str | None = None, *, precision: Precision = "float32"
+    name: str,
+    revision: str | None = None,
+    *,
+    precision: Precision = "float32",
+    device: Device = "auto",
 ) -> CausalModel:
-    """Return a causal language model, on a GPU if there is one.
+    """Return a causal language model on a device.
 
     Weights are read from ``safetensors`` or GGUF files, which hold no code. A GGUF file needs the
     packages ``gguf`` and ``accelerate``; its weights are converted to full precision.
@@ -171,17 +177,19 @@ def load_causal_model(
             the Hugging Face hub.
         revision: A commit, tag or branch of the hub; None for its main branch.
         precision: The type of the weights in memory.
+        device: Where it computes.
 
     Raises:
         MissingFile: The model is not found, or cannot be read.
-        MissingExtra: A package that it needs is not installed.
+        MissingExtra: A package that it needs is not installed, or there is no such device.
     """
     source, gguf = check_causal_model(name, revision)
     with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
-        return _load(source, gguf, precision)
+        network_device = resolve_device(device)
+        return _load(source, gguf, precision, network_device)
 
 
-def _load(source: Source, gguf: str, precision: Precision) -> CausalModel:
+def _load(source: Source, gguf: str, precision: Precision, device: Any) -> CausalModel:
     import torch
     import transformers
 
@@ -196,5 +204,4 @@ def _load(source: Source, gguf: str, precision: Precision) -> CausalModel:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
     network.generation_config = plain(eos_token_id=network.generation_config.eos_token_id)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     return CausalModel(tokenizer, network.to(device).eval())

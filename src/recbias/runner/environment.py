@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+from recbias.core.models.devices import is_cuda
 from recbias.runner.addresses import library_version
 
 LIBRARIES = (
@@ -25,6 +27,16 @@ def describe_environment() -> dict[str, object]:
         "platform": platform.platform(),
         "libraries": {name: library_version(name) for name in LIBRARIES},
     }
+
+
+def name_gpus(devices: Iterable[str]) -> dict[str, str]:
+    """Return the product name of each device of CUDA, such as ``NVIDIA H200``."""
+    cuda = sorted({device for device in devices if is_cuda(device)})
+    if not cuda:
+        return {}
+    import torch
+
+    return {device: torch.cuda.get_device_name(device) for device in cuda}
 
 
 def _find_commit() -> str | None:

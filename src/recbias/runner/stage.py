@@ -30,6 +30,7 @@ class Stage:
         spec_location: The entry of the spec that requests it, for messages:
             ``FILE:LINE:COLUMN: metrics[0]``.
         files: The input files that it reads, with their digests at planning time.
+        devices: The devices that its model computes on; empty if it has no choice.
     """
 
     kind: str
@@ -40,3 +41,4 @@ class Stage:
     keys: Keys
     spec_location: str = field(default="", compare=False)
     files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
+    devices: tuple[str, ...] = field(default=(), compare=False)

@@ -18,7 +18,8 @@ from recbias.core.errors import UserError
 from recbias.core.stage_context import stage_context
 from recbias.language.chat.client import complete
 from recbias.language.chat.endpoints import HIDDEN, Credentials, strip_url
-from recbias.language.chat.settings import LanguageModel, Provider
+from recbias.language.chat.providers import Provider
+from recbias.language.chat.settings import LanguageModel
 from support.chat.chat_requests import make_requests
 from support.chat.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
 

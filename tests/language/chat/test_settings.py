@@ -10,8 +10,9 @@ from recbias.config.merge import read_mapping
 from recbias.config.settings import as_plain
 from recbias.core.errors import MissingExtra, RequestRefused, UserError
 from recbias.language.chat.endpoints import is_loopback
+from recbias.language.chat.providers import PROVIDERS
 from recbias.language.chat.requests import Message
-from recbias.language.chat.settings import PROVIDERS, LanguageModel
+from recbias.language.chat.settings import LanguageModel
 
 
 @dataclass(frozen=True, kw_only=True)

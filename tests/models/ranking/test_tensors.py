@@ -14,8 +14,8 @@ from recbias.models.ranking.tensors import (
     create_torch_generator,
     initialize_glorot,
     initialize_normal,
-    resolve_device,
 )
+from recbias.numerics.devices import resolve_device
 
 CPU = torch.device("cpu")
 

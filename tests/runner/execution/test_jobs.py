@@ -7,6 +7,8 @@ import pytest
 
 from recbias import api
 from recbias.core.records import Failure, StageRecord
+from recbias.numerics import devices
+from recbias.runner.execution import jobs as jobs_module
 from recbias.runner.execution.executor import Executor, Silent, execute, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.execution.stage_records import make_record
@@ -167,3 +169,32 @@ def test_a_job_whose_input_failed_returns_a_failure(plan_and_store: tuple[Plan, 
     (record,) = run_job(store, job, {broken.digest: broken}, fresh=False, run_id="1")
     assert record.failure is not None
     assert "'load demo' failed: " in record.failure.message
+
+
+@pytest.mark.parametrize(("device", "n_gpus"), [("cuda", [0, 1, 1]), ("cpu", [0, 0, 0])])
+def test_jobs_that_compute_on_cuda_need_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, n_gpus: list[int]
+) -> None:
+    monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cpu"))
+    tune = {"metric": "nDCG", "trials": 1, "space": {"epochs": {"int": [1, 2]}}}
+    searched = {"name": "BPR-MF", "label": "searched", "tune": tune}
+    spec = make_small_spec(models=["MostPop", "BPR-MF", searched], split=SPLIT, device=device)
+    plan, store = api.plan(spec, out=tmp_path)
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
+    assert [jobs.count_gpus(job) for job in jobs.waiting] == n_gpus
+    one_model = [Job(stage) for stage in plan.stages if stage.kind in {"fit", "trial", "measure"}]
+    expected = {"fit": n_gpus[1], "trial": n_gpus[1], "measure": 0}
+    for job in one_model[-5:]:
+        assert jobs.count_gpus(job) == expected[job.stages[0].kind]
+
+
+def test_jobs_whose_answers_are_stored_need_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = {"name": "BPR-MF", "epochs": 1, "patience": 0}
+    api.run(make_small_spec(models=[model]), out=tmp_path, device="cpu")
+    monkeypatch.setattr(jobs_module, "is_cuda", lambda device: device == "cpu")
+    plan, store = api.plan(make_small_spec(models=[model]), out=tmp_path, device="cpu")
+    (job,) = Jobs.from_plan(plan, Executor(store, Silent())).waiting
+    assert Jobs(Executor(store, Silent())).count_gpus(job) == 0
+    assert Jobs(Executor(store, Silent(), fresh=True)).count_gpus(job) == 1

@@ -7,8 +7,15 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.errors import MissingExtra
+from recbias import api
+from recbias.core.errors import Contradiction, MissingExtra
+from recbias.core.records import StageRecord
+from recbias.numerics import devices
+from recbias.runner.execution import ray as ray_module
+from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.ray import RayTasks
+from recbias.runner.planning.plan import Plan
+from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -39,3 +46,62 @@ def test_tasks_give_the_same_metrics(tmp_path: Path) -> None:
         for run in (sequential, parallel)
     ]
     assert first.equals(second)
+
+
+def plan_on_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> tuple[Plan, Store]:
+    """Return a plan of a machine with two GPUs, which this one may not have."""
+    monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cpu"))
+    model = {"name": "BPR-MF", "epochs": 1, "patience": 0}
+    return api.plan(make_small_spec(models=["MostPop", model]), out=tmp_path, device=device)
+
+
+@pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    requested: list[dict[str, float]] = []
+
+    def run_task(files: object, pickled: bytes) -> list[StageRecord]:
+        return [make_record_of_resources(ray.get_runtime_context().get_assigned_resources())]
+
+    def make_record_of_resources(resources: dict[str, float]) -> StageRecord:
+        return StageRecord("fit", "measure", "0" * 64, facts=resources)
+
+    class Resources(Silent):
+        def finished(self, record: StageRecord) -> None:
+            requested.append(dict(record.facts))
+
+    plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
+    monkeypatch.setattr(ray_module, "_run_task", run_task)
+    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        executor = Executor(store, Resources())
+        assert len([*RayTasks(2)(plan, executor)]) == 2
+    finally:
+        ray.shutdown()
+    gpus = sorted(resources.get("GPU", 0.0) for resources in requested)
+    assert gpus == [0.0, 1.0]
+    assert {resources["CPU"] for resources in requested} == {1.0}
+
+
+@pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("cuda", "no node of Ray has a GPU"), ("cuda:1", "Ray selects the GPU of each task")],
+)
+def test_tasks_that_would_never_start_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, message: str
+) -> None:
+    import ray
+
+    plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
+    ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, log_to_driver=False)
+    try:
+        with pytest.raises(Contradiction, match=message):
+            list(RayTasks(1)(plan, Executor(store, Silent())))
+    finally:
+        ray.shutdown()

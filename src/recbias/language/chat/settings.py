@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.errors import Contradiction, RequestRefused
+from recbias.core.models.devices import Device
 from recbias.core.packages import require_packages
 from recbias.core.protocols import ModelName
 from recbias.language.causal_model_files import identify_files
@@ -23,36 +24,9 @@ from recbias.language.chat.endpoints import (
     validate_extra_body,
     validate_url,
 )
+from recbias.language.chat.providers import PROVIDERS, Provider
 from recbias.language.chat.requests import ChatRequest, Decoding, Message
-
-Provider: TypeAlias = Literal["openai", "anthropic", "transformers"]
-"""The kinds of backend."""
-
-
-@dataclass(frozen=True)
-class ProviderDefaults:
-    """What a provider uses where the settings leave it out.
-
-    Args:
-        package: The package that it needs.
-        base_url: The address of its server.
-        api_key_env: The environment variable of its key.
-        max_temperature: The highest temperature that it accepts.
-    """
-
-    package: str
-    base_url: str
-    api_key_env: str
-    max_temperature: float
-
-
-PROVIDERS: Mapping[str, ProviderDefaults] = {
-    "openai": ProviderDefaults("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", 2.0),
-    "anthropic": ProviderDefaults(
-        "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", 1.0
-    ),
-    "transformers": ProviderDefaults("transformers", "", "", 2.0),
-}
+from recbias.numerics.devices import find_device
 
 SERVER_SETTINGS = ("base_url", "api_key_env", "extra_body", "structured_output", "prices")
 """Settings that a model in the process does not have."""
@@ -86,6 +60,7 @@ class LanguageModel:
         repeatability: The share of the requests that are sent once more, to count how many replies
             come back the same; None for none.
         structured_output: Whether replies are restricted to a JSON Schema where one is given.
+        device: Where a model in the process computes; None for the device of the spec.
         concurrency: The maximum number of requests at a time; for ``transformers``, in a batch.
         retries: How often a failed request is sent again.
         timeout_s: The seconds after which a server that sends nothing is given up.
@@ -112,6 +87,7 @@ class LanguageModel:
     extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
     repeatability: Annotated[float, Gt(0), Le(1)] | None = None
     structured_output: bool = False
+    device: Device | None = None
     concurrency: Annotated[int, Ge(1), Le(1000)] = 32
     retries: Annotated[int, Ge(0), Le(100)] = 6
     timeout_s: Annotated[float, Gt(0)] = 60.0
@@ -129,15 +105,16 @@ class LanguageModel:
             object.__setattr__(self, "_url_credentials", read_credentials(self.base_url))
             object.__setattr__(self, "base_url", strip_url(self.base_url))
         if self.budget is not None and self.budget.money is not None and self.prices is None:
-            message = "a budget of money needs prices"
             remedy = "add prices: {input: ..., output: ...}, for a million tokens each"
-            raise Contradiction(message, where="budget", remedy=remedy)
+            raise Contradiction("a budget of money needs prices", where="budget", remedy=remedy)
         self._validate_parameters()
 
     def _validate_parameters(self) -> None:
-        if self.provider == "transformers":
-            for name in [name for name in SERVER_SETTINGS if getattr(self, name)]:
-                message = f"a model in the process has no {name}"
+        for name in SERVER_SETTINGS if self.is_local else ("device",):
+            if getattr(self, name):
+                message = (
+                    f"a model {'in the process' if self.is_local else 'on a server'} has no {name}"
+                )
                 raise Contradiction(message, where=name, remedy=f"leave {name} out")
         validate_extra_body(self.extra_body)
         highest = PROVIDERS[self.provider].max_temperature
@@ -147,6 +124,15 @@ class LanguageModel:
         if self.provider == "anthropic" and self.seed is not None:
             message = "the interface of anthropic has no seed"
             raise Contradiction(message, where="seed", remedy="leave seed out")
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of a model in the process; nothing for one on a server."""
+        return {"device": find_device(self.device or default)} if self.is_local else {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs in this process."""
+        return self.provider == "transformers"
 
     @property
     def server(self) -> str:
@@ -210,23 +196,22 @@ class LanguageModel:
         )
 
     def _identify_revision(self) -> str:
-        """Return the version of the model; of a local one that of its files."""
-        if self.provider != "transformers" or self.revision:
+        """Return the version of the model; of a local one that of its files, and its GPU."""
+        if not self.is_local:
             return self.revision
-        return identify_files(self.model)
+        device = (self.device or "auto").partition(":")[0]
+        suffix = "" if device in {"auto", "cpu"} else f" on {device}"
+        return (self.revision or identify_files(self.model)) + suffix
 
     def check_access(self) -> None:
         """Raise the error that sending a request would raise on this machine.
 
-        Stored replies need no access, so this is called only where a reply is missing.
-
-        Raises:
-            MissingExtra: The package of the provider is not installed.
-            RequestRefused: The environment variable of the key is not set.
+        It is called where a reply is missing only. MissingExtra if the package of the provider is
+        absent, RequestRefused if the key is not set.
         """
         package = PROVIDERS[self.provider].package
         require_packages(f"the provider {self.provider}", package, where="llm")
-        if self.provider == "transformers":
+        if self.is_local:
             return
         credentials = self.read_credentials()
         remedy = f"export {self.key_variable}=..., or name another one by api_key_env"

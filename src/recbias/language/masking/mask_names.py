@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, UserError
+from recbias.core.models.devices import Device
 from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName
 from recbias.core.stage_context import record_fact, report_progress
@@ -21,6 +22,7 @@ from recbias.language.masking.name_phrases import ItemNames, NameTree
 from recbias.language.masking.person_names import FirstNames, PersonModel, get_dictionary_path
 from recbias.language.masking.text_words import TextWords, divide_into_blocks, mark_ranges
 from recbias.language.model_folders import list_model_files
+from recbias.numerics.devices import find_device
 
 _JOINING = re.compile(r"[ \t'’&/\-]*")
 """The separators between masked words that become one mask."""
@@ -60,6 +62,7 @@ class MaskNames:
             names (``Austin``, ``Thai``). Any other value is a token-classification model (its name
             on the Hugging Face hub, a folder, or an installed package): words that it labels PER
             or PERSON.
+        device: Where a model for persons computes.
 
     Raises:
         MissingEvidence: The dataset has no reviews or no items table.
@@ -77,10 +80,19 @@ class MaskNames:
     whose: Literal["all", "own"] = "all"
     common: Annotated[float, Ge(0), Le(1)] = 0.003
     persons: Literal["none", "names"] | ModelName = "none"
+    device: Device = "auto"
 
     def libraries_now(self) -> tuple[str, ...]:
         """Return the packages of a model for persons."""
-        return () if self.persons in {"none", "names"} else ("torch", "transformers")
+        return ("torch", "transformers") if self._has_model else ()
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of a model for persons; ``auto`` without one."""
+        return {"device": find_device(self.device) if self._has_model else "auto"}
+
+    @property
+    def _has_model(self) -> bool:
+        return self.persons not in {"none", "names"}
 
     def model_files(self) -> Sequence[Path]:
         """Return the dictionary of first names, or the files of a model for persons."""
@@ -142,7 +154,7 @@ class MaskNames:
         if self.persons == "names":
             return FirstNames()
         try:
-            return PersonModel(self.persons)
+            return PersonModel(self.persons, self.device)
         except UserError as error:
             error.where = "persons"
             raise

@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import WrongType
+from recbias.core.models.devices import Device
 from recbias.language.backends import load_token_classifier, load_tokenizer
 from recbias.language.masking.text_words import TextWords, mark_ranges, normalize_word
 from recbias.language.model_folders import find_model
@@ -54,10 +55,10 @@ class FirstNames:
 class PersonModel:
     """Finds words that a token-classification model labels as a person; WrongType if it cannot."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, device: Device = "auto") -> None:
         source = find_model(name)
         self._tokenizer = load_tokenizer(source)
-        self._model = load_token_classifier(source)
+        self._model = load_token_classifier(source, device)
         labels = self._model.config.id2label
         suffixes = {code: label.rpartition("-")[2] for code, label in labels.items()}
         codes = [code for code, suffix in suffixes.items() if suffix in PERSON_LABELS]

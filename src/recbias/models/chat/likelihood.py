@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -13,6 +13,7 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.models.devices import Device
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output
@@ -28,6 +29,7 @@ from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.models.chat.served_likelihood import ServedScorer
 from recbias.models.chat.titles import Histories, read_titles
 from recbias.models.chat.unfinished_lists import UnfinishedLists
+from recbias.numerics.devices import find_device
 
 SLOT = "{history}"
 """The place of the history in a prompt."""
@@ -63,6 +65,7 @@ class LMLikelihood:
         title: The column of the items with their titles.
         year: The column of the items with their years; null to read the year from the title.
         precision: The type of the weights in memory.
+        device: Where a model in the process computes.
 
     Raises:
         WrongType: The prompt has no ``{history}``, or the neutral prompt has it.
@@ -93,6 +96,7 @@ class LMLikelihood:
     title: str = "title"
     year: str | None = None
     precision: Precision = "float32"
+    device: Device = "auto"
 
     def __post_init__(self) -> None:
         """Refuse prompts without a place for the history, or with it where there is none."""
@@ -123,6 +127,10 @@ class LMLikelihood:
                 message = f"{setting} is about a model in the process"
                 remedy = "leave it out; llm has a revision of its own"
                 raise Contradiction(message, where=setting, remedy=remedy)
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of a model in the process; ``auto`` for one on a server."""
+        return {"device": "auto" if self.model is None else find_device(self.device)}
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model in the process."""
@@ -190,7 +198,9 @@ class FittedLikelihood:
         if settings.llm is not None:
             return ServedScorer(settings.llm, texts)
         name = settings.model or ""
-        model = load_causal_model(name, settings.revision, precision=settings.precision)
+        model = load_causal_model(
+            name, settings.revision, precision=settings.precision, device=settings.device
+        )
         return TextScorer.from_texts(model, texts)
 
     def list_texts(self, candidates: AnyArray) -> list[str]:

@@ -17,7 +17,6 @@ from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import (
     ChecksData,
     ChecksFiles,
-    ChecksMachine,
     FittedRecommender,
     InputFile,
     NeedsByParameters,
@@ -119,11 +118,6 @@ class LMRerank:
         """Check the files of the other model."""
         if isinstance(self.candidates.model, ChecksFiles):
             self.candidates.model.check_files(datasets)
-
-    def check_machine(self) -> None:
-        """Check whether this machine can train the other model."""
-        if isinstance(self.candidates.model, ChecksMachine):
-            self._check_candidates(self.candidates.model.check_machine)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have, and the settings of the other model."""

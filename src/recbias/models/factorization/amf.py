@@ -11,10 +11,12 @@ from annotated_types import Ge, Gt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
 from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
+from recbias.models.ranking.tensors import Tensor, initialize_glorot
 from recbias.models.training.samplers import Sampler
+from recbias.numerics.devices import resolve_device
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from recbias.models.ranking.tensors import (
     copy_to_array,
     create_parameter,
     initialize_normal,
-    resolve_device,
 )
 from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import EpochSampler
+from recbias.numerics.devices import resolve_device
 
 
 class TripleRows(NamedTuple):

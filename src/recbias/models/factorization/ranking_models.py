@@ -10,6 +10,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorTables,
     SGDLearner,
@@ -19,7 +20,7 @@ from recbias.models.factorization.factor_tables import (
 )
 from recbias.models.factorization.sgd_kernels import step_bpr, step_logistic
 from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import Device, Tensor
+from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.samplers import Sampler
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorLearner,
     FactorTables,
@@ -18,7 +19,7 @@ from recbias.models.factorization.factor_tables import (
 )
 from recbias.models.factorization.sgd_kernels import step_squared
 from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
+from recbias.models.ranking.tensors import Tensor, initialize_glorot
 from recbias.models.training.samplers import (
     EpochSampler,
     compute_mean_target,
@@ -26,6 +27,7 @@ from recbias.models.training.samplers import (
     create_coin_sampler,
     create_rating_sampler,
 )
+from recbias.numerics.devices import resolve_device
 
 
 @dataclass(frozen=True, kw_only=True)

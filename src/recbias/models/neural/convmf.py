@@ -10,6 +10,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.models.devices import Device
 from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
@@ -21,9 +22,9 @@ from recbias.models.neural.inputs import (
 )
 from recbias.models.neural.text_cnn import ConvLearner, TextCNN
 from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import Device, resolve_device
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import create_coin_sampler, create_rating_sampler
+from recbias.numerics.devices import resolve_device
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

@@ -12,13 +12,15 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
 from recbias.models.neural.inputs import Columns, Fields, select_columns
 from recbias.models.neural.pair_network import FittedPairNetwork, PairLearner, sum_pair_losses
-from recbias.models.ranking.tensors import Device, Tensor, resolve_device
+from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
+from recbias.numerics.devices import resolve_device
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes, Matrix
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.tensors import Device
 from recbias.models.training.layers import restore_layers
 from recbias.numerics.sparse.blocks import block_size, map_blocks
 

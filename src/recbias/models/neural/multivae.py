@@ -12,15 +12,10 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
-from recbias.models.ranking.tensors import (
-    Device,
-    Tensor,
-    copy_to_array,
-    create_torch_generator,
-    resolve_device,
-)
+from recbias.models.ranking.tensors import Tensor, copy_to_array, create_torch_generator
 from recbias.models.training.layers import (
     Dense,
     apply_dropout,
@@ -29,6 +24,7 @@ from recbias.models.training.layers import (
     store_layers,
 )
 from recbias.models.training.loop import TrainedModel
+from recbias.numerics.devices import resolve_device
 
 
 @dataclass(frozen=True, kw_only=True)

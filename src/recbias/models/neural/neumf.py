@@ -11,6 +11,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.pair_network import (
     FittedPairNetwork,
@@ -18,13 +19,7 @@ from recbias.models.neural.pair_network import (
     apply_layers,
     sum_pair_losses,
 )
-from recbias.models.ranking.tensors import (
-    Device,
-    Tensor,
-    copy_to_array,
-    initialize_glorot,
-    resolve_device,
-)
+from recbias.models.ranking.tensors import Tensor, copy_to_array, initialize_glorot
 from recbias.models.training.layers import (
     Dense,
     apply_dropout,
@@ -34,6 +29,7 @@ from recbias.models.training.layers import (
 )
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
+from recbias.numerics.devices import resolve_device
 
 WIDTHS = (2, 4, 2, 1)
 """Sizes of the network's input and layers, in multiples of the embedding size."""

@@ -12,13 +12,14 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
-from recbias.models.ranking.tensors import Device, Tensor, create_torch_generator
+from recbias.models.ranking.tensors import Tensor, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 from recbias.models.training.samplers import EpochSampler
 

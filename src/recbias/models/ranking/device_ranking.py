@@ -12,6 +12,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import (
@@ -22,14 +23,8 @@ from recbias.models.ranking.score_blocks import (
     rank_users_with_history,
     validate_shape,
 )
-from recbias.models.ranking.tensors import (
-    Device,
-    Tensor,
-    copy_to_array,
-    is_out_of_memory,
-    resolve_device,
-    top_k,
-)
+from recbias.models.ranking.tensors import Tensor, copy_to_array, is_out_of_memory, top_k
+from recbias.numerics.devices import resolve_device
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 """Takes a state and user codes; returns their scores of all items, ``(b, n_items)``.

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes, Matrix
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.tensors import Device
 
 Floats32 = npt.NDArray[np.float32]
 

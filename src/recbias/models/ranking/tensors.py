@@ -1,50 +1,18 @@
-"""Devices, initialization, conversion and ranking of tensors; torch is imported in functions."""
+"""Initialization, conversion and ranking of tensors; torch is imported in functions."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import MissingExtra
 
 Tensor: TypeAlias = Any  # A ``torch.Tensor``; typed as Any so that torch is not imported
 
-Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
-"""The device of tensors; ``auto`` is the first available of CUDA, MPS and CPU."""
-
 OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages when memory runs out."""
-
-
-def resolve_device(name: Device) -> Any:
-    """Return the ``torch.device`` with this name.
-
-    Raises:
-        MissingExtra: The device is not available on this machine or in this build of torch.
-    """
-    import torch
-
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return torch.device(next((device for device in available if available[device]), "cpu"))
-    if not available.get(name, True):
-        problem = f"device {name}: torch {torch.__version__} finds none on this machine"
-        raise MissingExtra(problem, where="device", remedy="set device: auto, or cpu")
-    return torch.device(name)
-
-
-class OnDevice:
-    """Base class of models that are trained on a selectable device."""
-
-    device: Device
-
-    def check_machine(self) -> None:
-        """Raise MissingExtra if this machine does not have the device."""
-        if self.device not in {"auto", "cpu"}:
-            resolve_device(self.device)
 
 
 def initialize_normal(

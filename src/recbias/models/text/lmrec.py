@@ -12,16 +12,17 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
-from recbias.models.ranking.tensors import Device, Tensor
+from recbias.models.ranking.tensors import Tensor
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import fit_probe
-from recbias.models.text.text_classifier import Pooling, Precision, TextClassifier
+from recbias.models.text.text_classifier import Pooling, TextClassifier
 from recbias.models.text.text_model import (
     EncoderModel,
     FittedEncoderModel,
@@ -35,6 +36,7 @@ from recbias.models.text.text_ranking import (
     select_validation_reviews,
 )
 from recbias.models.text.token_files import Tokens
+from recbias.numerics.devices import Precision
 
 MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""

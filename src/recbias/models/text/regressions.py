@@ -12,13 +12,13 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import NothingLeft
+from recbias.core.models.devices import Device
 from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import report_progress
-from recbias.models.ranking.tensors import Device
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import SoftmaxRegression, fit_probe
-from recbias.models.text.text_classifier import Pooling, Precision
+from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.text_model import (
     EncoderModel,
     FittedEncoderModel,
@@ -32,6 +32,7 @@ from recbias.models.text.text_ranking import (
     ItemClasses,
     prepare_reviews,
 )
+from recbias.numerics.devices import Precision
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,10 @@ from recbias.language.model_folders import Source
 from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
+from recbias.numerics.devices import Precision, choose_precision
 
 Pooling: TypeAlias = Literal["first", "mean"]
 """The state of a text: the last layer's state of the first token, or the mean over all tokens."""
-
-Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
-"""The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
 
 COMMIT = "commit"  # The name of the encoder's commit among the stored weights
 MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
@@ -94,8 +92,8 @@ class TextClassifier:
         """Return the context in which matrix products have the precision of the settings."""
         import torch
 
-        kind, precision = self.device.type, self.encoding.precision
-        is_reduced = precision == "bfloat16" or (precision == "auto" and kind == "cuda")
+        kind = self.device.type
+        is_reduced = choose_precision(self.encoding.precision, kind) == "bfloat16"
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_reduced)
 
     def replace_masks(self, texts: Ids) -> Ids:

@@ -10,16 +10,17 @@ from typing import Any, ClassVar, TypeVar
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.split import TrainingData
+from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model
 from recbias.language.model_folders import find_model, list_model_files
-from recbias.models.ranking.tensors import OnDevice, resolve_device
 from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
 from recbias.models.text.text_ranking import Blocks, ItemClasses
 from recbias.models.text.user_reviews import recommend_by_reviews
+from recbias.numerics.devices import OnDevice, Precision, choose_precision, resolve_device
 
 Settings = TypeVar("Settings")
 
@@ -46,6 +47,12 @@ class EncoderModel(TextModel, OnDevice):
 
     encoder: str
     revision: str | None
+    precision: Precision
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of this machine, and the type of matrix products on it."""
+        chosen = super().choose_device(default)
+        return {**chosen, "precision": choose_precision(self.precision, chosen["device"])}
 
     @property
     def encoding(self) -> EncodingSettings:

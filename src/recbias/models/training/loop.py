@@ -13,7 +13,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.models.ranking.tensors import OnDevice, Tensor
+from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.progress import (
     EarlyStopping,
     HasBuffers,
@@ -28,6 +28,7 @@ from recbias.models.training.schedule import (
     validate_learning_rate,
     warn_about_stalled_loss,
 )
+from recbias.numerics.devices import OnDevice
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 

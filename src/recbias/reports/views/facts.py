@@ -118,12 +118,32 @@ def describe_execution(run: RunTables) -> list[Fact]:
         "Started": manifest.get("started"),
         "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
         "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
+        "Devices": _describe_devices(manifest),
         "Spec digest": manifest.get("spec_digest"),
         "Commit": manifest.get("commit"),
         "Python": manifest.get("python"),
         "Platform": manifest.get("platform"),
     }
     return [Fact(name, str(text)) for name, text in texts.items() if text]
+
+
+def _describe_devices(manifest: Mapping[str, Any]) -> str:
+    """Return each device and precision with the models that compute so; one alone without them.
+
+    >>> models = [{"label": "BPR-MF", "device": "cuda", "precision": "float32"}]
+    >>> _describe_devices({"models": models, "gpus": {"cuda": "NVIDIA H200"}})
+    'cuda (NVIDIA H200), float32'
+    """
+    labels: dict[str, list[str]] = {}
+    gpus = manifest.get("gpus") or {}
+    for model in [model for model in manifest.get("models", []) if "device" in model]:
+        device = model.get("device") or ""
+        names = [f"{device} ({gpus[device]})" if device in gpus else device]
+        text = ", ".join(filter(None, [*names, model.get("precision")]))
+        labels.setdefault(text or "not known", []).append(str(model.get("label")))
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in labels.items())
 
 
 def list_failures(run: RunTables) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
@@ -12,6 +13,7 @@ from recbias.core.errors import UserError
 from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
+from recbias.runner.execution.remaining_work import MOST_RECORDS, RemainingWork, WatchesWork
 from recbias.runner.execution.stage_records import (
     Observer,
     Silent,
@@ -207,7 +209,7 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 
 
-def execute(
+def execute(  # noqa: PLR0913  the options of a run, each by name
     plan: Plan,
     store: Store,
     observer: Observer,
@@ -215,17 +217,20 @@ def execute(
     fresh: bool,
     stop: bool,
     run_models: ModelRunner,
+    workers: int = 1,
 ) -> Executor:
     """Compute every stage of a plan.
 
     With ``fresh`` no stored result is reused. With ``stop`` the first failure is raised; otherwise
-    the other models are still run.
+    the other models are still run. ``workers`` is their number, for the time that is left.
 
     Raises:
         UserError: A stage that models share failed because of the user's input.
         StageError: It failed for another reason.
     """
     executor = Executor(store, observer, fresh=fresh)
+    if isinstance(observer, WatchesWork):
+        observer.planned(_list_work(plan, executor, workers))
     for context in plan.data_contexts:
         run_shared_stages(executor, context, plan.experiment)
     for records in run_models(plan, executor):
@@ -233,3 +238,12 @@ def execute(
         if failure is not None and stop:
             raise to_error(failure)
     return executor
+
+
+def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
+    stages = [stage for context in plan.data_contexts for stage in context.stages]
+    for model_plan in plan.model_plans:
+        stages += select_needed_stages(executor, model_plan)
+    stored = {stage.digest for stage in stages if executor.is_stored(stage)}
+    earlier = (record for _, record in islice(executor.store, MOST_RECORDS))
+    return RemainingWork(stages, stored, earlier, workers=workers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Executor, run_model, select_needed_stages
 from recbias.runner.execution.stage_records import Silent, make_record
@@ -80,6 +81,14 @@ class Jobs:
         ready = [job for job in self.waiting if job.needs <= self.done][:limit]
         self.waiting = [job for job in self.waiting if job not in ready]
         return ready
+
+    def count_gpus(self, job: Job) -> int:
+        """Return the number of GPUs that a job needs: 1 if a stage to run uses CUDA, else 0."""
+        stages = job.stages
+        if isinstance(job.work, ModelPlan):
+            stages = select_needed_stages(self.executor, job.work)
+        missing = [stage for stage in stages if not self.executor.is_stored(stage)]
+        return int(any(is_cuda(device) for stage in missing for device in stage.devices))
 
     def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
         """Return the records of this run for the inputs of a job."""

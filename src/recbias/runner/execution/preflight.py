@@ -8,7 +8,7 @@ from pathlib import Path
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import Faults, UserError
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles, ChecksMachine
+from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
@@ -88,7 +88,7 @@ def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
         labels = [
             model_plan.data_context.keys.dataset
             for model_plan in plan.model_plans
-            if model_plan.model is model and _is_missing(executor, model_plan.asking)
+            if model_plan.model.label == model.label and _is_missing(executor, model_plan.asking)
         ]
         if not labels or not isinstance(model.plugin, ChecksFiles):
             continue
@@ -113,8 +113,6 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     for model in models:
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
-                if isinstance(model.plugin, ChecksMachine):
-                    model.plugin.check_machine()
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(data)  # type: ignore[arg-type]
         except UserError as error:

@@ -13,6 +13,8 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
+from recbias.core.errors import Contradiction
+from recbias.core.models.devices import is_cuda
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
@@ -26,7 +28,8 @@ from recbias.runner.storage.store import Store
 class RayTasks:
     """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
 
-    A task whose process dies fails its own model only.
+    A task that computes on CUDA has one GPU, which Ray selects. A task whose process dies fails
+    its own model only.
 
     Args:
         workers: The number of cores of a local Ray; a running cluster has its own number.
@@ -49,10 +52,26 @@ class RayTasks:
             options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
+            _check_gpus(plan, ray)
             yield from _run_tasks(plan, executor, ray)
         finally:
             if starts_ray:
                 ray.shutdown()
+
+
+def _check_gpus(plan: Plan, ray: Any) -> None:
+    """Refuse a plan with models on CUDA if no node has a GPU, or if a model selects one of them.
+
+    Raises:
+        Contradiction: Ray would never start its tasks, or would hide the selected GPU from it.
+    """
+    devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
+    if numbered := sorted(devices - {"cuda"}):
+        message = f"device {numbered[0]}: Ray selects the GPU of each task"
+        raise Contradiction(message, remedy="set device: cuda")
+    if devices and not ray.cluster_resources().get("GPU", 0):
+        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
+        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
 def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
@@ -70,7 +89,8 @@ def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageR
                 executor.run_id,
             )
             # A task unpickles its job after it has imported the plug-in files.
-            running[task.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
+            placed = task.options(num_gpus=jobs.count_gpus(job))
+            running[placed.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
         if not running:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)

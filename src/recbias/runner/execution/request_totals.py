@@ -52,7 +52,7 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
         model_plans = [
             model_plan
             for model_plan in plan.model_plans
-            if model_plan.model is model and _is_unanswered(model_plan, executor)
+            if model_plan.model.label == model.label and _is_unanswered(model_plan, executor)
         ]
         if not _sends_requests(model.plugin) or not model_plans:
             continue

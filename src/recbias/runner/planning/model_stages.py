@@ -9,6 +9,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
+from recbias.runner.planning.devices import list_devices
 from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
 from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
 from recbias.runner.stage import Keys, Stage
@@ -105,7 +106,8 @@ class ModelPlanner(StagePlanner):
     def _place_model(
         self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
     ) -> Stage:
-        stage = replace(stage, spec_location=self._locate(model))
+        location, devices = self._locate(model), list_devices(model.plugin)
+        stage = replace(stage, spec_location=location, devices=devices)
         return self.place(stage, model, identity=identity, libraries=list_libraries(model.plugin))
 
     def _locate(self, spec: PluginSpec) -> str:
@@ -143,6 +145,7 @@ class ModelPlanner(StagePlanner):
             keys,
             self._locate(model),
             files,
+            list_devices(model.plugin),
         )
         trials = plan_trials(first, work, identity)
         return trials, plan_search(trials, work)

@@ -11,6 +11,7 @@ from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, UserError
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
+from recbias.runner.planning.devices import choose_devices
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan, count_query_folds
 from recbias.runner.planning.stage_planner import StagePlanner
@@ -33,7 +34,8 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     """
     validate_experiment(experiment)
     files = _digest_input_files(experiment, options, fingerprints)
-    planner = _DataPlanner(experiment, fingerprints, options, files)
+    placed = choose_devices(experiment)
+    planner = _DataPlanner(placed, fingerprints, options, files)
     split_folds = int(experiment.split.plugin.folds) if experiment.split else 1
     n_folds = max(split_folds, count_query_folds(experiment))
     contexts = tuple(
@@ -42,7 +44,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         for seed in experiment.seeds
         for fold in range(n_folds)
     )
-    model_planner = ModelPlanner(experiment, fingerprints, is_smoke_test=options.limit is not None)
+    model_planner = ModelPlanner(placed, fingerprints, is_smoke_test=options.limit is not None)
     model_plans = tuple(
         model_plan for context in contexts for model_plan in model_planner.plan_models(context)
     )

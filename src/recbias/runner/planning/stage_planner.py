@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
+from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.protocols import ActsAfterFit, ReadsModels
 from recbias.runner.addresses import assign_address
@@ -18,7 +19,7 @@ def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return the name and settings that distinguish a plug-in, with the digests of its files."""
     _, parameters = identify_plugin(spec, fingerprints.of)
     name = spec.name.rpartition(":")[2]  # of ./file.py:Name, whose source is in the address
-    identity: dict[str, object] = {"name": name, "parameters": parameters}
+    identity: dict[str, object] = {"name": name, "parameters": omit_device_numbers(parameters)}
     if isinstance(spec.plugin, ReadsModels):
         paths = spec.plugin.model_files()
         identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
@@ -30,7 +31,7 @@ def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, 
     identity = identify(spec, fingerprints)
     if not isinstance(spec.plugin, ActsAfterFit):
         return identity
-    parameters = identify_plugin(spec, fingerprints.of)[1]
+    parameters = omit_device_numbers(identify_plugin(spec, fingerprints.of)[1])
     learned = parameters.keys() - spec.plugin.after_fit
     return identity | {
         "parameters": {key: parameters[key] for key in parameters if key in learned}

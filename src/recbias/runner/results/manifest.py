@@ -13,8 +13,9 @@ import pandas as pd
 from recbias.config.declarations.docstrings import read_formula, read_section, read_summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
-from recbias.runner.environment import describe_environment
+from recbias.runner.environment import describe_environment, name_gpus
 from recbias.runner.execution.executor import Executor
+from recbias.runner.planning.devices import describe_devices
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.run_folder import list_searches, make_fit_keys
 from recbias.runner.tuning.search import SearchResult
@@ -53,7 +54,8 @@ def build_manifest(
         "datasets": _describe_datasets(plan, executor),
         "queries": _describe_queries(plan, executor),
         "split": _describe_plugin(experiment.split) if experiment.split else None,
-        "models": [_describe_model(model) for model in experiment.models],
+        "models": [_describe_model(model, plan) for model in experiment.models],
+        "gpus": _name_gpus(plan),
         "searches": [_describe_search(model_plan, search) for model_plan, search in searches],
         "metrics": [describe_metric(metric) for metric in experiment.metrics],
         "undefined": [
@@ -108,13 +110,20 @@ def _describe_plugin(spec: PluginSpec) -> dict[str, Any]:
     return {"label": spec.label, "name": spec.name, "parameters": spec.parameters}
 
 
-def _describe_model(model: PluginSpec) -> dict[str, Any]:
-    """Return a model; its tuned settings are listed without a value."""
+def _describe_model(model: PluginSpec, plan: Plan) -> dict[str, Any]:
+    """Return a model with its device; its tuned settings are listed without a value."""
+    placed = next(each.model for each in plan.model_plans if each.model.label == model.label)
+    description = _describe_plugin(model) | describe_devices(placed.plugin)
     if model.tune is None:
-        return _describe_plugin(model)
+        return description
     tuned = [dimension.parameter for dimension in model.tune.space]
     fixed = {name: value for name, value in model.parameters.items() if name not in tuned}
-    return _describe_plugin(model) | {"parameters": fixed, "searched": tuned}
+    return description | {"parameters": fixed, "searched": tuned}
+
+
+def _name_gpus(plan: Plan) -> dict[str, str]:
+    """Return the name of each GPU that the models of a plan use, by its device."""
+    return name_gpus(device for stage in plan.stages for device in stage.devices)
 
 
 def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         measurements += [
             ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
             for metric, model, missing in plan.undefined
-            if model is model_plan.model
+            if model.label == model_plan.model.label
         ]
         executor.forget(model_plan.measures)
     return measurements

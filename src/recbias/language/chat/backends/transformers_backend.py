@@ -97,5 +97,7 @@ def load_transformers(model: LanguageModel) -> TransformersBackend:
         MissingFile: The model is not found.
         MissingExtra: A package that it needs is not installed.
     """
-    causal_model = load_causal_model(model.model, model.revision or None)
+    causal_model = load_causal_model(
+        model.model, model.revision or None, device=model.device or "auto"
+    )
     return TransformersBackend(causal_model, model.concurrency)

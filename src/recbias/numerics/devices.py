@@ -1,0 +1,75 @@
+"""The devices of this machine, on which torch computes; torch is imported in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, Literal, TypeAlias
+
+from recbias.core.errors import MissingExtra
+from recbias.core.models.devices import Device, is_cuda
+from recbias.core.packages import is_installed
+
+Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
+"""The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+
+
+def list_devices() -> tuple[str, ...]:
+    """Return the devices of this machine, the preferred one first.
+
+    torch is not imported where it is absent or a build for CPUs.
+    """
+    if not is_installed("torch") or version("torch").endswith("+cpu"):
+        return ("cpu",)
+    import torch
+
+    devices = ["cpu"]
+    if torch.backends.mps.is_available():
+        devices.insert(0, "mps")
+    if torch.cuda.is_available():
+        numbers = range(torch.cuda.device_count())
+        devices = ["cuda", *(f"cuda:{number}" for number in numbers), *devices]
+    return tuple(devices)
+
+
+def find_device(name: Device) -> str:
+    """Return the device with this name; of ``auto`` the first of CUDA, MPS and CPU.
+
+    Raises:
+        MissingExtra: This machine, or this build of torch, does not have it.
+    """
+    if name == "cpu":
+        return name
+    devices = list_devices()
+    if name == "auto":
+        return devices[0]
+    if name not in devices:
+        found = ", ".join(devices)
+        problem = f"device {name}: torch {version('torch')} finds {found} on this machine"
+        remedy = f"set device: auto, or {' or '.join(devices)}"
+        raise MissingExtra(problem, where="device", remedy=remedy)
+    return name
+
+
+def resolve_device(name: Device) -> Any:
+    """Return the ``torch.device`` with this name; MissingExtra if there is none."""
+    import torch
+
+    return torch.device(find_device(name))
+
+
+def choose_precision(precision: Precision, device: str) -> Literal["float32", "bfloat16"]:
+    """Return the type of matrix products on a device."""
+    if precision == "auto":
+        return "bfloat16" if is_cuda(device) else "float32"
+    return precision
+
+
+class OnDevice:
+    """Base class of models that are trained on a selectable device."""
+
+    device: Device
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of this machine; MissingExtra if it has none of this name."""
+        return {"device": find_device(self.device)}

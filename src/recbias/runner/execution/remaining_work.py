@@ -1,0 +1,172 @@
+"""The stages that a run still has to compute, and an estimate of the time that they take."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from statistics import fmean
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from recbias.core.records import StageRecord, Stored
+from recbias.runner.stage import Stage
+
+MOST_RECORDS = 1000
+"""The number of stored results whose durations are read; addresses are in random order."""
+
+
+MODEL_KINDS = frozenset({"trial", "fit", "answer"})
+"""Kinds of stage whose time depends on the model."""
+
+LEAST_MODELS = 3
+"""The least number of models whose mean estimates the time of another one."""
+
+RENEWED_EVERY = 1.0
+"""Seconds between two estimates, since a plan may have many stages."""
+
+_Seconds: TypeAlias = dict[str, list[float]]
+
+
+class RemainingWork:
+    """The stages of a run, and how many of them are done.
+
+    The time that a stage takes is estimated by the mean of the most similar stages: of the same
+    title in this run (another fold or seed), else in the store, else of the same kind and model,
+    else of the same kind. The training of a model that is searched takes as long as a trial; that
+    of a model without any record as long as the mean of at least ``LEAST_MODELS`` others. There is
+    no estimate before every stage has such a basis.
+
+    Args:
+        stages: The stages that the run needs.
+        stored: The addresses of those that are not computed again.
+        earlier: The records of stored results.
+        workers: The number of processes.
+        clock: Returns the seconds.
+    """
+
+    def __init__(
+        self,
+        stages: Iterable[Stage],
+        stored: Collection[str] = (),
+        earlier: Iterable[Stored] = (),
+        *,
+        workers: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._waiting = {stage.digest: stage for stage in stages}
+        self.n_stages = len(self._waiting)
+        self._stored = frozenset(stored)
+        self._workers, self._clock = workers, clock
+        self._running: Stage | None = None
+        self._since = 0.0
+        self._sum: float | None = None
+        self._summed_at = 0.0
+        self._by_title: _Seconds = defaultdict(list)
+        self._by_model: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._by_kind: dict[str, _Seconds] = defaultdict(lambda: defaultdict(list))
+        self._earlier: _Seconds = defaultdict(list)
+        for record in earlier:
+            self._earlier[record.stage].append(record.seconds)
+            self._by_kind[record.kind][_get_subject(record.stage)].append(record.seconds)
+
+    @property
+    def n_done(self) -> int:
+        """The number of stages that are computed, reused, failed or skipped."""
+        return self.n_stages - len(self._waiting)
+
+    def start(self, stage: Stage) -> None:
+        """Take note of a stage that starts to compute."""
+        self._running, self._since = stage, self._clock()
+
+    def finish(self, record: StageRecord) -> None:
+        """Take note of the record of a stage; those after a failed one are skipped."""
+        self._waiting.pop(record.digest, None)
+        self._running = None
+        if record.failure is None and not record.reused:
+            self._by_title[record.stage].append(record.seconds)
+            self._by_model[record.kind, record.model].append(record.seconds)
+            self._by_kind[record.kind][_get_subject(record.stage)].append(record.seconds)
+        elif record.failure is not None and record.kind != "measure":
+            self._skip_after(record)
+
+    def _skip_after(self, record: StageRecord) -> None:
+        for stage in list(self._waiting.values()):
+            keys = stage.keys
+            is_same_run = (keys.dataset, keys.seed, keys.model) == (
+                *(record.dataset, record.seed, record.model),
+            )
+            if is_same_run and record.fold in {None, keys.fold} and stage.kind != "trial":
+                del self._waiting[stage.digest]
+
+    def estimate(self) -> float | None:
+        """Return the seconds until the last stage is done; None without a basis or stages.
+
+        The sum over the stages is renewed after ``RENEWED_EVERY`` seconds.
+        """
+        now = self._clock()
+        if not self._waiting:
+            return None
+        if self._sum is None or now - self._summed_at >= RENEWED_EVERY:
+            self._sum, self._summed_at = self._sum_stages(now), now
+        return None if self._sum is None else max(0.0, self._sum - (now - self._summed_at))
+
+    def _sum_stages(self, now: float) -> float | None:
+        waiting = [stage for name, stage in self._waiting.items() if name not in self._stored]
+        seconds = {stage.digest: self._estimate(stage) for stage in waiting}
+        known = {digest: each for digest, each in seconds.items() if each is not None}
+        if not waiting or len(known) < len(waiting):
+            return None
+        running = known.get(self._running.digest, 0.0) if self._running is not None else 0.0
+        total = sum(known.values()) - min(now - self._since, running)
+        return total / min(self._workers, len(waiting))
+
+    def _estimate(self, stage: Stage) -> float | None:
+        if stage.kind == "search":  # it compares the trials
+            return 0.0
+        kind, model = stage.kind, stage.keys.model
+        similar = (
+            *(self._by_title.get(stage.title), self._earlier.get(stage.title)),
+            self._by_model.get((kind, model)),
+            self._by_model.get(("trial", model)) if kind == "fit" else None,
+        )
+        found = next(filter(None, similar), None)
+        if found is None:
+            means = [fmean(seconds) for seconds in self._by_kind[kind].values()]
+            found = means if len(means) >= (LEAST_MODELS if kind in MODEL_KINDS else 1) else None
+        return fmean(found) if found else None
+
+    def describe(self) -> str:
+        """Return how many stages are done, and the time that is left if it is known."""
+        count = f"{self.n_done:,} of {self.n_stages:,} stages"
+        return f"{count}, {left}" if (left := self.describe_time()) else count
+
+    def describe_time(self) -> str:
+        """Return the time that is left, such as ``2 min left``; blank if it is not known."""
+        seconds = self.estimate()
+        return "" if seconds is None else f"{describe_seconds(seconds)} left"
+
+
+def _get_subject(title: str) -> str:
+    """Return what a stage is about: ``trial 3 of ItemKNN`` is about the same as trial 4."""
+    return title.rpartition(" of ")[2]
+
+
+def describe_seconds(seconds: float) -> str:
+    """Return a duration that is an estimate, rounded up.
+
+    >>> describe_seconds(3), describe_seconds(41), describe_seconds(75), describe_seconds(7300)
+    ('5 s', '45 s', '2 min', '2 h 2 min')
+    """
+    if seconds <= 55:
+        return f"{5 * max(1, math.ceil(seconds / 5))} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@runtime_checkable
+class WatchesWork(Protocol):
+    """An observer that also shows how much work is left."""
+
+    def planned(self, work: RemainingWork) -> None:
+        """Receive the work of the run; the observer reports what starts and finishes to it."""

@@ -1,0 +1,121 @@
+"""The devices on which the models of an experiment compute on this machine."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.core.errors import UserError
+from recbias.core.models.devices import Device, UsesDevice
+from recbias.core.models.selected_models import SelectedModel
+from recbias.core.protocols import ChecksFiles
+from recbias.formats.yaml.source_map import KeyPath
+from recbias.runner.boundary import blame_plugin
+from recbias.runner.planning.plugin_contracts import raise_faults
+
+
+def choose_devices(experiment: Experiment) -> Experiment:
+    """Return an experiment whose plug-ins name the devices and precisions that they use here.
+
+    Raises:
+        Faults: This machine does not have a device.
+    """
+    faults: list[UserError] = []
+
+    def choose(specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+        return tuple(_choose(spec, experiment, faults) for spec in specs)
+
+    datasets = tuple(
+        DatasetSpec(dataset.source, choose(dataset.filters), dataset.label)
+        for dataset in experiment.datasets
+    )
+    chosen = replace(
+        experiment,
+        datasets=datasets,
+        models=choose(experiment.models),
+        labels=choose(experiment.labels),
+    )
+    raise_faults(faults)
+    return chosen
+
+
+def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -> PluginSpec:
+    try:
+        with blame_plugin(f"choose_device() of {spec.label}"):
+            return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))
+    except UserError as error:
+        where = _find_device_key(experiment.document.data, spec.where)
+        faults.append(
+            experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
+        )
+        return spec
+
+
+def _set_devices(plugin: Any, default: Device) -> Any:
+    """Return a copy of a plug-in with the device and precision of each of its parts."""
+    changes: dict[str, Any] = {}
+    for name, value in vars(plugin).items() if is_dataclass(plugin) else ():
+        if isinstance(value, SelectedModel):
+            changes[name] = replace(value, model=_set_devices(value.model, default))
+        elif isinstance(value, UsesDevice):
+            changes[name] = _set_devices(value, default)
+    if isinstance(plugin, UsesDevice):
+        changes |= plugin.choose_device(default)
+    if not changes:
+        return plugin
+    plugin = copy.copy(plugin)
+    for name, value in changes.items():
+        object.__setattr__(plugin, name, value)  # its settings are valid, and it may be frozen
+    return plugin
+
+
+def _find_device_key(data: Any, where: KeyPath) -> KeyPath:
+    """Return the location of the device of an entry: its own, or that of the spec."""
+    entry = data
+    for step in where:
+        entry = entry[step]
+    return (*where, *_find_key(entry)) if any(_find_key(entry)) else ("device",)
+
+
+def _find_key(entry: Any) -> KeyPath:
+    """Return the path of the first ``device`` in an entry, at any depth; empty without one."""
+    if not isinstance(entry, Mapping):
+        return ()
+    if "device" in entry:
+        return ("device",)
+    return next(((key, *path) for key in entry if (path := _find_key(entry[key]))), ())
+
+
+def list_devices(plugin: Any) -> tuple[str, ...]:
+    """Return the devices of a plug-in whose devices are chosen, each once."""
+    return tuple(sorted({device for device, _ in _list_placements(plugin) if device}))
+
+
+def describe_devices(plugin: Any) -> dict[str, str | None]:
+    """Return the device and the precision of a model whose devices are chosen, for the manifest.
+
+    A model without a choice computes on the CPU, in the precision of its library. The device of a
+    model on a server, or of lists that another tool made, is not known.
+    """
+    placements = [*_list_placements(plugin)]
+    if not placements:
+        return {"device": None if isinstance(plugin, ChecksFiles) else "cpu", "precision": None}
+    devices, precisions = (
+        ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
+    )
+    return {"device": devices or None, "precision": precisions or None}
+
+
+def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
+    """Yield the device and the precision of each part of a plug-in; blank if it is a server's."""
+    for value in vars(plugin).values() if is_dataclass(plugin) else ():
+        part = value.model if isinstance(value, SelectedModel) else value
+        if part is not value or isinstance(part, UsesDevice):
+            yield from _list_placements(part)
+    if isinstance(plugin, UsesDevice):
+        device = plugin.choose_device("auto").get("device", "auto")
+        is_here = device != "auto"
+        yield (device, getattr(plugin, "precision", "float32")) if is_here else ("", "")
