@@ -16,27 +16,24 @@ import pandas as pd
 from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
 from recbias.config.packaged_specs import find_spec
-from recbias.core.errors import OutOfRange, StageError, UserError
+from recbias.core.errors import OutOfRange, UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
-from recbias.reports.views.run_tables import read_run
+from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
-from recbias.runner.execution.executor import Executor, Observer, execute, to_error
-from recbias.runner.execution.local import Processes
+from recbias.runner.execution.choose import create_executor, require_answers
+from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.preflight import add_preflight
-from recbias.runner.execution.ray import RayTasks
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.planning.preview import preview
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
-from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
-from recbias.runner.results.power_tables import PowerTables
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
@@ -44,25 +41,6 @@ from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runs import Run, compare, list_runs, load
-
-
-def power(
-    run: Run | Path | str,
-    difference: float | None = None,
-    *,
-    power: float = 0.8,
-    alpha: float | None = None,
-) -> pd.DataFrame:
-    """Return the smallest difference that each comparison could have found, and the units needed.
-
-    Without a ``difference`` no units are counted; ``alpha``, the level before correction, is by
-    default that of the run. The columns are ``POWER_COLUMNS``, one row for each comparison.
-    UserError if the run does not exist or compares nothing, or a number is out of range.
-    """
-    question = PowerQuestion(difference=difference, power=power, alpha=alpha)
-    tables = read_run(run.folder if isinstance(run, Run) else to_local_path(run))
-    frames = (tables.metrics, tables.significance, tables.per_unit, tables.manifest)
-    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)
 
 
 def data_folder(data: Path | str | None = None) -> Path:
@@ -114,10 +92,17 @@ def list_stages(
     data: Path | str | None = None,
     limit: int | None = None,
 ) -> pd.DataFrame:
-    """Return the stages of a spec without running them, one row each; the arguments as ``run``.
+    """Return the stages of a spec without running them; the arguments are those of ``run``.
 
-    ``stored`` says that the result of a stage is in the store, ``seconds`` how long it took.
-    UserError if the spec has a fault.
+    Returns:
+        One row for each stage, with the columns ``STAGE_COLUMNS``: ``stored`` says that its result
+        is in the store, ``seconds`` how long it took.
+
+    Raises:
+        UserError: The spec has a fault.
+
+    Example:
+        recbias.plan("quickstart")["stored"].mean()
     """
     run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
     rows = [
@@ -171,6 +156,10 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     Raises:
         UserError: The spec or the data is at fault.
         StageError: A stage failed and no model has results, or ``on_error`` is ``stop``.
+
+    Example:
+        run = recbias.run("quickstart", overrides=["k=20"])
+        run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
     from recbias.reports.writers.write import write_reports  # plans do not need it
 
@@ -198,7 +187,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             run_models=add_preflight(chains),
             workers=workers,
         )
-    _refuse_without_answers(run_plan, execution)
+    require_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
@@ -226,25 +215,5 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         return Run(folder.publish())
 
 
-def create_executor(name: str, workers: int) -> Processes | RayTasks:
-    """Return the executor that trains the models; MissingExtra if ``ray`` is not installed."""
-    if workers < 1:
-        raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
-    return RayTasks(workers) if name == "ray" else Processes(workers)
-
-
-def _refuse_without_answers(run_plan: Plan, execution: Executor) -> None:
-    """Raise the first failure if no model has results, since there is nothing to report."""
-    answers = [
-        execution.records.get(chain.answer.digest)
-        for chain in run_plan.model_plans
-        if chain.answer
-    ]
-    if any(answer is not None and answer.failure is None for answer in answers):
-        return
-    failures = [record for record in execution.records.values() if record.failure]
-    raise to_error(failures[0]) if failures else StageError("no model has results")
-
-
-__all__ = ["Run", "UserError", "compare", "data_folder", "list_runs", "list_stages", "load"]
-__all__ += ["plan", "power", "read_experiment", "run"]
+__all__ = ["Run", "UserError", "compare", "create_executor", "data_folder", "list_runs"]
+__all__ += ["list_stages", "load", "plan", "power", "read_experiment", "run"]

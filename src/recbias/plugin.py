@@ -1,4 +1,26 @@
-"""The names that authors of plug-ins need, as ``docs/plugins-of-your-own.md`` shows."""
+"""The names that authors of plug-ins need, as ``docs/plugins-of-your-own.md`` shows.
+
+A plug-in is a frozen dataclass; its fields are its settings, and its docstring holds the formula::
+
+    from recbias.plugin import Evidence, Measurement, dataclass, np
+
+    @dataclass(frozen=True, kw_only=True)
+    class Length:
+        '''The number of recommended items.
+
+            length = |list|
+        '''
+
+        needs, direction, unit = frozenset({"lists"}), "none", "query"
+
+        def measure(self, evidence: Evidence) -> list[Measurement]:
+            return [evidence.measure_queries(evidence.ranked.filled.sum(axis=1).astype(float))]
+
+``Evidence`` holds what a metric reads: ``ranked.items`` is ``int32[q, k]`` (item codes, -1 at the
+end of a short list), ``relevant`` a sparse 0/1 matrix ``(q, n_items)``, ``popularity`` is
+``float64[n_items]``. ``measure_queries`` takes ``float64[q]``, NaN where undefined. Models return
+``RankedLists``; ``rank_by_scores`` and ``rank_by_product`` make them from scores and embeddings.
+"""
 
 from __future__ import annotations
 

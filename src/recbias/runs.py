@@ -32,10 +32,17 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run.
+    """A finished run; its tables are read when they are used first.
+
+    In all of them ``group`` and ``target`` are blank text where they do not apply, an undefined
+    value is NaN, and a seed or fold is an integer, or ``all``. A notebook shows the summary.
 
     Args:
         folder: ``results/<name>/<run id>``.
+
+    Example:
+        run = recbias.load("quickstart")
+        run.summary
     """
 
     folder: Path
@@ -93,9 +100,13 @@ class Run:
         return wide[list(dict.fromkeys(names))].rename_axis(columns=None)
 
     def report(self, formats: Sequence[str] = ("html",)) -> Path:
-        """Write the reports again, and return the path of the HTML page, else of the folder.
+        """Write the reports again.
 
-        The formats are those of ``report: {formats: [...]}`` in a spec.
+        Args:
+            formats: Those of ``report: {formats: [...]}`` in a spec.
+
+        Returns:
+            The path of the HTML page, or of the run folder if HTML is not among the formats.
         """
         from recbias.reports.writers.write import write_reports
 
@@ -153,10 +164,17 @@ def find_run(run: Path | str, out: Path | str = "results") -> Path:
 
 
 def load(run: Path | str, out: Path | str = "results") -> Run:
-    """Load a finished run by its folder, or the latest run of an experiment by its name.
+    """Load a finished run.
+
+    Args:
+        run: A run folder, or the name of an experiment, for its latest run.
+        out: The folder of results in which a name is looked up.
 
     Raises:
         MissingRun: There is no such run in ``out``.
+
+    Example:
+        recbias.load("quickstart").metrics
     """
     folder = find_run(run, out)
     read_run(folder)
@@ -167,6 +185,9 @@ def list_runs(out: Path | str = "results") -> pd.DataFrame:
     """Return the finished runs of a results folder, the newest first, with ``RUN_COLUMNS``.
 
     A run folder whose files are damaged is skipped with a warning.
+
+    Example:
+        recbias.list_runs().query("failures == 0")
     """
     rows = [{**row, "models": ", ".join(row["models"])} for row in summarize_runs(out)]
     return pd.DataFrame(rows, columns=list(RUN_COLUMNS))
@@ -231,6 +252,9 @@ def compare(
         Contradiction: There are fewer than two runs.
         MissingRun: A run does not exist.
         MixedRuns: Two of the runs share no metric value.
+
+    Example:
+        recbias.compare("before", "after").query("p_adjusted < 0.05")
     """
     if len(runs) < 2:
         message = f"{len(runs)} run(s) cannot be compared"

@@ -90,16 +90,17 @@ class Registry:
         remedy = "correct its package, or install it again"
         spelling = self.resolve_name(name)
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
-        module, _, attribute = target.partition(":")
+        module_name, _, attribute = target.partition(":")
         try:
-            plugin: type = getattr(importlib.import_module(module), attribute)
+            module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
-        except AttributeError as error:
-            message = f"{spelling}: {error}"
-            raise BrokenContract(message, remedy="correct its entry point") from error
         except CODE_FAULTS as error:
             raise _make_import_error(spelling, error, remedy) from error
+        if not hasattr(module, attribute):
+            message = f"{spelling}: the module {module_name} has no class {attribute!r}"
+            raise BrokenContract(message, remedy="correct its entry point")
+        plugin: type = getattr(module, attribute)
         return plugin
 
     def _list_entry_points(self) -> dict[str, str]:

@@ -23,10 +23,20 @@ PARTS = frozenset({"train", "users", "items", "reviews"})
 def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     """Check that a dataset meets the contract of its kind.
 
-    It is a documented frozen dataclass; its files exist (below the folder ``data``, by default the
-    current one); it has the parts that ``gives`` declares and no other; codes lie within the
-    vocabularies and attributes are aligned to them; with the same generator it loads the same
-    interactions. BrokenContract if it violates a rule; MissingFile if it lacks a file.
+    It is a documented frozen dataclass; its files exist; it has the parts that ``gives`` declares
+    and no other; codes lie within the vocabularies and attributes are aligned to them; with the
+    same generator it loads the same interactions.
+
+    Args:
+        source: The dataset with its settings.
+        data: The folder of datasets, by default the current one.
+
+    Raises:
+        BrokenContract: It violates a rule.
+        MissingFile: It lacks a file.
+
+    Example:
+        check_dataset(MyDataset(path=Path("purchases.csv")))
     """
     name = type(source).__name__
     folder = data or Path()

@@ -18,9 +18,18 @@ def check_detector(detector: Detector, *, items: Attributes | None = None) -> No
 
     It is a documented frozen dataclass; it returns a column for each of its kinds, and besides
     them only graded columns ``KIND_score``; labels are 0, 1 or NaN; with the same generator it
-    returns the same labels, and the order of the items does not matter. The default items are
-    those of ``make_checkerboard``, with the columns ``genres``, ``price`` and ``flag``.
-    BrokenContract if it violates a rule.
+    returns the same labels, and the order of the items does not matter.
+
+    Args:
+        detector: The detector with its settings.
+        items: The items to label, by default those of ``make_checkerboard()``, with the columns
+            ``genres``, ``price`` and ``flag``.
+
+    Raises:
+        BrokenContract: It violates a rule.
+
+    Example:
+        check_detector(MyDetector(column="price"))
     """
     name = type(detector).__name__
     check_dataclass(detector, ("libraries", "kinds", "label"), name)

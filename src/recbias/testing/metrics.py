@@ -32,8 +32,18 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     same values each time and for any order of the queries and reviews; its values lie within the
     ``Range:`` of its docstring, if there is one; a value is the mean of its per-unit scores, and
     counts them; without queries or reviews it is NaN, not 0; without the evidence that the metric
-    needs it raises MissingEvidence. The default evidence is that of ``make_random_evidence``.
-    BrokenContract if it violates a rule; MissingEvidence if ``evidence`` lacks what it needs.
+    needs it raises MissingEvidence.
+
+    Args:
+        metric: The metric with its settings.
+        evidence: What it is computed on, by default ``make_random_evidence()``.
+
+    Raises:
+        BrokenContract: It violates a rule.
+        MissingEvidence: ``evidence`` lacks what it needs.
+
+    Example:
+        check_metric(MyMetric(most=10))
     """
     name = type(metric).__name__
     check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)

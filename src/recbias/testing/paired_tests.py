@@ -24,7 +24,15 @@ def check_test(test: PairedTest) -> None:
     It is a documented frozen dataclass with a valid level, correction and family. It returns all
     columns for all pairs of systems, and the same values with the same generator. p is small for
     systems that differ by two standard deviations, and not for systems with equal scores.
-    BrokenContract if it violates a rule.
+
+    Args:
+        test: The test with its settings.
+
+    Raises:
+        BrokenContract: It violates a rule.
+
+    Example:
+        check_test(MyTest(alpha=0.01))
     """
     name = type(test).__name__
     check_dataclass(test, ("alpha", "correction", "family", "pairs"), name)

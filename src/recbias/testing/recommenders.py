@@ -58,9 +58,18 @@ def check_recommender(
     same seed it recommends the same lists. A list holds only candidates, no item twice and none of
     the user's training items, is sorted by score, ties by code, and padded at the end; it depends
     neither on the other queries nor on the length of the lists. A stored model gives the same
-    lists. Embeddings have one row for each user and item. If the recommender ``learns`` from
-    interactions, it learns the checkerboard, which is the default ``data``. BrokenContract if it
-    violates a rule.
+    lists. Embeddings have one row for each user and item.
+
+    Args:
+        plugin: The recommender with its settings.
+        data: What it is fitted on, by default ``make_checkerboard()``.
+        learns: Whether it must learn the checkerboard: that users prefer items of their colour.
+
+    Raises:
+        BrokenContract: It violates a rule.
+
+    Example:
+        check_recommender(MyModel(neighbors=5))
     """
     name = type(plugin).__name__
     check_dataclass(plugin, ("provides", "needs", "libraries"), name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars
+import polars as pl
 import pytest
 
 import recbias
@@ -59,7 +59,7 @@ def test_an_object_may_have_a_label(tmp_path: Path) -> None:
     [
         (ItemKNN, "found the class ItemKNN", r"ItemKNN\(\.\.\.\)"),
         (pd.DataFrame({"query_id": ["a"]}), "found a DataFrame", '"name": "lists"'),
-        (polars.DataFrame({"query_id": ["a"]}), "found a DataFrame", '"name": "lists"'),
+        (pl.DataFrame({"query_id": ["a"]}), "found a DataFrame", '"name": "lists"'),
         (3, "found a int", "write it like"),
     ],
 )
@@ -99,7 +99,7 @@ def test_arrays_are_numbers_and_in_settings_they_are_lists(tmp_path: Path) -> No
 
 
 def test_frames_of_polars_are_files_too(tmp_path: Path) -> None:
-    frame = polars.DataFrame({"user_id": ["a", "b"]})
+    frame = pl.DataFrame({"user_id": ["a", "b"]})
     replaced = replace_inputs({"dataset": {"users": frame}}, tmp_path)
     assert pd.read_parquet(replaced["dataset"]["users"])["user_id"].tolist() == ["a", "b"]
 

@@ -20,6 +20,7 @@ from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
+from recbias.runner.operating_system import count_cores
 from recbias.runner.planning.plan import Plan
 
 TERMINATION_SECONDS = 1.0
@@ -157,7 +158,7 @@ def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard_messages()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
+    threadpool_limits(max(1, count_cores() // workers))
     import_files(files)
 
 

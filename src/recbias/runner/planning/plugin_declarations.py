@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pydantic.errors import PydanticErrorMixin
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from recbias.config.declarations.docstrings import read_formula
 from recbias.config.declarations.hints import is_selected_model
@@ -32,10 +33,10 @@ NAMES: Mapping[tuple[str, str], frozenset[str]] = {
 
 def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     """Yield what is wrong with the declarations of a plug-in that is not built in."""
-    cls = type(spec.plugin)
+    cls: Any = type(spec.plugin)
     if not locate_code(cls):
         return
-    if not vars(cls).get("__dataclass_params__").frozen:  # type: ignore[union-attr]
+    if not cls.__dataclass_params__.frozen:
         message = f"{spec.name} is not frozen, so its settings could change during a run"
         remedy = "write @dataclass(frozen=True, kw_only=True) above it"
         yield BrokenContract(message, remedy=remedy)
@@ -63,7 +64,7 @@ def _find_setting_faults(plugin: str, name: str, setting: Setting) -> Iterator[B
         return
     try:
         build_adapter(setting.hint)
-    except (BrokenContract, PydanticErrorMixin):
+    except (BrokenContract, PydanticUndefinedAnnotation, PydanticUserError):
         message = f"the type of {name} of {plugin} cannot be that of a setting: {setting.hint}"
         remedy = "use numbers, text, lists, mappings, InputFile or dataclasses of these"
         yield BrokenContract(message, remedy=remedy)

@@ -102,9 +102,15 @@ def compare_models(
     contrasts = _collect_contrasts(measurements)
     tables, failures = [], []
     for test in tests:
-        options = {"name": test.name, "seed": seed, "model_contrasts": contrasts}
-        checked = CheckedTest(test.plugin)
-        table, failure = attempt(partial(compare, estimates, checked, **options))
+        test_models = partial(
+            compare,
+            estimates,
+            CheckedTest(test.plugin),
+            name=test.name,
+            seed=seed,
+            model_contrasts=contrasts,
+        )
+        table, failure = attempt(test_models)
         if failure is None:
             tables.append(table)
         else:

@@ -95,13 +95,14 @@ class AnswerQueries:
         fitted: Any = self.fit(data, state)
         needed = self.outputs & self.model.provides
         require_outputs(self.model.fit, fitted, needed)
-        texts = {
+        lists = self._recommend(fitted, queries, data) if "lists" in needed else None
+        texts = {  # after the lists, since a chat model keeps the replies that they are read from
             name: call_for(kind, getattr(fitted, name), queries)
             for name, kind in TEXT_OUTPUTS.items()
             if name in needed
         }
         return ModelOutputs(
-            lists=self._recommend(fitted, queries, data) if "lists" in needed else None,
+            lists=lists,
             embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
             predictions=(
                 self._predict(fitted, dataset, split, data) if "predictions" in needed else None

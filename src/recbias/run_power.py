@@ -1,0 +1,44 @@
+"""The power of the comparisons of a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from recbias.core.input_files import to_local_path
+from recbias.reports.views.run_tables import read_run
+from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
+from recbias.runner.results.power_tables import PowerTables
+from recbias.runs import Run
+
+
+def power(
+    run: Run | Path | str,
+    difference: float | None = None,
+    *,
+    power: float = 0.8,
+    alpha: float | None = None,
+) -> pd.DataFrame:
+    """Return the smallest difference that each comparison could have found, and the units needed.
+
+    Args:
+        run: A run, or its folder.
+        difference: A difference in the unit of the metric; without one no units are counted.
+        power: The probability with which it is to be found.
+        alpha: The level before correction, by default that of the run.
+
+    Returns:
+        One row for each comparison, with the columns ``POWER_COLUMNS``: ``detectable`` is the
+        smallest difference of this run, ``needed`` the number of units for ``difference``.
+
+    Raises:
+        UserError: The run does not exist or compares nothing, or a number is out of range.
+
+    Example:
+        recbias.power(recbias.load("quickstart"), difference=0.01)[["a", "b", "needed"]]
+    """
+    question = PowerQuestion(difference=difference, power=power, alpha=alpha)
+    tables = read_run(run.folder if isinstance(run, Run) else to_local_path(run))
+    frames = (tables.metrics, tables.significance, tables.per_unit, tables.manifest)
+    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)

@@ -1,0 +1,29 @@
+"""The choice of an executor of models, and what a run needs of it."""
+
+from __future__ import annotations
+
+from recbias.core.errors import OutOfRange, StageError
+from recbias.runner.execution.executor import Executor, to_error
+from recbias.runner.execution.local import Processes
+from recbias.runner.execution.ray import RayTasks
+from recbias.runner.planning.plan import Plan
+
+
+def create_executor(name: str, workers: int) -> Processes | RayTasks:
+    """Return the executor that trains the models; MissingExtra if ``ray`` is not installed."""
+    if workers < 1:
+        raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
+    return RayTasks(workers) if name == "ray" else Processes(workers)
+
+
+def require_answers(run_plan: Plan, execution: Executor) -> None:
+    """Raise the first failure if no model has results, since there is nothing to report."""
+    answers = [
+        execution.records.get(chain.answer.digest)
+        for chain in run_plan.model_plans
+        if chain.answer
+    ]
+    if any(answer is not None and answer.failure is None for answer in answers):
+        return
+    failures = [record for record in execution.records.values() if record.failure]
+    raise to_error(failures[0]) if failures else StageError("no model has results")
