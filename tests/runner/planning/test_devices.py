@@ -205,13 +205,14 @@ def test_models_without_a_device_compute_on_the_cpu() -> None:
 
 
 def test_the_manifest_and_the_report_name_the_devices(tmp_path: Path) -> None:
-    spec = make_small_spec(models=["MostPop", BPR], report={"formats": ["md"]})
+    network = {"name": "NeuMF", "epochs": 1, "patience": 0}  # without compiled loops
+    spec = make_small_spec(models=["MostPop", network], report={"formats": ["md"]})
     run = recbias.run(spec, out=tmp_path, device="cpu")
     described = [(model["device"], model["precision"]) for model in run.manifest["models"]]
     assert described == [("cpu", None), ("cpu", "float32")]
     assert run.manifest["gpus"] == {}
     report = (run.folder / "report.md").read_text()
-    assert "Devices: cpu: MostPop; cpu, float32: BPR-MF" in report
+    assert "Devices: cpu: MostPop; cpu, float32: NeuMF" in report
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")
