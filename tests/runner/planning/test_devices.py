@@ -144,9 +144,9 @@ def test_a_plugin_of_the_user_has_the_device_of_the_spec_and_reports_the_one_it_
     path = tmp_path / "mine.py"
     spec = make_small_spec(models=[f"{path}:Mine"], metrics=["nDCG"])
     described = []
-    for method, options in ((None, {}), (None, {"device": "auto"}), (METHOD, {})):
-        path.write_text(PLUGIN.format(method=method or ""))
-        plan, _ = api.plan(spec, out=tmp_path, **options)
+    for method, device in (("", None), ("", "auto"), (METHOD, None)):
+        path.write_text(PLUGIN.format(method=method))
+        plan, _ = api.plan(spec, out=tmp_path, device=device)
         (model,) = plan.experiment.models
         described.append((model.plugin.device, describe_devices(plan.model_plans[0].model.plugin)))
     assert described == [
