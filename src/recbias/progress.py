@@ -108,7 +108,9 @@ class Plain:
         self._print(f"warning: {warning}")
 
     def _print(self, line: str) -> None:
-        print(make_printable(line), file=self._stream or sys.stderr, flush=True)
+        stream = self._stream or sys.stderr
+        stream.write(f"{make_printable(line)}\n")
+        stream.flush()
 
 
 class _TitleColumn(TextColumn):

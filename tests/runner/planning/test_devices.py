@@ -85,7 +85,7 @@ def test_a_device_that_the_machine_lacks_is_refused_by_plan(tmp_path: Path) -> N
     path = tmp_path / "spec.yaml"
     path.write_text(
         "name: x\ndataset: demo\nsplit: {name: random, test: 0.2}\nmetrics: [nDCG]\n"
-        f"models:\n  - MostPop\n  - {{name: BPR-MF, device: {ABSENT}}}\n  - NeuMF\n"
+        f"models:\n  - MostPop\n  - {{name: BPR-MF, device: {ABSENT}}}\n  - NeuMF\n  - MultiVAE\n"
     )
     with pytest.raises(Faults) as caught:
         api.plan(path, out=tmp_path, device=ABSENT)
@@ -120,6 +120,40 @@ def test_another_device_has_another_address_but_another_gpu_has_not(tmp_path: Pa
     assert differing == {"fit BPR-MF", "ask BPR-MF", "measure nDCG of BPR-MF"}
     without = [list_addresses(tmp_path, "MostPop", device=name) for name in ("cpu", "cuda")]
     assert without[0] == without[1], "a model without a device has the same address"
+
+
+PLUGIN = """\
+from recbias.plugin import *
+from recbias.models.unpersonalised import MostPop
+
+
+@dataclass(frozen=True)
+class Mine(MostPop):
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
+{method}
+"""
+METHOD = """
+    def choose_device(self, default):
+        return {"device": "cuda"}
+"""
+
+
+def test_a_plugin_of_the_user_has_the_device_of_the_spec_and_reports_the_one_it_uses(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "mine.py"
+    spec = make_small_spec(models=[f"{path}:Mine"], metrics=["nDCG"])
+    described = []
+    for method, device in (("", None), ("", "auto"), (METHOD, None)):
+        path.write_text(PLUGIN.format(method=method))
+        plan, _ = api.plan(spec, out=tmp_path, device=device)
+        (model,) = plan.experiment.models
+        described.append((model.plugin.device, describe_devices(plan.model_plans[0].model.plugin)))
+    assert described == [
+        ("cpu", {"device": "cpu", "precision": None}),
+        ("auto", {"device": None, "precision": None}),
+        ("cpu", {"device": "cuda", "precision": "float32"}),
+    ]
 
 
 @pytest.mark.usefixtures("gpus")
@@ -171,13 +205,14 @@ def test_models_without_a_device_compute_on_the_cpu() -> None:
 
 
 def test_the_manifest_and_the_report_name_the_devices(tmp_path: Path) -> None:
-    spec = make_small_spec(models=["MostPop", BPR], report={"formats": ["md"]})
+    network = {"name": "NeuMF", "epochs": 1, "patience": 0}  # without compiled loops
+    spec = make_small_spec(models=["MostPop", network], report={"formats": ["md"]})
     run = recbias.run(spec, out=tmp_path, device="cpu")
     described = [(model["device"], model["precision"]) for model in run.manifest["models"]]
     assert described == [("cpu", None), ("cpu", "float32")]
     assert run.manifest["gpus"] == {}
     report = (run.folder / "report.md").read_text()
-    assert "Devices: cpu: MostPop; cpu, float32: BPR-MF" in report
+    assert "Devices: cpu: MostPop; cpu, float32: NeuMF" in report
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")

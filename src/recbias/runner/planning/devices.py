@@ -48,9 +48,9 @@ def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -
             return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))
     except UserError as error:
         where = _find_device_key(experiment.document.data, spec.where)
-        faults.append(
-            experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
-        )
+        fault = experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
+        if str(fault) not in map(str, faults):  # several models may have the device of the spec
+            faults.append(fault)
         return spec
 
 
@@ -77,7 +77,7 @@ def _find_device_key(data: Any, where: KeyPath) -> KeyPath:
     entry = data
     for step in where:
         entry = entry[step]
-    return (*where, *_find_key(entry)) if any(_find_key(entry)) else ("device",)
+    return (*where, *key) if (key := _find_key(entry)) else ("device",)
 
 
 def _find_key(entry: Any) -> KeyPath:
@@ -102,7 +102,9 @@ def describe_devices(plugin: Any) -> dict[str, str | None]:
     """
     placements = [*_list_placements(plugin)]
     if not placements:
-        return {"device": None if isinstance(plugin, ChecksFiles) else "cpu", "precision": None}
+        device = getattr(plugin, "device", "cpu")
+        is_known = device != "auto" and not isinstance(plugin, ChecksFiles)
+        return {"device": device if is_known else None, "precision": None}
     devices, precisions = (
         ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
     )
