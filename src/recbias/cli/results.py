@@ -101,7 +101,7 @@ def runs(
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.output.contents import describe_runs
         from recbias.core.stage_context import collect_warnings
-        from recbias.runs import summarize_runs
+        from recbias.reports.finished_runs import summarize_runs
 
         with collect_warnings() as warnings:
             found = summarize_runs(out)
