@@ -282,7 +282,7 @@ def test_faults_are_found_before_anything_is_sent(
 
 
 def test_packaged_spec_runs_against_a_server_and_plans_its_requests(tmp_path: Path) -> None:
-    spec = Path(__file__).parents[2] / "configs" / "identity-audit.yaml"
+    spec = Path(__file__).parents[3] / "configs" / "identity-audit.yaml"
     with serve_chat(lambda _: write_list(TITLES[:10])) as server:
         overrides = [f"models.{model}.llm.base_url={server.base_url}" for model in (0, 1)]
         settings = [f"--set={override}" for override in overrides]
