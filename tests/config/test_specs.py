@@ -41,11 +41,8 @@ def test_valid_name_cannot_leave_its_folder(name: str) -> None:
 
 def test_experiment_file_has_its_keys_in_order() -> None:
     keys = (
-<<<<<<< HEAD
         "name seed seeds dataset split queries device k models labels metrics tests checks report"
-=======
-        "name seed seeds dataset split queries k models labels metrics tests checks report sweep"
->>>>>>> w-sweep
+        " sweep"
     )
     assert list(read_settings(ExperimentFile)) == keys.split()
     settings = read_settings(ExperimentFile)
