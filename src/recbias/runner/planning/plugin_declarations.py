@@ -22,7 +22,7 @@ PARTS = frozenset({"train", "users", "items", "reviews"})
 """The parts that a dataset may have."""
 
 NAMES: Mapping[tuple[str, str], frozenset[str]] = {
-    ("metrics", "needs"): frozenset(REMEDIES),
+    ("metrics", "needs"): PARTS | set(REMEDIES),
     ("models", "needs"): PARTS | {"validation"},
     ("models", "provides"): OUTPUTS,
     ("datasets", "gives"): PARTS,
