@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 
 from recbias.reports.views.headline import (
+    collect_estimates,
+    describe_means,
     get_place,
     list_datasets,
     list_models,
@@ -14,6 +16,7 @@ from recbias.reports.views.headline import (
     select_varying,
 )
 from recbias.reports.views.run_tables import RunTables, read_run
+from support.hand_worked_runs import state, write_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -61,3 +64,20 @@ def test_labels_sort_all_first_and_numbers_by_value() -> None:
 
 def test_the_place_of_a_row_is_its_dataset_seed_and_fold() -> None:
     assert get_place({"dataset": "x", "seed": 1, "fold": "all"}) == ("x", "1", "all")
+
+
+def test_means_have_the_smallest_number_of_units_and_the_sum_over_datasets(tmp_path: Path) -> None:
+    rows = [
+        state("a", value, dataset=dataset, seed=seed, n=n, undefined=undefined)
+        for dataset, seed, value, n, undefined in [
+            *(("x", 1, 0.1, 10, 0), ("x", 2, 0.3, 8, 2), ("x", 3, None, 0, 10)),
+            *(("y", 1, 0.1, 5, 0), ("y", 2, 0.1, 5, 0), ("y", 3, 0.1, 5, 0)),
+            *(("x", "all", 0.2, 2, 1), ("y", "all", 0.1, 3, 0), ("all", "all", 0.15, 2, 0)),
+        ]
+    ]
+    run = write_run(tmp_path, rows)
+    means = collect_estimates(run).tail(3)
+    assert means["n"].tolist() == [8, 5, 13]
+    assert means["undefined"].tolist() == [10, 0, 10]
+    assert collect_estimates(run)["n"].tolist()[:3] == [10, 8, 0]
+    assert len(describe_means(run)) == 2

@@ -22,7 +22,13 @@ from recbias.reports.views.definitions import (
     collect_definitions,
     format_title,
 )
-from recbias.reports.views.headline import ALL, list_datasets, list_models, select_headline
+from recbias.reports.views.headline import (
+    ALL,
+    collect_estimates,
+    list_datasets,
+    list_models,
+    select_headline,
+)
 from recbias.reports.views.run_tables import RunTables, to_records
 
 MOST_PLOTTED_DATASETS = 3
@@ -111,7 +117,7 @@ def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, st
 @lru_cache(maxsize=2)
 def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
     rows: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, run.metrics)):
+    for row in to_records(select_headline(run, collect_estimates(run))):
         rows.setdefault((format_title(row["metric"], row["k"]), row["dataset"]), []).append(row)
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -34,6 +35,49 @@ def list_models(run: RunTables) -> list[str]:
 def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
     position = {label: number for number, label in enumerate(labels)}
     return sorted(column.unique(), key=lambda name: position.get(name, len(position)))
+
+
+@lru_cache(maxsize=2)
+def collect_estimates(run: RunTables) -> pd.DataFrame:
+    """Return ``run.metrics`` with the numbers of units in the rows that hold means.
+
+    In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
+    mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
+    ``undefined``; both are added over datasets.
+    """
+    metrics, counts = run.metrics, ["n", "undefined"]
+    is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
+    if not is_mean.any():
+        return metrics
+    single = metrics[~is_mean & (metrics["dataset"] != columns.POOLED)]
+    single = single.assign(n=single["n"].where(single["n"] > 0))
+    keys = ["model", *columns.METRIC_KEY_COLUMNS]
+    units = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
+    units = units.agg({"n": "min", "undefined": "max"}).reset_index()
+    totals = units.groupby(keys, dropna=False, sort=False)[counts].sum().reset_index()
+    units = pd.concat([units, totals.assign(dataset=ALL)])
+    found = metrics[["dataset", *keys]].merge(units, "left", on=["dataset", *keys])
+    found = found[counts].fillna({"n": 0.0}).set_axis(metrics.index)
+    return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
+
+
+def describe_means(run: RunTables) -> list[str]:
+    """Return what n and the interval of the means of a run are based on, if it has any."""
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    notes = []
+    if varying:
+        each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+        notes.append(
+            f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
+            f"differ); the interval is that of each unit's mean over {over}, and there is none if "
+            "only some of the units are the same."
+        )
+    if ALL in list_datasets(run):
+        notes.append(
+            "Means over datasets: n adds up the units of the datasets; the interval treats the "
+            "datasets as a sample."
+        )
+    return notes
 
 
 def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from recbias.reports.views.definitions import (
 )
 from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.headline import (
+    collect_estimates,
     list_datasets,
     list_models,
     rank_label,
@@ -51,7 +52,7 @@ _PLACE = ("dataset", "seed", "fold")
 @lru_cache(maxsize=2)
 def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    frame = select_headline(run, select_overall(run.metrics))
+    frame = select_headline(run, select_overall(collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
     return _name_columns(add_significance_marks(table, run, frame), run)
@@ -59,7 +60,7 @@ def build_summary(run: RunTables) -> Table:
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
-    frame = select_overall(run.metrics)
+    frame = select_overall(collect_estimates(run))
     keys = select_varying(frame, _PLACE)
     if not keys:
         return None

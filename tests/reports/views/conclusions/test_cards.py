@@ -77,3 +77,21 @@ def test_the_worst_group_depends_on_the_direction(
     rows = [{"value": value} for value in values]
     found = find_worst_groups(rows, direction)
     assert [id(row) for row in found] == [id(rows[number]) for number in worst]
+
+
+def test_over_several_seeds_n_counts_users_and_the_basis_is_stated(tmp_path: Path) -> None:
+    metric = BY_GENDER["metric"]
+    values = [
+        state("a", value, metric, group=f"gender={gender}", seed=seed, n=n, undefined=undefined)
+        for seed, gender, value, n, undefined in [
+            *((1, "F", 0.2, 40, 3), (1, "M", 0.3, 60, 0)),
+            *((2, "F", 0.4, 38, 5), (2, "M", 0.3, 60, 0)),
+            *(("all", "F", 0.3, 2, 0), ("all", "M", 0.3, 2, 0)),
+        ]
+    ]
+    tests = [contrast("a", 0.05, seed=seed) for seed in (1, 2)]
+    (card,) = build_cards(write_run(tmp_path, values, tests, [BY_GENDER]))
+    assert [row[2].text for row in card.groups.rows] == ["38", "60"]
+    assert "n counts the units of each seed" in card.groups.notes[1]
+    assert card.gaps is not None
+    assert "those of seed 1" in card.gaps.notes[-1]

@@ -16,7 +16,13 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.headline import ALL, get_place, list_single_datasets, select_varying
+from recbias.reports.views.headline import (
+    ALL,
+    collect_estimates,
+    get_place,
+    list_single_datasets,
+    select_varying,
+)
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.statistics.interval_errors import derive_error, detect_difference
 
@@ -198,7 +204,7 @@ def _share_grouping(metric: Definition, other: Definition) -> bool:
 def index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str], Estimates]:
     """Return the rows of ``metrics.csv`` by place and metric."""
     estimates: dict[tuple[tuple[str, str, str], str], dict[tuple[str, str, str], Row]] = {}
-    for row in to_records(run.metrics):
+    for row in to_records(collect_estimates(run)):
         if row["model"] != DATASET:
             key = get_place(row), format_title(row["metric"], row["k"])
             part = (row["model"], row["group"], row["target"])

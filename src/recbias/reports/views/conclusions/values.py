@@ -17,7 +17,11 @@ from recbias.reports.views.definitions import (
     flag_best,
     format_title,
 )
-from recbias.reports.views.headline import list_single_datasets, select_headline
+from recbias.reports.views.headline import (
+    collect_estimates,
+    list_single_datasets,
+    select_headline,
+)
 from recbias.reports.views.rounding import (
     count_decimals,
     format_interval,
@@ -36,7 +40,7 @@ def describe_values(
     compared = {(item.metric.title, item.dataset) for item in questions}
     definitions = collect_definitions(run)
     rows_by_metric: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, run.metrics)):
+    for row in to_records(select_headline(run, collect_estimates(run))):
         title = format_title(row["metric"], row["k"])
         dataset = row["dataset"] if several else ""
         if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:

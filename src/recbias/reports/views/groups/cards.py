@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recbias.core.measurements.columns import DATASET
 from recbias.core.measurements.scores import Direction
@@ -13,7 +13,12 @@ from recbias.reports.views.conclusions.questions import Question, collect_questi
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
 from recbias.reports.views.groups.group_tables import find_worst_rows
-from recbias.reports.views.headline import select_headline, select_varying
+from recbias.reports.views.headline import (
+    collect_estimates,
+    describe_means,
+    select_headline,
+    select_varying,
+)
 from recbias.reports.views.rounding import (
     count_decimals,
     format_interval,
@@ -55,7 +60,7 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
     """Return a card for each metric that has values by group of queries, and not by target."""
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
-    for row in to_records(select_headline(run, run.metrics)):
+    for row in to_records(select_headline(run, collect_estimates(run))):
         if row["group"] and row["model"] != DATASET:
             rows_by_title.setdefault(get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
@@ -68,7 +73,9 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
         if not any(row["target"] for row in rows):
             metric = definitions[title]
             gaps = _build_gaps(run, metric, questions.get(title, []), keys)
-            cards.append(FairnessCard(metric, _build_groups(metric, rows, keys), gaps))
+            groups = _build_groups(metric, rows, keys)
+            groups = replace(groups, notes=(*groups.notes, *describe_means(run)))
+            cards.append(FairnessCard(metric, groups, gaps))
     return cards
 
 
@@ -119,6 +126,8 @@ def _build_gaps(
     methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
     notes = [f"The largest difference between two groups of each model: {methods}."]
     notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
+    if place := questions[0].place:
+        notes.append(f"The values and tests are those of {place}: no test averages over them.")
     return Table(f"{metric.heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
 
 

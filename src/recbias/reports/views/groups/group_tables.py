@@ -14,6 +14,8 @@ from recbias.reports.views.definitions import DIRECTION_LABELS, Definition, coll
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import (
+    collect_estimates,
+    describe_means,
     list_datasets,
     list_models,
     select_headline,
@@ -42,7 +44,7 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
     """
     if len(select_overall(run.metrics)) == len(run.metrics):
         return []
-    frame = select_headline(run, run.metrics)
+    frame = select_headline(run, collect_estimates(run))
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
@@ -107,7 +109,11 @@ def _build_group_table(
         metric.heading if "by" in metric.parameters else f"{metric.heading} by {parts}",
         tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
         tuple(rows),
-        (label, *count_undefined(records, [title], {})),
+        (
+            label,
+            *count_undefined(records, [title], {}),
+            *(describe_means(run) if has_groups else ()),
+        ),
     )
 
 
