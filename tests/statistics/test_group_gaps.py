@@ -169,3 +169,12 @@ def test_a_label_with_very_many_values_is_not_tested() -> None:
 def test_a_figure_without_units_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot be grouped"):
         summarize_groups(Measurement(1.0, 1, 0), group(["a"]))
+
+
+def test_the_gap_of_two_groups_has_the_test_of_the_groups() -> None:
+    values, groups = measure([0.1, 0.3, 0.4, 0.6]), group(list("aabb"))
+    gap = compute_gap(values, groups, "difference", rng=make_rng())
+    assert gap.contrasts == summarize_groups(values, groups)[0].contrasts
+    assert compute_gap(values, groups, "ratio", rng=make_rng()).contrasts == ()
+    undefined = measure([math.nan, math.nan, 0.4, 0.6])
+    assert compute_gap(undefined, groups, "difference", rng=make_rng()).contrasts == ()

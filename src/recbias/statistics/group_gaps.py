@@ -104,8 +104,9 @@ def compute_gap(
     The gap of two groups has the normal interval of a stratified bootstrap of the queries. The gap
     of more than two groups has no interval, and models are not compared by it: the largest of
     several differences is positive by chance, and larger for models whose values vary more.
-    Whether the groups differ is tested by Welch's analysis of variance, a contrast of
-    ``difference`` whose sides are the groups with the largest and the smallest mean. The gap is
+    A contrast of ``difference`` tests whether the groups differ: of two groups the test of
+    ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
+    largest and the smallest mean. The gap is
     undefined if a group has no defined value or there is only one group; the ratio also if a mean
     is negative or the largest is 0. There is no interval if a group has one query or all samples
     are equal. ``rng`` is the same for all models that are compared.
@@ -123,13 +124,12 @@ def compute_gap(
     group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
     value = float(_gap(group_moments.mean[None, :], kind)[0])
     defined = 0 if math.isnan(value) else _count_queries(values, groups)
-    has_anova = kind == "difference" and group_moments.n.size > 2 and not groups.overlap
     gap = Measurement(
         value=value,
         n=defined,
         undefined=int(units.values.size) - defined,
         target=measurement.target,
-        contrasts=_test_equal_means(groups, group_moments) if has_anova else (),
+        contrasts=_test_gap(values, groups, group_moments) if kind == "difference" else (),
     )
     if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
         return gap
@@ -146,6 +146,14 @@ def _count_queries(values: FloatArray, groups: Groups) -> int:
     members = np.flatnonzero(groups.codes >= 0)
     rows = members if groups.rows is None else np.unique(groups.rows[members])
     return int(np.count_nonzero(~np.isnan(values[rows])))
+
+
+def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+    """Return the test of all groups; none if more than two groups share queries."""
+    if group_moments.n.size == 2:
+        pairs = np.array([0]), np.array([1])
+        return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
+    return () if groups.overlap else _test_equal_means(groups, group_moments)
 
 
 def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:

@@ -37,7 +37,7 @@ def build_row(
 
 
 def build_comparisons(*rows: Any) -> Comparisons:
-    return Comparisons("m", "higher", ("d", "1", "1"), "paired_t", "models", "", rows)
+    return Comparisons("m", "m", "higher", ("d", "1", "1"), "paired_t", "models", "", rows)
 
 
 def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:

@@ -212,3 +212,21 @@ def test_a_query_table_is_cleaned_like_the_users(tmp_path: Path) -> None:
     queries = table.ask(dataset, np.random.default_rng(0))
     assert set(queries.labels.frame["gender"]) == {"F", "M", "X"}
     assert np.isnan(queries.labels.numbers("age")).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("gaps", "tested"),
+    [
+        (["difference"], "nDCG(by=gender, gap=difference)"),
+        (["difference", "groups"], "nDCG(by=gender)"),
+    ],
+)
+def test_two_groups_are_tested_once_also_by_their_gap_alone(
+    tmp_path: Path, gaps: list[str], tested: str
+) -> None:
+    metrics = [{"name": "nDCG", "by": "gender", "gap": gap} for gap in gaps]
+    run = recbias.run({**SPEC, "metrics": metrics}, out=tmp_path)
+    rows = run.significance
+    assert rows["metric"].tolist() == [tested]
+    assert rows["test"].tolist() == ["welch_t"]
+    assert rows["family_size"].tolist() == [1]

@@ -10,8 +10,7 @@ from statistics import NormalDist
 from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.reports.views.definitions import collect_definitions, format_title
-from recbias.reports.views.headings import make_heading
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.headline import get_place, select_headline
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables, to_records
@@ -47,6 +46,7 @@ class Comparisons:
 
     Args:
         title: The metric, ``nDCG@10``.
+        metric: Its heading.
         direction: Which values are better.
         place: Dataset, seed and fold.
         test: The test's name.
@@ -56,6 +56,7 @@ class Comparisons:
     """
 
     title: str
+    metric: str
     direction: Direction
     place: tuple[str, str, str]
     test: str
@@ -76,7 +77,7 @@ class Comparisons:
     @property
     def heading(self) -> str:
         """The metric and the part of the queries and items."""
-        return ", ".join(filter(None, [make_heading(self.title), self.part]))
+        return ", ".join(filter(None, [self.metric, self.part]))
 
     def names(self) -> list[str]:
         """Return what is compared, in order of appearance."""
@@ -171,9 +172,12 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     for rows in groups.values():
         row = rows[0]
         title = format_title(row["metric"], row["k"])
-        direction = definitions[title].direction if title in definitions else "none"
+        metric = definitions.get(title) or Definition(title, title)
         kind = row["test"], row["between"], row["part"]
-        comparisons.append(Comparisons(title, direction, get_place(row), *kind, tuple(rows)))
+        place = get_place(row)
+        comparisons.append(
+            Comparisons(title, metric.heading, metric.direction, place, *kind, tuple(rows))
+        )
     order = {title: number for number, title in enumerate(definitions)}
     comparisons.sort(
         key=lambda item: (not item.compares_models, order.get(item.title, len(order)))

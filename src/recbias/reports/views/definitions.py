@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,6 +44,8 @@ class Definition:
         values: The range of the metric.
         source: The paper.
         unit: The unit of the per-unit values, or blank.
+        group_direction: Which values of a group of queries are better: for a gap, whose
+            ``direction`` is its own, that of the metric.
         parameters: The metric's settings.
     """
 
@@ -55,11 +58,28 @@ class Definition:
     source: str = ""
     unit: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    group_direction: Direction = "none"
 
     @property
     def heading(self) -> str:
         """The title for people: ``nDCG@10, gap by gender``."""
-        return make_heading(self.title)
+        has_own_label = self.gap and "gap=" not in self.title
+        return make_heading(
+            self.title, "" if has_own_label else str(self.parameters.get("by", ""))
+        )
+
+    @property
+    def least_marked(self) -> int:
+        """The least number of units of a group that is marked as the worst off."""
+        return max(2, int(self.parameters.get("min_group") or 0))
+
+    @property
+    def groups_heading(self) -> str:
+        """The heading of the groups of queries between which this is the gap."""
+        if not self.gap:
+            return self.heading
+        title = re.sub(r"(, )?gap=\w+(, min_group=\d+)?", "", self.title)
+        return make_heading(title, str(self.parameters.get("by", "")))
 
     @property
     def gap(self) -> str:
@@ -109,6 +129,7 @@ def _define(title: str, entry: Mapping[str, Any]) -> Definition:
         title=title,
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
         direction=direction if direction in DIRECTION_LABELS else "none",
+        group_direction=entry.get("group_direction", direction),
         parameters=entry.get("parameters") or {},
         **{name: str(entry.get(name) or "") for name in texts},
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 _TITLE = re.compile(r"(?P<name>[^()@]+)\((?P<settings>.*)\)(?P<cutoff>@\d+)?", re.DOTALL)
+_LABELLED_GAP = re.compile(r"(?P<label>.*), gap=(?P<gap>\w+)(, min_group=\d+)?(?P<cutoff>@\d+)?")
 _GAPS = {
     "difference": "gap by",
     "ratio": "ratio of groups by",
@@ -14,28 +15,45 @@ _GAPS = {
 _OPENING, _CLOSING = "([{", ")]}"
 
 
-def make_heading(title: str) -> str:
+def make_heading(title: str, by: str = "") -> str:
     """Return a readable heading of a metric; a label without settings stays as it is.
+
+    Args:
+        title: The name or label of the metric, with its cutoff.
+        by: The grouping of a metric whose label does not contain it.
 
     >>> make_heading("nDCG(by=gender & age < 25, gap=difference)@10")
     'nDCG@10, gap by gender and age < 25'
     >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("nDCG@10")
     ('REC-ST@10 (label truth.gender)', 'nDCG@10')
+    >>> make_heading("women, gap=difference@10", "gender"), make_heading("women@10", "gender")
+    ('women@10, gap by gender', 'women@10 by gender')
     """
     match = _TITLE.fullmatch(title)
     pairs = [text.partition("=") for text in _split(match["settings"])] if match else []
     if match is None or not all(sign for _, sign, _ in pairs):
-        return title
+        return _add_grouping(title, by)
     settings = {name.strip(): value.strip() for name, _, value in pairs}
-    by, gap = settings.pop("by", ""), settings.pop("gap", "")
+    by, gap = settings.pop("by", by), settings.pop("gap", "")
     described = ", ".join(
         f"{name.replace('_', ' ')} {value}".removesuffix(" True")
         for name, value in settings.items()
     )
     heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
-    grouping = re.sub(r"\s*&\s*", " and ", by)
+    return _append_grouping(heading, by, gap)
+
+
+def _add_grouping(label: str, by: str) -> str:
+    match = _LABELLED_GAP.fullmatch(label)
+    if match is None or not by:
+        return _append_grouping(label, by, "")
+    return _append_grouping(f"{match['label']}{match['cutoff'] or ''}", by, match["gap"])
+
+
+def _append_grouping(heading: str, by: str, gap: str) -> str:
     if not by:
         return f"{heading}, {gap}" if gap else heading
+    grouping = re.sub(r"\s*&\s*", " and ", by)
     return f"{heading}, {_GAPS[gap]} {grouping}" if gap in _GAPS else f"{heading} by {grouping}"
 
 

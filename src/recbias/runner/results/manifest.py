@@ -89,10 +89,22 @@ def _list_addresses(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
+_GAPS = {
+    "difference": ("difference between the largest and the smallest mean", "max m_g - min m_g"),
+    "ratio": ("ratio of the smallest to the largest mean", "min m_g / max m_g"),
+    "std": ("standard deviation of the means", "std of the m_g"),
+}
+_GAP_RANGES = {
+    "difference": "0 or more; 0 if all means are equal",
+    "ratio": "0 to 1; 1 if all means are equal; undefined if a mean is negative",
+    "std": "0 or more; 0 if all means are equal",
+}
+
+
 def describe_metric(metric: PluginSpec) -> dict[str, Any]:
     """Return the definition of a metric."""
     plugin = metric.plugin
-    return {
+    definition = {
         "metric": metric.label,
         "k": metric.parameters.get("k"),
         "name": metric.name,
@@ -103,6 +115,17 @@ def describe_metric(metric: PluginSpec) -> dict[str, Any]:
         "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
         "source": read_section(type(plugin), "Source"),
+    }
+    gap = metric.grouping.gap if metric.grouping else ""
+    if gap not in _GAPS:
+        return definition
+    text, formula = _GAPS[gap]
+    return definition | {
+        "summary": f"The {text} of the groups g of queries. Metric: {definition['summary']}",
+        "formula": f"{formula}, where m_g is the mean over the queries of g of\n\n"
+        f"{definition['formula']}",
+        "values": _GAP_RANGES[gap],
+        "group_direction": plugin.direction,
     }
 
 

@@ -191,14 +191,35 @@ def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
 
 def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
     families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
+    by_groups = {key for row in measurements for key in _identify_pairs(row, "groups").values()}
     for row in measurements:
+        repeated = {
+            contrast
+            for contrast, key in _identify_pairs(row, "difference").items()
+            if key in by_groups
+        }
         metric, k, *_ = row.metric_keys.values()
-        families[row.dataset, row.model, row.seed, row.fold, metric, k] += _label_contrasts(row)
+        families[row.dataset, row.model, row.seed, row.fold, metric, k] += [
+            item for item in _label_contrasts(row) if item[-1] not in repeated
+        ]
     names = ("dataset", "model", "seed", "fold", "metric", "k")
     return [
         ModelContrasts(dict(zip(names, keys, strict=True)), contrasts)
         for keys, contrasts in families.items()
     ]
+
+
+def _identify_pairs(row: ModelMeasurement, gap: str) -> dict[Contrast, tuple[Any, ...]]:
+    """Return the tests of a metric by group with keys that its groups and its gap share."""
+    grouping = row.metric.grouping
+    if grouping is None or grouping.gap != gap:
+        return {}
+    fit_keys = (row.dataset, row.model, row.seed, row.fold)
+    metric_keys = (row.metric.name, repr(row.metric.parameters), row.measurement.target)
+    return {
+        test: (*fit_keys, *metric_keys, grouping.by, test.test, frozenset((test.a, test.b)))
+        for test in row.measurement.contrasts
+    }
 
 
 def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:

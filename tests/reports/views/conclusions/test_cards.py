@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from recbias.core.measurements.scores import Direction
+from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.conclusions.questions import find_worst_groups
+from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.groups.cards import build_cards
 from support.hand_worked_runs import BY_GENDER, contrast, state, write_groups, write_run
 
@@ -74,8 +76,8 @@ def test_the_test_of_all_groups_stands_beside_the_largest_gap(tmp_path: Path) ->
 def test_the_worst_group_depends_on_the_direction(
     direction: Direction, values: list[float], worst: list[int]
 ) -> None:
-    rows = [{"value": value} for value in values]
-    found = find_worst_groups(rows, direction)
+    rows = [{"value": value, "n": 2} for value in values]
+    found = find_worst_groups(rows, Definition("m", "m", group_direction=direction))
     assert [id(row) for row in found] == [id(rows[number]) for number in worst]
 
 
@@ -95,3 +97,50 @@ def test_over_several_seeds_n_counts_users_and_the_basis_is_stated(tmp_path: Pat
     assert "n counts the units of each seed" in card.groups.notes[1]
     assert card.gaps is not None
     assert "those of seed 1" in card.gaps.notes[-1]
+
+
+def test_a_gap_alone_has_a_card_with_the_means_of_its_test(tmp_path: Path) -> None:
+    gap = {
+        **BY_GENDER,
+        "metric": "nDCG(by=gender, gap=difference)",
+        "direction": "lower",
+        "group_direction": "higher",
+        "parameters": {"k": 10, "by": "gender", "gap": "difference"},
+    }
+    test = contrast("a", 0.05, metric=gap["metric"], significant=True)
+    run = write_run(tmp_path, [state("a", 0.1, gap["metric"])], [test], [gap])
+    (card,) = build_cards(run)
+    assert card.groups.title == "nDCG@10 by gender"
+    assert [[cell.text for cell in row] for row in card.groups.rows] == [
+        ["a", "gender=F", "", "0.2000", "", "worst off"],
+        ["a", "gender=M", "", "0.3000", "", ""],
+    ]
+    assert "remove `gap: difference`" in card.groups.notes[-1]
+    assert card.gaps is not None
+    (conclusion,) = (item for item in collect_conclusions(run) if item.kind == "groups")
+    assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F (0.2")
+    assert conclusion.detail.endswith("Worst off: gender=F.")
+
+
+@pytest.mark.parametrize(("least", "worst"), [(0, "F"), (30, "M")])
+def test_a_group_of_one_user_or_below_min_group_is_not_the_worst_off(
+    tmp_path: Path, least: int, worst: str
+) -> None:
+    metric = {**BY_GENDER, "parameters": {**BY_GENDER["parameters"], "min_group": least}}
+    values = [
+        state("a", value, metric["metric"], group=group, n=n)
+        for group, value, n in (("X", 0.0, 1), ("F", 0.2, 20), ("M", 0.3, 60), ("N", 0.4, 60))
+    ]
+    (card,) = build_cards(write_run(tmp_path, values, metrics=[metric]))
+    assert [row[1].text for row in card.groups.rows if row[-1].text] == [worst]
+    assert f"n below {max(least, 2)}" in card.groups.notes[1]
+
+
+def test_headings_of_labelled_metrics_name_the_grouping(tmp_path: Path) -> None:
+    gap = {**BY_GENDER, "metric": "women, gap=difference"}
+    gap["parameters"] = {**BY_GENDER["parameters"], "gap": "difference"}
+    own = {**gap, "metric": "my gap"}
+    metrics = [{**BY_GENDER, "metric": "women"}, gap, own]
+    run = write_run(tmp_path, [state("a", 0.1, m["metric"]) for m in metrics], metrics=metrics)
+    headings = [metric.heading for metric in collect_definitions(run).values()]
+    assert headings == ["women@10 by gender", "women@10, gap by gender", "my gap@10"]

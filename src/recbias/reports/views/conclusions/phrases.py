@@ -37,7 +37,9 @@ def name_metric(question: Question) -> str:
     """Return the heading of the metric, with the dataset where there are several."""
     suffix = f" on {to_line(question.dataset)}" if question.dataset else ""
     suffix += f", {question.place}" if question.place else ""
-    return to_line(question.metric.heading) + suffix
+    metric = question.metric
+    within = question.between == "groups"
+    return to_line(metric.groups_heading if within else metric.heading) + suffix
 
 
 def name_models(models: Sequence[str]) -> str:
@@ -151,9 +153,10 @@ def describe_worst(question: Question, model: str, target: str, named: Sequence[
     places = count_decimals(row["value"] for row in rows)
     names = []
     for row in rows:
-        mean = "" if row["group"] in named else f"{format_value(row['value'], places)}, "
-        n = count_units(row["n"], question.unit)
-        names.append(f"{to_line(row['group'])} ({mean}{n})")
+        mean = "" if row["group"] in named else format_value(row["value"], places)
+        n = "" if math.isnan(row["n"]) else count_units(row["n"], question.unit)
+        facts = ", ".join(filter(None, [mean, n]))
+        names.append(f"{to_line(row['group'])}{f' ({facts})' if facts else ''}")
     return f" Worst off: {' and '.join(names)}."
 
 

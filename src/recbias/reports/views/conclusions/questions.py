@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from recbias.core.measurements.columns import DATASET
-from recbias.core.measurements.scores import Direction, to_loss
+from recbias.core.measurements.scores import to_loss
 from recbias.reports.views.comparisons import (
     Comparisons,
     Row,
@@ -87,6 +87,10 @@ class Question:
         decided = {row["model"] for row in self.significant}
         return [row for row in self.rows if row["model"] not in decided]
 
+    def list_groups(self) -> list[Row]:
+        """Return the rows of groups of queries."""
+        return [row for (_, group, _), row in self.estimates.items() if group]
+
     def find_worst(self, model: str, target: str = "") -> list[Row]:
         """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
         rows = [
@@ -94,16 +98,18 @@ class Question:
             for (name, group, part), row in self.estimates.items()
             if name == model and group and part == target
         ]
-        return find_worst_groups(rows, self.metric.direction)
+        return find_worst_groups(rows, self.metric)
 
 
-def find_worst_groups(rows: Sequence[Row], direction: Direction) -> list[Row]:
+def find_worst_groups(rows: Sequence[Row], metric: Definition) -> list[Row]:
     """Return the groups with the worst mean in the metric's direction: all that are tied.
 
     For ``zero`` they are the farthest from 0. There is none without a direction, and none if all
-    defined means are equally good.
+    defined means are equally good. Groups with fewer units than ``metric.least_marked`` are left
+    out.
     """
-    losses = [to_loss(row["value"], direction) for row in rows]
+    rows = [row for row in rows if not row["n"] < metric.least_marked]
+    losses = [to_loss(row["value"], metric.group_direction) for row in rows]
     defined = [loss for loss in losses if not math.isnan(loss)]
     if not defined or math.isclose(max(defined), min(defined), rel_tol=1e-12, abs_tol=1e-15):
         return []
@@ -163,6 +169,8 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
         place = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
         values = estimates.get((first.place, first.title), {})
+        if metric.gap:
+            values = {**_list_sides(first), **values}
         questions.append(
             Question(metric, dataset, place, name_unit(run, metric), tuple(same), values)
         )
@@ -172,6 +180,26 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         for item in questions
         if not (item.compares_models and _find_plain(item.metric, definitions) in overall_titles)
     )
+
+
+def _list_sides(comparisons: Comparisons) -> Estimates:
+    """Return the means of the groups that the tests of a gap compare, as rows of ``metrics.csv``.
+
+    Their numbers of units and intervals are not known.
+    """
+    if comparisons.between != "groups" or comparisons.test == "welch_anova":
+        return {}
+    unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
+    return {
+        (row["model"], row[side], row["target"]): {
+            **unknown,
+            **{name: row[name] for name in ("dataset", "model", "metric", "k", "target")},
+            "group": row[side],
+            "value": row[f"mean_{side}"],
+        }
+        for row in comparisons.rows
+        for side in "ab"
+    }
 
 
 def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> str:

@@ -129,7 +129,7 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answ
     worst = {
         model: found
         for model, groups in by_model.items()
-        if len(found := find_worst_groups(groups, metric.direction)) == 1
+        if len(found := find_worst_groups(groups, metric)) == 1
     }
     if not worst:
         return None

@@ -57,7 +57,7 @@ class FairnessCard:
 
 
 def build_cards(run: RunTables) -> list[FairnessCard]:
-    """Return a card for each metric that has values by group of queries, and not by target."""
+    """Return a card for each metric by group of queries, or gap of two groups, without targets."""
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
     for row in to_records(select_headline(run, collect_estimates(run))):
@@ -68,9 +68,14 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
     for question in collect_questions(run):
         if question.between == "groups":
             questions.setdefault(question.metric.title, []).append(question)
+    rows_by_title |= {
+        title: [row for question in asked for row in question.list_groups()]
+        for title, asked in questions.items()
+        if definitions[title].gap and title not in rows_by_title
+    }
     cards = []
     for title, rows in rows_by_title.items():
-        if not any(row["target"] for row in rows):
+        if rows and not any(row["target"] for row in rows):
             metric = definitions[title]
             gaps = _build_gaps(run, metric, questions.get(title, []), keys)
             groups = _build_groups(metric, rows, keys)
@@ -95,9 +100,16 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
                 Cell("worst off" if id(row) in worst else ""),
             )
         )
-    title = metric.heading if "by" in metric.parameters else f"{metric.heading} by group"
+    title = metric.groups_heading if "by" in metric.parameters else f"{metric.heading} by group"
     columns = make_columns(heads, numeric={"n", "mean", "95% interval"})
-    return Table(title, columns, tuple(cells), (_WORST[metric.direction],))
+    notes = [_WORST[metric.group_direction]]
+    if any(row["n"] < metric.least_marked for row in rows):
+        notes.append(
+            f"A group with n below {metric.least_marked:,} is not marked as the worst off."
+        )
+    if all(math.isnan(row["n"]) for row in rows):
+        notes.append("n and interval of each group: remove `gap: difference` from the spec.")
+    return Table(title, columns, tuple(cells), tuple(notes))
 
 
 def _build_gaps(
@@ -128,7 +140,7 @@ def _build_gaps(
     notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
     if place := questions[0].place:
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    return Table(f"{metric.heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
 
 
 def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], Row]:

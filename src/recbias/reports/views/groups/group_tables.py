@@ -124,9 +124,7 @@ def find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
     for row in records:
         if row["group"]:
             blocks.setdefault(get_key(row, keys), []).append(row)
-    return {
-        id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric.direction)
-    }
+    return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
 
 
 def _count_units(rows: Sequence[Row | None]) -> Cell:
