@@ -52,8 +52,8 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     single = metrics[~is_mean & (metrics["dataset"] != columns.POOLED)]
     single = single.assign(n=single["n"].where(single["n"] > 0))
     keys = ["model", *columns.METRIC_KEY_COLUMNS]
-    units = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
-    units = units.agg({"n": "min", "undefined": "max"}).reset_index()
+    groups = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
+    units = groups.agg({"n": "min", "undefined": "max"}).reset_index()
     totals = units.groupby(keys, dropna=False, sort=False)[counts].sum().reset_index()
     units = pd.concat([units, totals.assign(dataset=ALL)])
     found = metrics[["dataset", *keys]].merge(units, "left", on=["dataset", *keys])

@@ -183,10 +183,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
 
 
 def _list_sides(comparisons: Comparisons) -> Estimates:
-    """Return the means of the groups that the tests of a gap compare, as rows of ``metrics.csv``.
-
-    Their numbers of units and intervals are not known.
-    """
+    """Return the means that the tests of a gap compare as rows without n and intervals."""
     if comparisons.between != "groups" or comparisons.test == "welch_anova":
         return {}
     unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
