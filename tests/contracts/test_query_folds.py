@@ -105,7 +105,7 @@ def test_the_mean_over_folds_has_the_standard_error_of_all_users_together(
 
 def test_models_are_compared_in_each_sample_and_over_the_users_of_all(run: recbias.Run) -> None:
     table = run.significance[run.significance["metric"] == "log_popularity_difference"]
-    assert table["fold"].tolist() == [*"12345", "all"]
+    assert table["fold"].tolist() == [1, 2, 3, 4, 5, "all"]
     assert table["n"].tolist() == [9] * 5 + [45]
     units = get_units(run)[get_units(run)["metric"] == "log_popularity_difference"]
     values = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)

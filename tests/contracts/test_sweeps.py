@@ -60,7 +60,7 @@ def test_stored_results_of_single_runs_are_used(out: Path, swept: recbias.Run) -
     single = recbias.run(make_small_spec(seed=2), out=out, overrides=["models.1.neighbors=20"])
     stages = [stage for stage in single.manifest["stages"] if not stage["reused"]]
     assert stages == []
-    rows = swept.metrics[(swept.metrics["model"] == LABELS[1]) & (swept.metrics["seed"] == "2")]
+    rows = swept.metrics[(swept.metrics["model"] == LABELS[1]) & (swept.metrics["seed"] == 2)]
     own = single.metrics[single.metrics["model"] == "ItemKNN"]
     assert rows["value"].tolist() == own["value"].tolist()
 

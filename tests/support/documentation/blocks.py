@@ -9,6 +9,8 @@ NOT_RUN = {
     "a listing": "a formula, a tree of folders or a form, not the output of a command",
     "code of another tool": "a library that recbias does not need",
     "needs a language model server": "a server with an OpenAI-compatible interface, or a key",
+    "needs a cluster": "SLURM, or a Ray cluster",
+    "needs another system": "a device that this machine lacks",
     "needs the package of a language model, and minutes": "the extra smollm2",
     "takes minutes": "too long for the tests",
 }

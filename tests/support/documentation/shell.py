@@ -108,10 +108,10 @@ def check_options(arguments: list[str], folder: Path) -> None:
     if hasattr(command, "commands") or {"-h", "--help"} & set(words):
         return
     parameters = command.make_context("recbias", words).params
-    spec = parameters.get("spec")
-    if spec is not None and "overrides" in parameters and _is_ours(str(spec)):
-        path = folder / spec
-        api.read_experiment(path if path.exists() else spec, parameters["overrides"] or ())
+    for spec in parameters.get("specs", ()):
+        if _is_ours(str(spec)):
+            path = folder / spec
+            api.read_experiment(path if path.exists() else spec, parameters["overrides"] or ())
 
 
 def _is_ours(spec: str) -> bool:
