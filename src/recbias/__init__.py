@@ -27,3 +27,7 @@ def __getattr__(name: str) -> Any:
         return getattr(recbias.api, "list_stages" if name == "plan" else name)
     message = f"module 'recbias' has no attribute {name!r}"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -59,7 +59,8 @@ def test_each_model_is_trained_and_asked_once(run: recbias.Run) -> None:
 
 def test_workers_train_each_model_once(tmp_path: Path, run: recbias.Run) -> None:
     parallel = recbias.run(make_spec(), out=tmp_path, workers=2)
-    assert [stage["model"] for stage in list_stages(parallel, "fit")] == ["MostPop", "ItemKNN"]
+    trained = [stage["model"] for stage in list_stages(parallel, "fit")]
+    assert sorted(trained) == ["ItemKNN", "MostPop"]  # in the order in which they end
     pd.testing.assert_frame_equal(parallel.metrics, run.metrics)
 
 

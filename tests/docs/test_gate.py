@@ -56,4 +56,4 @@ def test_the_workflow_runs_the_commands_of_the_page() -> None:
     (compare,) = [words for words in commands if words[:2] == ["recbias", "compare"]]
     assert compare[3:] == ["--reference", "children/a3", "--fail-over", "0.05"]
     packaged = [words[2] for words in commands if words[:2] == ["recbias", "run"]][1]
-    assert (DOCS.parent / packaged).is_file()
+    assert (DOCS.parent / "configs" / f"{packaged}.yaml").is_file()

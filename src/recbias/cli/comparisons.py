@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.cli.gates.tolerances import find_worse_values
+from recbias.cli.gates.tolerances import find_missing_values, find_worse_values
 from recbias.cli.grids import print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
@@ -50,7 +50,7 @@ class RunComparison:
     Args:
         values: The table of ``compare_runs``.
         gaps: The table of ``compare_gaps``.
-        worse: The values that are worse by more than their tolerance.
+        worse: The values that are worse by more than their tolerance, or missing in a later run.
         results: The results of three or more runs, else None.
     """
 
@@ -90,11 +90,16 @@ class RunComparison:
             "values": to_records(self.values),
             "gaps": to_records(self.gaps),
             "unchanged": self.unchanged,
+            "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
         }
 
     def _explain_omissions(self) -> list[str]:
-        excluded = _count_excluded(self.frames)
+        excluded = [
+            f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that "
+            f"{row['lacking']} lacks."
+            for row in _list_excluded(self.frames)
+        ]
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -122,7 +127,10 @@ def compare_side_by_side(
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    worse = find_worse_values(values, runs, tolerances)
+    worse = [
+        *find_worse_values(values, runs, tolerances),
+        *find_missing_values(frames, runs, tolerances),
+    ]
     return RunComparison(frames, values, gaps, worse, correction, results)
 
 
@@ -209,13 +217,13 @@ def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     ]
 
 
-def _count_excluded(frames: Sequence[RunFrames]) -> list[str]:
-    notes = []
+def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
+    """Return how many values of each run another run lacks, where there are any."""
+    rows = []
     for a, b in combinations(frames, 2):
         n_shared = len(merge_metrics(a, b))
-        for run, other_run in permutations((a, b)):
-            n_excluded = len(run.metrics) - n_shared
-            if n_excluded > 0:
-                values = format_count(n_excluded, "value")
-                notes.append(f"Excluded: {values} of {run.label} that {other_run.label} lacks.")
-    return notes
+        rows += [
+            {"run": run.label, "lacking": other.label, "values": len(run.metrics) - n_shared}
+            for run, other in permutations((a, b))
+        ]
+    return [row for row in rows if row["values"] > 0]

@@ -167,6 +167,13 @@ class _CheckResolver:
         ]
         models = named or [label for label in self.labels if label != baseline]
         names = tuple(name for name in models if name is not None)
+        for at, name in enumerate(named if baseline is not None else ()):
+            if name == baseline:
+                message = f"{name} is the model that the others are compared with"
+                remedy = "remove it: its difference from itself is always 0"
+                self.document.add_fault(
+                    (*where, "models", at), message, remedy=remedy, kind=Contradiction
+                )
         return None if metric is None else Check(spec, metric, names, baseline)
 
     def resolve_model(self, name: str, where: KeyPath) -> str | None:

@@ -85,3 +85,25 @@ def test_published_values_may_differ_by_the_tolerance_of_their_metric(
     assert {row["metric"] for row in excesses} == {"nDCG@10"}
     assert result.err.startswith("out of tolerance: nDCG@10 of ")
     assert invoke_recbias(*words, "--fail-over", "x=1", folder=finished_runs).code == 2
+
+
+def test_values_that_the_newer_run_lacks_fail(folder: Path) -> None:
+    spec = make_small_spec(name="fewer", models=["MostPop"], metrics=["nDCG"], tests=[])
+    recbias.run(spec, out=folder / "results")
+    tolerant = invoke_recbias(
+        "compare", "good", "fewer", "--json", "--fail-over", "nDCG=1", folder=folder
+    )
+    assert tolerant.code == 3
+    lines = tolerant.err.splitlines()
+    assert lines == ["out of tolerance: nDCG@5 of candidate: fewer lacks 1 value of good"]
+    content = json.loads(tolerant.out)
+    n_values = len(recbias.load("good", folder / "results").metrics)
+    assert content["excluded"] == [{"run": "good", "lacking": "fewer", "values": n_values - 1}]
+    (row,) = content["out_of_tolerance"]
+    assert (row["metric"], row["model"], row["missing"]) == ("nDCG@5", "candidate", 1)
+    words = ("--fail-over", "ItemCoverage=1")
+    lost = invoke_recbias("compare", "good", "fewer", *words, folder=folder)
+    assert lost.code == 3
+    assert len(lost.err.splitlines()) == 2  # of both models
+    assert invoke_recbias("compare", "good", "fewer", folder=folder).code == 0
+    assert invoke_recbias("compare", "fewer", "good", *words, folder=folder).code == 0

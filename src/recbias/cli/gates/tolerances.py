@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.runner.checks.tolerances import (
     Tolerances,
@@ -15,6 +19,7 @@ from recbias.runner.checks.tolerances import (
     measure_distance,
     measure_worsening,
 )
+from recbias.runner.results.run_comparison import RunFrames, list_missing
 
 _PLACE = ("dataset", "seed", "fold", "group", "target")
 
@@ -27,9 +32,7 @@ def find_worse_values(
     Raises:
         UnknownName: A tolerance is of a metric that the runs do not have.
     """
-    definitions: dict[str, Definition] = {}
-    for run in runs:  # the newest run says which direction is better
-        definitions |= collect_definitions(run)
+    definitions = _collect_all(runs)
     tolerances.require_known(
         name for title, metric in definitions.items() for name in _list_names(title, metric)
     )
@@ -46,6 +49,28 @@ def find_worse_values(
                 {"metric": title, **keys, **values, "worse_by": worsening, "tolerance": limit}
             )
     return excesses
+
+
+def find_missing_values(
+    frames: Sequence[RunFrames], runs: Sequence[RunTables], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the metrics of each model with a tolerance whose values a later run lacks."""
+    definitions = _collect_all(runs)
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for a, b in combinations(frames, 2):
+        for row in to_records(list_missing(a, b)):
+            title = format_title(row["metric"], float(row["k"] or "nan"))
+            if math.isfinite(tolerances.find_limit(_list_names(title, definitions[title]))):
+                counts[title, row["model"], a.label, b.label] += 1
+    return [
+        dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
+        for keys, n in counts.items()
+    ]
+
+
+def _collect_all(runs: Sequence[RunTables]) -> dict[str, Definition]:
+    """Return the metrics of all runs; the newest run says which direction is better."""
+    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
 
 def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
@@ -77,6 +102,12 @@ def explain_excess(row: Mapping[str, Any]) -> str:
             f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
             f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
             f"more than {row['tolerance']:g}"
+        )
+    if "missing" in row:
+        values = format_count(row["missing"], "value")
+        return (
+            f"out of tolerance: {row['metric']} of {row['model']}: "
+            f"{row['b']} lacks {values} of {row['a']}"
         )
     place = " ".join(filter(None, (row["group"], row["target"])))
     subject = f"{row['metric']} of {row['model']}" + (f" for {place}" if place else "")

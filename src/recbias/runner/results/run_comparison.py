@@ -180,6 +180,13 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     return rows.assign(a=a.label, b=b.label, difference=rows["value_b"] - rows["value_a"])
 
 
+def list_missing(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    """Return the defined metric values of the first run that the second one lacks."""
+    kept = _keys_to_text(b.metrics)[list(KEY_COLUMNS)].drop_duplicates()
+    rows = _keys_to_text(a.metrics).merge(kept, on=KEY_COLUMNS, how="left", indicator=True)
+    return rows[(rows["_merge"] == "left_only") & rows["value"].notna()]
+
+
 def select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``merge_metrics`` whose results do not have the same address."""
     pairs = ((a.get_addresses(row), b.get_addresses(row)) for row in rows.to_dict("records"))
