@@ -1,13 +1,17 @@
-"""Fixtures of all tests: a random generator and the folder of real datasets."""
+"""Fixtures of all tests: a random generator, the folder of real datasets, and Chromium."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,3 +31,18 @@ def real_data() -> Path:
     if not (folder / "ml-1m" / "ratings.dat").is_file():
         pytest.skip("no real data: set RECBIAS_DATA to a folder that holds ml-1m/")
     return folder.resolve()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return a running Chromium, or skip the test.
+
+    A process can drive one at a time, so that each module closes its own.
+    """
+    driver = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        yield browser
+        browser.close()

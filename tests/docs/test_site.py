@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from docs.conftest import ROOT, Site
-from support.documentation.browser import CHROMIUM, open_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -55,14 +54,6 @@ def pages(site: Site) -> dict[Path, Links]:
         for path in sorted(site.folder.rglob("*.html"))
         if path.name != "404.html"  # its links start at the root of a server
     }
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
 
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
     """Return how many values of each run another run lacks, where there are any."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for a, b in combinations(frames, 2):
         n_shared = len(merge_metrics(a, b))
         rows += [

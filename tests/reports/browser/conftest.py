@@ -9,22 +9,9 @@ from typing import Any
 import pytest
 
 from recbias.reports.writers.write import write_reports
-from support.browsing import CHROMIUM, FLAGS
 from support.run_folders import RunSpec, make_run
 
 OpenReport = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Return a running Chromium."""
-    driver = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -68,6 +68,11 @@ def test_all_models_are_checked_but_the_baseline() -> None:
     ("check", "where", "text"),
     [
         ({"metric": "nDGC", "at_most": 1}, "metric", "did you mean nDCG"),
+        (
+            {"metric": "hits", "not_below": "MostPop", "models": ["ItemKNN", "mostpop"]},
+            "models[1]",
+            "MostPop is the model that the others are compared with",
+        ),
         ({"metric": "nDCG", "by": "age", "at_most": 1}, "metric", "add it to metrics"),
         ({"metric": "Gini", "at_most": 1}, "metric", "Gini is not among the metrics"),
         ({"metric": "hits", "not_below": "EASY"}, "not_below", "'EASY'"),
