@@ -33,7 +33,7 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/mypy
 
 test: $(READY)  ## the tests; with real data where RECBIAS_DATA names a folder of it
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
 bench: $(READY)  ## speed, as ratios to named libraries in the same process
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
