@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test bench docs clean
+.PHONY: help setup quickstart check test slow bench docs clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,8 +33,11 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/mypy
 
-test: $(READY)  ## the tests; with real data where RECBIAS_DATA names a folder of it
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
+test: $(READY)  ## the tests but the slow ones; with real data where RECBIAS_DATA names a folder of it
+	$(PYTEST) -m 'not slow'
+
+slow: $(READY)  ## the slow tests: trainings on real data against published values
+	$(PYTEST) -m slow
 
 bench: $(READY)  ## speed, as ratios to named libraries in the same process
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -34,6 +34,7 @@ def figures(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.Dat
 
 
 @pytest.mark.real_data
+@pytest.mark.slow
 def test_neighbourhood_models_are_between_random_and_most_popular(
     figures: pd.DataFrame,
 ) -> None:
@@ -101,6 +102,7 @@ def read_means(run: Path) -> pd.Series:
         ("ml-1m-holdout", [-1.986, 1.382, 0.666, 0.826], [0.094, 0.674, 0.884, 0.919]),
     ],
 )
+@pytest.mark.slow
 def test_baselines_of_the_papers_tables_are_measured_without_a_key(
     real_data: Path, tmp_path: Path, spec: str, bias: list[float], hits: list[float]
 ) -> None:

@@ -37,7 +37,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_every_spec_with_its_tables(wheel: zipfile.ZipFile) -> None:
     packed = {
         name.removeprefix("recbias/configs/"): wheel.read(name)
@@ -49,7 +48,6 @@ def test_the_wheel_holds_every_spec_with_its_tables(wheel: zipfile.ZipFile) -> N
     assert packed == {path.relative_to(configs).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.mark.slow
 def test_the_description_has_absolute_links_and_addresses(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
     metadata = wheel.read(name).decode()

@@ -67,6 +67,7 @@ def test_each_scored_item_keeps_at_most_neighbors_weights(rng: np.random.Generat
 
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
+@pytest.mark.slow
 def test_ndcg_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
     model = SLIM(alpha=0.2334318, l1_ratio=0.0017297, neighbors=542, variant="elliot")
     data = movielens.training_data()

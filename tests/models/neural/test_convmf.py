@@ -239,6 +239,7 @@ def test_dataset_without_items_is_refused_before_training(tmp_path: Any) -> None
     ],
     ids=["paper", "elliot"],
 )
+@pytest.mark.slow
 def test_ndcg_on_movielens(
     model: ConvMF, low: float, high: float, movielens: Split, real_data: Any
 ) -> None:

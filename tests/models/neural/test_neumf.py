@@ -137,6 +137,7 @@ def test_smallest_datasets_are_learned(data: TrainingData) -> None:
     assert lists.filled.sum(1).tolist() == np.minimum(n_expected, 5).tolist()
 
 
+@pytest.mark.slow
 def test_quality_on_movielens(movielens: Split) -> None:
     # two of the seven default epochs and fewer negatives; the default reaches 0.27
     data = movielens.training_data()
