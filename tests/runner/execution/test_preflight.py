@@ -49,6 +49,21 @@ def test_an_unknown_label_of_queries_is_reported_before_training(tmp_path: Path)
     assert "fit" not in observer.kinds
 
 
+@pytest.mark.parametrize("by", ["genres", "gender & genres", "genres == 'Drama'"])
+def test_a_column_of_the_items_cannot_group_queries(by: str, tmp_path: Path) -> None:
+    with pytest.raises(Faults) as caught:
+        recbias.run(SPEC | {"metrics": [{"name": "nDCG", "by": by}]}, out=tmp_path)
+    (fault,) = caught.value.faults
+    assert "metrics[0].by: 'genres' is a column of the items" in str(fault)
+    assert "{name: association, label: gender, attribute: genres}" in fault.remedy
+    assert "gender, " in fault.remedy.rpartition("name one of ")[2]
+
+
+def test_the_metric_that_is_suggested_for_groups_of_items_can_be_run(tmp_path: Path) -> None:
+    metric = {"name": "association", "label": "gender", "attribute": "genres", "permutations": 9}
+    assert recbias.run(SPEC | {"metrics": [metric]}, out=tmp_path).metrics["value"].notna().any()
+
+
 def test_stored_metrics_are_not_checked_again(tmp_path: Path) -> None:
     spec = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
     first = recbias.run(spec, out=tmp_path)

@@ -108,6 +108,13 @@ def validate_grouping(by: str) -> None:
             list_condition_columns(part)
 
 
+def list_part_columns(part: str, labels: Attributes) -> list[str]:
+    """Return the columns that a part of a crossing names: itself, or those of its condition."""
+    if part in labels.names or part.isidentifier():
+        return [part]
+    return sorted(list_condition_columns(part))
+
+
 def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Groups:
     """Return the groups of rows by a label, a condition, or a crossing of several.
 
