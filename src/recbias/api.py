@@ -29,6 +29,7 @@ from recbias.runner.execution.choose import create_executor, require_answers
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
+from recbias.runner.planning.devices import warn_about_device
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.planning.preview import preview
@@ -78,6 +79,12 @@ def plan(
     experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
     return make_plan(experiment, options, Fingerprints(store)), store
+
+
+def list_warnings(run_plan: Plan) -> tuple[str, ...]:
+    """Return what is worth knowing before a run, such as a device that no model uses."""
+    unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
+    return (*run_plan.warnings, *unused)
 
 
 STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored", "seconds")
@@ -176,7 +183,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         forbid_network() if offline else nullcontext(),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as shown,
     ):
-        for warning in run_plan.warnings:
+        plan_warnings = list_warnings(run_plan)
+        for warning in plan_warnings:
             shown.warned(warning)
         execution = execute(
             run_plan,
@@ -198,7 +206,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         checks = write_checks(folder.temporary, experiment, metrics)
         for warning in warnings:
             shown.warned(warning)
-        all_warnings = (*run_plan.warnings, *warnings)
+        all_warnings = (*plan_warnings, *warnings)
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest |= {"offline": offline, "checks": checks}
         run_manifest["failures"] += failures

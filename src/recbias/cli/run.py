@@ -223,7 +223,7 @@ def plan(options: SimpleNamespace) -> None:
         limit=options.limit,
         device=options.device,
     )
-    for warning in run_plan.warnings:
+    for warning in api.list_warnings(run_plan):
         print_line(f"warning: {warning}", to_stderr=True)
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))

@@ -20,6 +20,7 @@ from recbias.numerics.devices import choose_precision, find_device, list_devices
 from recbias.runner.environment import name_gpus
 from recbias.runner.planning.devices import choose_devices, describe_devices
 from recbias.runner.planning.devices import list_devices as used
+from support.commands import invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
 BPR: dict[str, Any] = {"name": "BPR-MF", "epochs": 1, "patience": 0}
@@ -96,6 +97,46 @@ def test_a_device_that_the_machine_lacks_is_refused_by_plan(tmp_path: Path) -> N
         assert f"device {ABSENT}: torch" in fault.message
         assert f"finds {', '.join(list_devices())} on this machine" in fault.message
         assert fault.remedy == f"set device: auto, or {' or '.join(list_devices())}"
+
+
+def list_warnings(tmp_path: Path, *models: Any, device: str) -> tuple[str, ...]:
+    spec = make_small_spec(models=list(models), metrics=["nDCG"])
+    plan, _ = api.plan(spec, out=tmp_path, device=device)
+    return api.list_warnings(plan)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_device_that_no_model_uses_is_a_warning_that_names_those_that_would(
+    tmp_path: Path,
+) -> None:
+    own = {**BPR, "device": "cpu"}
+    for models in (["MostPop"], ["MostPop", own]):
+        (warning,) = list_warnings(tmp_path, *models, device="cuda")
+        assert warning.startswith("device cuda has no effect: no model of the spec uses it")
+        assert "BPR-MF, " in warning
+        assert "NeuMF, " in warning
+        assert "MostPop" not in warning
+    assert list_warnings(tmp_path, "MostPop", device="auto") == ()
+    assert list_warnings(tmp_path, "MostPop", BPR, device="cuda") == ()
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_language_model_uses_the_device_unless_it_is_on_a_server(tmp_path: Path) -> None:
+    local = {"provider": "transformers", "model": "tiny"}
+    served = {"provider": "openai", "model": "m", "base_url": "http://localhost:1/v1"}
+    counts = [
+        len(list_warnings(tmp_path, {"name": "WOK", "llm": llm}, device="cuda"))
+        for llm in (local, served)
+    ]
+    assert counts == [0, 1]
+
+
+def test_plan_prints_the_warning_of_an_unused_device(tmp_path: Path) -> None:
+    write_small_spec(tmp_path)
+    for device, n in (("cuda", 1), ("cpu", 0)):
+        planned = invoke_recbias("plan", "small", "--device", device, folder=tmp_path)
+        assert planned.code == 0
+        assert planned.err.count(f"warning: device {device} has no effect") == n
 
 
 def test_a_name_that_is_no_device_is_refused(tmp_path: Path) -> None:

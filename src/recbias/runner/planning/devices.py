@@ -8,10 +8,12 @@ from dataclasses import is_dataclass, replace
 from typing import Any
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.config.settings import read_settings
 from recbias.core.errors import UserError
 from recbias.core.models.devices import Device, UsesDevice
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ChecksFiles
+from recbias.core.registry import Registry
 from recbias.formats.yaml.source_map import KeyPath
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.plugin_contracts import raise_faults
@@ -109,6 +111,37 @@ def describe_devices(plugin: Any) -> dict[str, str | None]:
         ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
     )
     return {"device": devices or None, "precision": precisions or None}
+
+
+def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ...]:
+    """Return a warning if a spec names a GPU that nothing in it uses; all may use the CPU.
+
+    Args:
+        models: The models of the package, from which the warning names those with a device.
+    """
+    filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
+    specs = (*filters, *experiment.models, *experiment.labels)
+    is_used = any(_has_device(spec.plugin, experiment.device) for spec in specs)
+    if experiment.device in {"auto", "cpu"} or is_used:
+        return ()
+    names = [name for name in models if "device" in read_settings(models.load(name))]
+    message = (
+        f"device {experiment.device} has no effect: no model of the spec uses it; models that "
+        f"would are {', '.join(names)}, and language models in the process"
+    )
+    return (message,)
+
+
+def _has_device(plugin: Any, device: str) -> bool:
+    """Return whether a plug-in, or a part of it, computes on this device of the spec."""
+    settings = vars(plugin) if is_dataclass(plugin) else {}
+    parts = [
+        value.model if isinstance(value, SelectedModel) else value for value in settings.values()
+    ]
+    chosen = plugin.choose_device("auto") if isinstance(plugin, UsesDevice) else settings
+    is_here = chosen.get("device", "auto") != "auto"  # not on a server
+    is_default = settings.get("device", "") in {device, None}
+    return (is_here and is_default) or any(_has_device(part, device) for part in parts)
 
 
 def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
