@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from recbias.api import read_experiment
-from recbias.config.packaged_specs import ALIASES, list_specs
+from recbias.config.packaged_specs import STARTS, list_specs
 from support.commands import invoke_recbias
 
 
-@pytest.mark.parametrize("name", ["quickstart", *ALIASES])
+@pytest.mark.parametrize("name", STARTS)
 def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     written = invoke_recbias("init", name, folder=tmp_path)
     assert written.code == 0
@@ -36,7 +37,12 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     again = invoke_recbias("init", "audit", folder=tmp_path)
     assert again.code == 0
     assert "wrote" not in again.out
-    table = tmp_path / "own-lists" / "items.csv"
+    lines = again.out.splitlines()
+    assert lines[:2] == [
+        "unchanged audit.yaml: it was here",
+        "unchanged audit/items.csv: it was here",
+    ]
+    table = tmp_path / "audit" / "items.csv"
     table.write_text("mine", encoding="utf-8")
     (tmp_path / "audit.yaml").unlink()
     refused = invoke_recbias("init", "audit", folder=tmp_path)
@@ -61,8 +67,35 @@ def test_an_unknown_spec_suggests_the_nearest(tmp_path: Path) -> None:
     assert "help: did you mean audit?" in refused.err
 
 
-def test_a_folder_that_cannot_be_written_is_a_user_error(tmp_path: Path) -> None:
-    (tmp_path / "own-lists").write_text("a file", encoding="utf-8")
+def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "audit").write_text("a file", encoding="utf-8")
     refused = invoke_recbias("init", "audit", folder=tmp_path)
     assert refused.code == 2
-    assert "own-lists" in refused.err
+    assert "audit: is a file" in refused.err
+    assert "wrote" not in refused.out
+    assert [path.name for path in tmp_path.iterdir()] == ["audit"]
+
+
+@pytest.mark.parametrize("name", ["quickstart", "audit", "prompts"])
+def test_a_spec_for_a_start_has_its_name_a_fairness_card_and_a_gate(
+    name: str, tmp_path: Path
+) -> None:
+    invoke_recbias("init", name, folder=tmp_path)
+    finished = invoke_recbias("run", name, "--quiet", folder=tmp_path)
+    assert finished.code == 0
+    (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
+    checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
+    assert {check["verdict"] for check in checks} == {"pass"}
+    report = manifest.with_name("report.md").read_text(encoding="utf-8")
+    assert " by gender: gaps" in report
+    assert "| worst off |" in report
+
+
+def test_the_gate_of_an_audit_fails_for_the_lists_that_treat_groups_unequally(
+    tmp_path: Path,
+) -> None:
+    invoke_recbias("init", "audit", folder=tmp_path)
+    options = ("--quiet", "--set", "checks.0.models=[theirs]")
+    assert invoke_recbias("run", "audit", *options, folder=tmp_path).code == 3

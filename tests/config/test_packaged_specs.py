@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recbias.config.packaged_specs import (
-    ALIASES,
+    STARTS,
     find_spec,
     find_specs_folder,
     list_spec_files,
@@ -22,10 +22,10 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 def test_every_spec_of_the_checkout_has_a_name() -> None:
     assert find_specs_folder() == CONFIGS
-    names = ("own-prompts/sentences", "identity-audit/sentences", "papers/wok/smollm2/prompt")
+    names = ("prompts/sentences", "identity-audit/sentences", "papers/wok/smollm2/prompt")
     parts = {CONFIGS / f"{name}.yaml" for name in names}
     assert set(list_specs().values()) == set(CONFIGS.rglob("*.yaml")) - parts
-    assert list(list_specs())[:4] == ["quickstart", *ALIASES]
+    assert list(list_specs())[:4] == [*STARTS]
 
 
 @pytest.mark.parametrize("name", list(list_specs()))
@@ -38,8 +38,8 @@ def test_every_spec_says_what_it_answers(name: str) -> None:
     [
         ("quickstart", "quickstart.yaml"),
         ("Quick_Start", "quickstart.yaml"),
-        ("audit", "own-lists.yaml"),
-        ("own-lists", "own-lists.yaml"),
+        ("audit", "audit.yaml"),
+        ("own-lists", "audit.yaml"),
         ("papers/aab", "papers/aab/ml-1m-gender.yaml"),
         ("papers/lmrec/users", "papers/lmrec/users.yaml"),
     ],
@@ -83,6 +83,6 @@ def test_a_path_is_left_to_its_reader(name: str) -> None:
 def test_the_files_of_a_spec_are_those_that_it_reads_and_extends() -> None:
     files = {path.as_posix() for path in list_spec_files("prompts")}
     tables = {"items.csv", "ours.csv", "sentences.yaml", "theirs.csv"}
-    assert files == {"prompts.yaml", *(f"own-prompts/{name}" for name in tables)}
+    assert files == {"prompts.yaml", *(f"prompts/{name}" for name in tables)}
     extended = {path.as_posix() for path in list_spec_files("ml-1m-children")}
     assert extended == {"ml-1m-children.yaml", "ml-1m.yaml"}

@@ -17,8 +17,8 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PARTS)
 NEED_NO_DATA = {
-    *("quickstart.yaml", "own-lists.yaml", "own-prompts.yaml", "own-scores.yaml"),
-    *("demo-bias.yaml", "demo-vectors.yaml", "own-vectors.yaml", "sweep.yaml"),
+    *("quickstart.yaml", "audit.yaml", "prompts.yaml", "own-scores.yaml"),
+    *("demo-bias.yaml", "demo-vectors.yaml", "vectors.yaml", "sweep.yaml"),
 }
 NEED_A_SERVER = {"identity-audit.yaml"}
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}

@@ -36,7 +36,7 @@ def init(
 
 
 def write_files(files: Mapping[Path, Path]) -> None:
-    """Copy files to new paths; those that are there with the same content stay.
+    """Copy files to new paths, all or none; those that are there with the same content stay.
 
     Args:
         files: The file to copy, by its new path.
@@ -44,17 +44,29 @@ def write_files(files: Mapping[Path, Path]) -> None:
     Raises:
         Unwritable: A path has another content, or cannot be written.
     """
-    from recbias.core.errors import Unwritable
     from recbias.runner.storage.store import report_unwritable
 
     with report_unwritable(Path()):
         missing = [target for target in files if not target.exists()]
-        for target in set(files) - set(missing):
-            if not target.is_file() or target.read_bytes() != files[target].read_bytes():
-                remedy = "move it away, or run recbias init in another folder"
-                raise Unwritable("exists, with other content", where=str(target), remedy=remedy)
+        for target in files:
+            _refuse_other_content(target, files[target])
         for target in missing:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as stream:
                 stream.write(files[target].read_bytes())
-            print_line(f"wrote {target}")
+    for target in files:
+        print_line(f"wrote {target}" if target in missing else f"unchanged {target}: it was here")
+
+
+def _refuse_other_content(target: Path, source: Path) -> None:
+    """Raise Unwritable if another file is at a path, or if a folder of the path is a file."""
+    from recbias.core.errors import Unwritable
+
+    remedy = "move it away, or run recbias init in another folder"
+    for folder in target.parents:
+        if folder.exists() and not folder.is_dir():
+            message = f"is a file, but {target.name} belongs into a folder of this name"
+            raise Unwritable(message, where=str(folder), remedy=remedy)
+    is_same = target.is_file() and target.read_bytes() == source.read_bytes()
+    if target.exists() and not is_same:
+        raise Unwritable("exists, with other content", where=str(target), remedy=remedy)

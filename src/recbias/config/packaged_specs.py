@@ -12,8 +12,11 @@ from recbias.core.errors import UnknownName
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.formats.yaml.tree import is_file, is_folder, read_file
 
-ALIASES = {"audit": "own-lists", "prompts": "own-prompts", "vectors": "own-vectors"}
-"""Short names of specs."""
+STARTS = ("quickstart", "audit", "prompts", "vectors")
+"""The specs for a start, which are listed first."""
+
+FORMER_NAMES = {"own-lists": "audit", "own-prompts": "prompts", "own-vectors": "vectors"}
+"""The present names of specs by their former ones, which are still found."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -32,9 +35,8 @@ def list_specs() -> dict[str, Path]:
         for path in sorted(folder.rglob("*.yaml"))
         if not is_file(path.parent.with_suffix(".yaml"))  # a file that a spec reads
     }
-    short = {alias: specs.pop(name) for alias, name in ALIASES.items() if name in specs}
-    first = {"quickstart": specs.pop("quickstart")} if "quickstart" in specs else {}
-    return first | short | specs
+    first = {name: specs.pop(name) for name in STARTS if name in specs}
+    return first | specs
 
 
 def resolve_spec(name: str) -> str:
@@ -48,7 +50,7 @@ def resolve_spec(name: str) -> str:
     """
     specs, wanted = list_specs(), normalize_name(name)
     spellings = {normalize_name(spelling): spelling for spelling in specs}
-    spellings |= {normalize_name(full): alias for alias, full in ALIASES.items()}
+    spellings |= {normalize_name(former): name for former, name in FORMER_NAMES.items()}
     if wanted in spellings:
         return spellings[wanted]
     inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]
@@ -57,7 +59,7 @@ def resolve_spec(name: str) -> str:
     if inside:
         raise UnknownName(f"{name} is several specs", remedy=f"name one of {', '.join(inside)}")
     message = f"no file and no packaged spec is called {name!r}"
-    raise UnknownName(message, remedy=suggest(name, {*specs, *ALIASES.values()}))
+    raise UnknownName(message, remedy=suggest(name, specs))
 
 
 def find_spec(source: Path) -> Path:

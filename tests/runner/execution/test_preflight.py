@@ -143,13 +143,13 @@ def test_a_missing_device_is_reported_before_training(tmp_path: Path) -> None:
     assert "fit" not in observer.kinds
 
 
-OWN_LISTS = Path(__file__).parents[3] / "configs" / "own-lists"
+AUDIT = Path(__file__).parents[3] / "configs" / "audit"
 
 
-def copy_own_lists(folder: Path) -> Path:
+def copy_audit(folder: Path) -> Path:
     """Return the spec of an audit in a folder, with its tables."""
-    shutil.copytree(OWN_LISTS, folder / "own-lists")
-    return Path(shutil.copy(OWN_LISTS.with_suffix(".yaml"), folder))
+    shutil.copytree(AUDIT, folder / "audit")
+    return Path(shutil.copy(AUDIT.with_suffix(".yaml"), folder))
 
 
 def test_plan_refuses_an_unknown_label_and_writes_nothing(tmp_path: Path) -> None:
@@ -164,15 +164,15 @@ def test_plan_refuses_an_unknown_label_and_writes_nothing(tmp_path: Path) -> Non
 
 
 def test_plan_refuses_given_lists_of_other_queries(tmp_path: Path) -> None:
-    spec = copy_own_lists(tmp_path)
+    spec = copy_audit(tmp_path)
     assert invoke_recbias("plan", spec, folder=tmp_path).code == 0
-    lists = tmp_path / "own-lists" / "ours.csv"
+    lists = tmp_path / "audit" / "ours.csv"
     header, *rows = lists.read_text(encoding="utf-8").splitlines()
     changed = [header, *(f"x{row}" for row in rows)]
     lists.write_text("\n".join(changed), encoding="utf-8")
     refused = invoke_recbias("plan", spec, folder=tmp_path)
     assert refused.code == 2
-    assert "own-lists.yaml:10" in refused.err
+    assert "audit.yaml:11" in refused.err
     assert not (tmp_path / "results").exists()
 
 
@@ -180,13 +180,10 @@ def test_plan_does_not_read_a_dataset_that_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preflight, "MAX_CHECKED_BYTES", 100)
-    text = copy_own_lists(tmp_path).read_text(encoding="utf-8")
+    text = copy_audit(tmp_path).read_text(encoding="utf-8")
     spec = tmp_path / "large.yaml"
-    metrics = "metrics: [{name: nDCG, by: gendr}]"
-    spec.write_text(
-        "\n".join(metrics if line[:8] == "metrics:" else line for line in text.splitlines()),
-        encoding="utf-8",
-    )
-    planned = invoke_recbias("plan", spec, folder=tmp_path)
+    spec.write_text(text, encoding="utf-8")
+    options = ("--set", "metrics=[{name: nDCG, by: gendr}]", "--set", "checks=[]")
+    planned = invoke_recbias("plan", spec, *options, folder=tmp_path)
     assert planned.code == 0
     assert "lists of tables are checked when it is loaded" in planned.err

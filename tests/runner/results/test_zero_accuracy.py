@@ -9,7 +9,7 @@ import pytest
 
 import recbias
 
-OWN_LISTS = Path(__file__).parents[3] / "configs" / "own-lists"
+AUDIT = Path(__file__).parents[3] / "configs" / "audit"
 SPEC = """\
 name: mine
 dataset: {name: tables, interactions: train.csv, items: items.csv}
@@ -30,8 +30,8 @@ metrics: [nDCG, HR, ItemCoverage]
 def test_given_lists_without_any_hit_ask_for_their_split(
     split: str, is_warned: bool, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "own-lists"
-    shutil.copytree(OWN_LISTS, folder)
+    folder = tmp_path / "audit"
+    shutil.copytree(AUDIT, folder)
     text = SPEC % split
     if not is_warned:
         text = text.replace("interactions: train.csv, ", "")

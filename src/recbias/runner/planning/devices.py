@@ -117,6 +117,7 @@ def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ..
     """Return a warning if a spec names a GPU that nothing in it uses; all may use the CPU.
 
     Args:
+        experiment: The spec, with the device that its models have by default.
         models: The models of the package, from which the warning names those with a device.
     """
     filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
