@@ -64,6 +64,19 @@ def test_the_parts_are_those_of_the_files(tmp_path: Path) -> None:
     assert splitter.folds == 1
 
 
+def test_columns_are_renamed_where_a_file_has_them(tmp_path: Path) -> None:
+    files = write_files(tmp_path, train=TRAIN.replace("user_id", "customer"), test=TEST)
+    with pytest.raises(UnknownColumn, match="no column 'user_id'") as caught:
+        split_dataset(GivenSplit(**files))
+    assert "columns: {customer: user_id}" in caught.value.remedy
+    split = split_dataset(GivenSplit(**files, columns={"customer": "user_id"}))
+    assert list_pairs(split.train) == [("u0", "i1"), ("u1", "i0")]
+    with pytest.raises(UnknownColumn, match="no table has a column 'custmer'") as caught:
+        split_dataset(GivenSplit(**files, columns={"custmer": "user_id"}))
+    assert caught.value.where == "columns"
+    assert "customer" in caught.value.remedy
+
+
 def test_a_validation_file_is_a_validation_part(tmp_path: Path) -> None:
     validation = "user_id,item_id\nu1,i2\n"
     splitter = GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST, validation=validation))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -21,7 +21,8 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
 from recbias.formats.qrels import is_qrels, read_qrels
-from recbias.formats.tables import require_every_line
+from recbias.formats.table_settings import TableSettings
+from recbias.formats.tables import list_file_columns, require_every_line
 
 MAX_LISTED = 3
 
@@ -44,10 +45,12 @@ class GivenSplit:
         test: The test file.
         validation: The validation file; None for no validation part.
         least_grade: The lowest grade of a judgement that is relevant.
+        columns: New names of columns, by their names in the files: ``{customer: user_id}``.
 
     Raises:
         MissingFile: A file does not exist.
-        UnknownColumn: A file lacks ``user_id`` or ``item_id``.
+        UnknownColumn: A file lacks ``user_id`` or ``item_id``, or none has a column that
+            ``columns`` names.
         MalformedLine: A line is malformed.
         NothingLeft: A file has no rows.
         Leakage: A (user, item) pair is in two of the files.
@@ -60,6 +63,7 @@ class GivenSplit:
     test: InputFile
     validation: InputFile | None = None
     least_grade: Annotated[int, Gt(0)] = 1
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def gives(self) -> frozenset[str]:
         """Return the parts that the split makes, including training interactions."""
@@ -67,6 +71,7 @@ class GivenSplit:
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
+        self._refuse_unknown_columns()
         parts = {name: self._read(path, rng) for name, path in self._list_paths().items()}
         if is_qrels(self.test):
             _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
@@ -86,13 +91,24 @@ class GivenSplit:
         paths = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: path for name, path in paths.items() if path is not None}
 
+    def _refuse_unknown_columns(self) -> None:
+        """Raise UnknownColumn if ``columns`` names a column that no file has."""
+        if not self.columns:
+            return
+        tables = [path for path in self._list_paths().values() if not is_qrels(path)]
+        names = {name for path in tables for name in list_file_columns(path)}
+        TableSettings(columns=self.columns).refuse_unknown_columns(names)
+
     def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
         if is_qrels(path):
             rows = read_qrels(path, self.least_grade)
             content = f"item of grade {self.least_grade} or more"
         else:
             with require_every_line():
-                rows = Tables(interactions=path).load(Path(), rng).interactions
+                present = set(list_file_columns(path)) if self.columns else set()
+                columns = {name: new for name, new in self.columns.items() if name in present}
+                table = Tables(interactions=path, columns=columns)
+                rows = table.load(Path(), rng).interactions
             content = "interactions"
         if not len(rows):
             raise NothingLeft(f"has no {content}", where=str(path))
