@@ -75,6 +75,7 @@ class Plain:
         self._stream = stream
         self._last_line_at = 0.0
         self._work = RemainingWork(())
+        self._messages = set[str]()
 
     def planned(self, work: RemainingWork) -> None:
         """Number the lines from now on, and add the time that is left."""
@@ -99,7 +100,7 @@ class Plain:
         if self.verbose or _is_notable(record):
             number = f"[{work.n_done}/{work.n_stages}] " if work.n_stages else ""
             left = f", {text}" if (text := work.describe_time()) else ""
-            self._print(f"{number}{_render_record(record)}{left}")
+            self._print(f"{number}{_render_record(record, self._messages)}{left}")
         for warning in record.warnings:
             self._print(f"  warning: {warning}")
 
@@ -151,6 +152,7 @@ class Live:
         self._task: TaskID | None = None
         self._title = ""
         self._work = RemainingWork(())
+        self._messages = set[str]()
         self._total: TaskID | None = None
 
     def __enter__(self) -> Live:  # noqa: PYI034  a plain class
@@ -186,7 +188,9 @@ class Live:
             self._progress.update(self._total, completed=self._work.n_done)
         if self.verbose or _is_notable(record):
             style = "red" if record.failure else "dim" if record.reused else ""
-            self._console.print(Text(make_printable(_render_record(record)), style=style))
+            self._console.print(
+                Text(make_printable(_render_record(record, self._messages)), style=style)
+            )
         for warning in record.warnings:
             line = make_printable(f"  warning: {warning}")
             self._console.print(Text(line, style="yellow"))
@@ -202,17 +206,22 @@ class Live:
 
 
 def _is_notable(record: StageRecord) -> bool:
-    """Return whether a stage is shown without ``--verbose``: if it was long, or failed."""
-    is_short = record.reused or record.kind in {"measure", "queries"}
-    return record.failure is not None or not is_short
+    """Return whether a stage is shown without ``--verbose``: if it was long, or failed itself."""
+    if record.failure is not None:
+        return not record.failure.because
+    return not (record.reused or record.kind in {"measure", "queries"})
 
 
-def _render_record(record: StageRecord) -> str:
+def _render_record(record: StageRecord, messages: set[str]) -> str:
+    """Return the line of a stage; a message of failure that was shown before is not repeated."""
     fold = f", fold {record.fold}" if record.fold and record.fold > 1 else ""
     seed = f", seed {record.seed}" if record.seed is not None and record.kind != "dataset" else ""
     title = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
     if record.failure is not None:
-        return f"{title}: failed: {record.failure.message}"
+        message = record.failure.message
+        is_repeated = message in messages
+        messages.add(message)
+        return f"{title}: failed in the same way" if is_repeated else f"{title}: failed: {message}"
     if record.reused:
         return f"{title}: cached"
     earlier = record.resumed_seconds

@@ -13,6 +13,7 @@ import pandas as pd
 
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.input_files import has_file, to_local_path
+from recbias.core.records import summarize_failures
 from recbias.core.suggestions import suggest
 from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
 from recbias.reports.views.headline import select_headline
@@ -108,7 +109,8 @@ class Run:
     def _repr_html_(self) -> str:
         """Return the summary as a table, for a notebook."""
         failures = "".join(
-            f"<p>failed: {html.escape(str(failure['message']))}</p>" for failure in self.failures
+            f"<p>failed: {html.escape(f'{failure.stage}: {failure.message}')}</p>"
+            for failure in summarize_failures(self.failures)
         )
         name = html.escape(f"{self.manifest['name']}: {self.folder}")
         return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"

@@ -27,7 +27,7 @@ from recbias.core.registry import is_file
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published_tables.sources import list_published, read_source
-from recbias.runner.planning.plugin_contracts import find_kinds
+from recbias.runner.planning.plugin_contracts import find_kinds, validate_class
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
@@ -114,12 +114,18 @@ def describe(name: str, width: int = WIDTH) -> str:
 
 
 def _find(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the registered name of each plug-in with a name."""
+    """Yield the kind and the registered name of each plug-in with a name.
+
+    Raises:
+        UserError: A class in a file cannot be used in a spec.
+    """
     if is_file(name):
-        kinds = find_kinds(REGISTRIES["metrics"].load(name))
+        cls = REGISTRIES["metrics"].load(name)
+        kinds = find_kinds(cls)
         if not kinds:
             remedy = "recbias new metric MyMetric writes a class with the methods of a metric"
             raise UnknownName(f"{name} has the methods of no kind of plug-in", remedy=remedy)
+        validate_class(cls, name, kinds[0])
         yield kinds[0], name
         return
     for kind, registry in REGISTRIES.items():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recbias.config.declarations.docstrings import read_section, read_summary
+from recbias.config.declarations.docstrings import read_docstring, read_section, read_summary
 from recbias.config.declarations.type_text import Parameter, list_parameters
 from recbias.core.packages import find_extras, list_libraries
 from recbias.registry import REGISTRIES
@@ -70,7 +69,7 @@ def split_sections(cls: type) -> dict[str, str]:
     """
     sections: dict[str, list[str]] = {}
     section = ""
-    for line in (inspect.getdoc(cls) or "").splitlines():
+    for line in read_docstring(cls).splitlines():
         title = _SECTIONS.fullmatch(line)
         if title:
             section = title[1]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -12,12 +13,16 @@ class Failure:
     """Why a stage failed: the error, its remedy, and a traceback.
 
     The traceback is blank if the user's input is at fault (``user``), and not a bug or a crash.
+
+    Args:
+        because: The title of the failed stage for which this one was skipped; blank if it failed.
     """
 
     message: str
     help: str = ""
     user: bool = False
     traceback: str = ""
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,3 +71,44 @@ class Stored:
     peak_memory_mb: float = 0.0
     warnings: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+class FailureSummary(NamedTuple):
+    """Failures of a manifest that have the same message.
+
+    Args:
+        stage: The title of the first stage.
+        message: The message, with the number of the other stages and of the skipped ones.
+        help: The remedy, or blank.
+    """
+
+    stage: str
+    message: str
+    help: str
+
+
+def summarize_failures(failures: Sequence[Mapping[str, Any]]) -> list[FailureSummary]:
+    """Return the failures of a manifest, those with the same message and remedy once.
+
+    >>> failed = [{"stage": f"fit {name}", "message": "boom"} for name in "AB"]
+    >>> skipped = {"stage": "ask B", "message": "skipped because ...", "because": "fit B"}
+    >>> summarize_failures([*failed, skipped])[0].message
+    'boom; 1 more stage failed in the same way; 1 stage was skipped because of it'
+    """
+    stages: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        if not failure.get("because"):
+            key = (str(failure.get("message", "")), failure.get("help") or "")
+            stages.setdefault(key, []).append(str(failure.get("stage", "a stage")))
+    n_skipped = Counter(failure.get("because") for failure in failures)
+    summaries = []
+    for (message, remedy), titles in stages.items():
+        n_more, n_later = len(titles) - 1, sum(n_skipped[title] for title in set(titles))
+        parts = [message]
+        if n_more:
+            parts.append(f"{n_more:,} more stage{'s' * (n_more > 1)} failed in the same way")
+        if n_later:
+            verb = "stages were" if n_later > 1 else "stage was"
+            parts.append(f"{n_later:,} {verb} skipped because of it")
+        summaries.append(FailureSummary(titles[0], "; ".join(parts), remedy))
+    return summaries

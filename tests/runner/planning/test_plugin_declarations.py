@@ -8,7 +8,7 @@ import recbias
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
 from recbias.runner.planning.plugin_declarations import NAMES
-from support.commands import SMALL, run_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spec
 from support.specs import make_small_spec
 
 METRIC = '''\
@@ -19,7 +19,7 @@ from recbias.plugin import Evidence, Measurement, dataclass, np
 class Mine:
     """One for each list."""
 
-    needs, direction, unit = frozenset({{{need!r}}}), "none", "query"
+    needs, direction, unit = frozenset({{{need!r}}}), {direction}, "query"
     {field}
 
     def measure(self, evidence: Evidence) -> list[Measurement]:
@@ -28,10 +28,16 @@ class Mine:
 
 
 def write_metric(
-    folder: Path, *, decorator: str = "(frozen=True)", need: str = "lists", field: str = ""
+    folder: Path,
+    *,
+    decorator: str = "(frozen=True)",
+    need: str = "lists",
+    direction: str = "'none'",
+    field: str = "",
 ) -> str:
     path = folder / "mine.py"
-    path.write_text(METRIC.format(decorator=decorator, need=need, field=field))
+    settings = {"decorator": decorator, "need": need, "direction": direction, "field": field}
+    path.write_text(METRIC.format(**settings))
     return f"{path}:Mine"
 
 
@@ -42,6 +48,11 @@ def write_metric(
         ({"need": "list"}, "Mine names 'list', which is not one of", "did you mean lists?"),
         ({"field": "a: int = 'x'"}, "the default of a of", "correct the default"),
         ({"field": "a: int = None"}, "must be a whole number, found nothing", "correct"),
+        (
+            {"direction": "'up'"},
+            "higher, lower, zero, none, found the text 'up'",
+            "direction: one",
+        ),
         ({"field": "a: np.ndarray = None"}, "cannot be that of a setting", "use numbers"),
     ],
 )
@@ -55,6 +66,9 @@ def test_a_faulty_declaration_is_refused_at_its_class(
     assert error.startswith("error: metrics[0]: mine.py:4: ")
     assert message in error
     assert remedy in help_
+    shown = invoke_recbias("show", "./mine.py:Mine", folder=tmp_path)
+    assert shown.code == 2
+    assert message in shown.err
 
 
 def test_a_metric_without_a_formula_is_a_warning_of_plan_and_of_run(tmp_path: Path) -> None:
@@ -76,3 +90,52 @@ def test_built_in_plugins_declare_names_that_exist(kind: str, member: str) -> No
         declared = getattr(REGISTRIES[kind].load(name), member)
         if isinstance(declared, frozenset):
             assert declared <= NAMES[kind, member], name
+
+
+def test_show_checks_the_methods_of_a_class_whose_settings_have_no_defaults(
+    tmp_path: Path,
+) -> None:
+    name = write_metric(tmp_path, field="size: int")
+    path = tmp_path / "mine.py"
+    assert invoke_recbias("show", name, folder=tmp_path).code == 0
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("self, evidence: Evidence", "self"), encoding="utf-8")
+    refused = invoke_recbias("show", name, folder=tmp_path)
+    assert refused.code == 2
+    assert "mine.py:11: measure of" in refused.err
+    assert "help: write it as def measure(self, evidence)" in refused.err
+
+
+FAILING = """\
+from recbias.plugin import Evidence, Measurement, dataclass
+
+
+@dataclass(frozen=True)
+class Mine:
+    needs, direction, unit = frozenset({"lists"}), "none", "query"
+
+    def measure(self, evidence: Evidence) -> list[Measurement]:
+        raise ValueError("no such thing")
+"""
+
+
+def test_the_failure_of_a_metric_is_shown_once_with_the_stages_that_it_stops(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text(FAILING, encoding="utf-8")
+    metrics = "[nDCG, {name: ./mine.py:Mine, by: gender}]"
+    write_small_spec(tmp_path, SMALL.replace("[nDCG, HR, ItemCoverage]", metrics))
+    failed = run_recbias("run", "small.yaml", folder=tmp_path)
+    assert failed.code == 1
+    progress, colon, summary = failed.err.rpartition("failed: ")
+    assert colon
+    assert progress.count("no such thing") == 1 + 1  # the message, and the line of the code
+    assert summary.count("ValueError: no such thing") == 1
+    run = recbias.load("small", tmp_path / "results")
+    n_models = len(run.metrics["model"].unique())
+    assert f"; {n_models - 1} more stage" in summary
+    assert f"; {4 * n_models} stages were skipped because of it" in summary
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert report.count("ValueError: no such thing") == 1
+    assert len(run.failures) == 5 * n_models
+    assert "failed in the same way" in run._repr_html_()

@@ -12,6 +12,7 @@ from recbias.cli.grids import Output, print_conclusions, print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
+from recbias.core.records import summarize_failures
 from recbias.reports.check_table import build_check_table
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import read_run
@@ -52,11 +53,11 @@ def show_run(run: Run) -> None:
 
 
 def show_failures(run: Run) -> None:
-    """Print the failed stages of a run on standard error."""
+    """Print the failed stages of a run on standard error, each cause once."""
     console = Console(stderr=True, highlight=False)
-    for failure in run.failures:
-        failed = f"failed: {failure['stage']}: {failure['message']}"
-        help_lines = [f"help: {failure['help']}"] if failure["help"] else []
+    for failure in summarize_failures(run.failures):
+        failed = f"failed: {failure.stage}: {failure.message}"
+        help_lines = [f"help: {failure.help}"] if failure.help else []
         for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
             text = Text(make_printable(line), style=style)
             console.print(text, soft_wrap=not console.is_terminal)

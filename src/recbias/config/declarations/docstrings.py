@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import textwrap
@@ -17,7 +18,7 @@ def read_summary(cls: type) -> str:
     >>> read_summary(Grouping).endswith("queries.")
     True
     """
-    paragraph = _read_docstring(cls).partition("\n\n")[0]
+    paragraph = read_docstring(cls).partition("\n\n")[0]
     text = " ".join(paragraph.split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text)[0]
 
@@ -31,7 +32,7 @@ def read_arguments(cls: type) -> dict[str, str]:
     """
     descriptions: dict[str, str] = {}
     name = ""
-    for line in _read_section_lines(_read_docstring(cls), "Args"):
+    for line in _read_section_lines(read_docstring(cls), "Args"):
         match = _ARGUMENT.match(line[4:]) if not line.startswith(" " * 5) else None
         if match:
             name = match[1]
@@ -48,7 +49,7 @@ def read_formula(cls: type) -> str:
     >>> read_formula(HitRate)
     'HR@k = 1 if rel(r) = 1 for any r ≤ k, else 0'
     """
-    body = re.split(r"^\w+:$", _read_docstring(cls), maxsplit=1, flags=re.MULTILINE)[0]
+    body = re.split(r"^\w+:$", read_docstring(cls), maxsplit=1, flags=re.MULTILINE)[0]
     block = re.search(r"(?:^    .*\n?)+", body, re.MULTILINE)
     return textwrap.dedent(block[0]).strip() if block else ""
 
@@ -60,14 +61,37 @@ def read_section(cls: type, title: str) -> str:
     >>> read_section(HitRate, "Range")
     '0 to 1; undefined for a query without test items'
     """
-    lines = _read_section_lines(_read_docstring(cls), title)
+    lines = _read_section_lines(read_docstring(cls), title)
     return " ".join(" ".join(lines).split()).removesuffix(".")
 
 
-def _read_docstring(cls: Any) -> str:
-    """Return the docstring of a class, blank for the signature that ``dataclass`` generates."""
+def read_docstring(cls: Any) -> str:
+    """Return the docstring of a class, blank for the signature that ``dataclass`` generates.
+
+    Where all of it but the summary is indented, as a formula alone is, ``inspect`` removes the
+    indentation; the source of the class still has it.
+    """
     doc = inspect.getdoc(cls) or ""
-    return "" if doc.startswith(f"{cls.__name__}(") else doc
+    if doc.startswith(f"{cls.__name__}("):
+        return ""
+    is_flush = "\n" in doc and not re.search(r"^[ \t]+\S", doc, re.MULTILINE)
+    return (is_flush and _read_from_source(cls)) or doc
+
+
+def _read_from_source(cls: type) -> str:
+    """Return the docstring in the source of a class, as indented there; blank without source."""
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    doc = (
+        ast.get_docstring(definition, clean=False) if isinstance(definition, ast.ClassDef) else ""
+    )
+    if not doc:
+        return ""
+    summary, *lines = doc.splitlines()
+    margin = " " * definition.body[0].col_offset
+    return "\n".join([summary, *(line.removeprefix(margin) for line in lines)]).rstrip()
 
 
 def _read_section_lines(doc: str, title: str) -> list[str]:

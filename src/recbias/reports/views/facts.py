@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from recbias.core.records import summarize_failures
 from recbias.reports.markup import strip_folders, to_line
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.rounding import format_count, format_duration
@@ -146,13 +147,13 @@ def _describe_devices(manifest: Mapping[str, Any]) -> str:
 
 
 def list_failures(run: RunTables) -> list[str]:
-    """Return one line per failure: the stage, the error and the remedy."""
+    """Return one line per cause of failures: the first stage, the error and the remedy."""
     return [
         to_line(
-            f"{failure.get('stage', 'a stage')} failed: {failure.get('message', '')}."
-            + (f" Help: {failure['help']}" if failure.get("help") else "")
+            f"{failure.stage} failed: {failure.message}."
+            + (f" Help: {failure.help}" if failure.help else "")
         )
-        for failure in run.manifest.get("failures", [])
+        for failure in summarize_failures(run.manifest.get("failures", []))
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
 from recbias.core.errors import UserError
-from recbias.core.records import Failure, StageRecord, Stored
+from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.remaining_work import MOST_RECORDS, RemainingWork, WatchesWork
@@ -21,6 +21,7 @@ from recbias.runner.execution.stage_records import (
     locate_failure,
     make_record,
     raise_failure,
+    skip_because,
     to_error,
 )
 from recbias.runner.operating_system import reset_peak_memory
@@ -101,8 +102,8 @@ class Executor:
         for source in stage.inputs:
             value, failure = attempt(lambda source=source: self.value(source))  # type: ignore[misc]
             if failure is not None:
-                message = f"skipped because {source.title!r} failed: {failure.message}"
-                reason = Failure(message, failure.help, user=failure.user)
+                record = self.records.get(source.digest)
+                reason = skip_because(source, (record and record.failure) or failure)
                 return self._record(make_record(stage, failure=reason))
             inputs.append(value)
         return self._call(stage, inputs)

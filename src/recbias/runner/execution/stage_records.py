@@ -35,6 +35,14 @@ def raise_failure(record: StageRecord) -> None:
         raise to_error(record)
 
 
+def skip_because(source: Stage, failure: Failure) -> Failure:
+    """Return why a stage is skipped: the failure of its input, or of an input of that one."""
+    if failure.because:
+        return failure
+    message = f"skipped because {source.title!r} failed: {failure.message}"
+    return Failure(message, failure.help, user=failure.user, because=source.title)
+
+
 def locate_failure(stage: Stage, failure: Failure | None) -> Failure | None:
     """Return a failure; one that is the user's names the entry of the spec."""
     if failure is None or not (failure.user and stage.spec_location):

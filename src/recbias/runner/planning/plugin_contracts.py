@@ -9,7 +9,9 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from recbias.config.declarations.type_text import describe_value
 from recbias.config.experiment import Experiment, PluginSpec
+from recbias.config.settings import as_plain, read_settings
 from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults, UserError
 from recbias.core.measurements.scores import Direction
@@ -91,6 +93,25 @@ def validate_plugins(experiment: Experiment) -> None:
         for spec in list_plugins(experiment)
         for error in _find_contract_faults(spec)
     )
+
+
+def validate_class(cls: type, name: str, kind: str) -> None:
+    """Refuse a class as ``validate_plugins`` does, before a spec gives its settings.
+
+    What a class computes from settings that have no default is not known here, so of such a class
+    only the methods are checked.
+
+    Raises:
+        Faults: There is one fault or more.
+        BrokenContract: The class is not a dataclass, or cannot be made with its defaults.
+    """
+    settings = read_settings(cls)
+    is_open = any(setting.needed for setting in settings.values())
+    with blame_plugin(f"{name} with its defaults"):
+        plugin = object.__new__(cls) if is_open else cls()
+    parameters = {key: as_plain(setting.default) for key, setting in settings.items()}
+    spec = PluginSpec(kind, name, name, plugin, parameters, ())
+    raise_faults(_find_method_faults(spec) if is_open else _find_contract_faults(spec))
 
 
 def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
@@ -183,7 +204,7 @@ def _check_member(name: str, spec: PluginSpec, get: Callable[[], Any]) -> Iterat
         return
     if not has_member_type(name, value):
         type_name = MEMBER_TYPES[name][1]
-        message = f"{name} of {spec.name} must be {type_name}, found {type(value).__name__}"
+        message = f"{name} of {spec.name} must be {type_name}, found {describe_value(value)}"
         yield BrokenContract(message, remedy=_suggest_member(name))
 
 
