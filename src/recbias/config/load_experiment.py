@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
 from recbias.config.changes.expand_sweep import expand_sweep
-from recbias.config.checks import resolve_checks
+from recbias.config.checks import CheckSpec, find_metrics, resolve_checks
 from recbias.config.experiment import Experiment
 from recbias.config.merge import read_spec
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec
@@ -18,6 +19,7 @@ from recbias.config.specs import ExperimentFile, validate_name
 from recbias.core.errors import Contradiction, UserError
 from recbias.core.measurements.columns import ALL, DATASET, POOLED
 from recbias.core.registry import Registry
+from recbias.core.suggestions import find_nearest, normalize_name
 from recbias.formats.yaml.source_map import Document, KeyPath
 
 _RESERVED_DATASETS = {ALL: "the mean over datasets", POOLED: "all datasets together"}
@@ -76,7 +78,9 @@ class _Loader:
         n_faults = len(self.document.faults)
         models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
         are_complete = len(self.document.faults) == n_faults
-        checks = self.values["checks"] if are_complete else ()
+        checks: Sequence[CheckSpec | None] = self.values["checks"] or ()
+        if not are_complete:
+            checks = [self.skip_unread(check, metrics, models) for check in checks]
         return Experiment(
             name=self.load_name(),
             seeds=self.load_seeds(),
@@ -89,12 +93,47 @@ class _Loader:
             labels=self.load_list("detectors", "labels"),
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
-            checks=resolve_checks(self.document, checks or (), metrics, models, self.values["k"]),
+            checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
             report=self.values["report"],
             base=self.document.base,
             document=self.document,
             sweep=sweep,
         )
+
+    def skip_unread(
+        self,
+        check: CheckSpec | None,
+        metrics: Sequence[PluginSpec],
+        models: Sequence[PluginSpec],
+    ) -> CheckSpec | None:
+        """Return a check, or None if it may name an entry that has a fault itself."""
+        if check is None:
+            return None
+        labels = {_normalize_base(model.label) for model in models}
+        named = {_normalize_base(name) for name in (*(check.models or ()), check.baseline or "")}
+        written = self.list_written_names("models") - labels
+        if any(find_nearest(name, written) for name in named - labels):
+            return None
+        titles = {
+            _normalize_base(name) for metric in metrics for name in (metric.label, metric.name)
+        }
+        written = self.list_written_names("metrics") - titles
+        is_found = find_metrics(check, metrics) or not find_nearest(
+            _normalize_base(check.metric), written
+        )
+        return check if is_found else None
+
+    def list_written_names(self, key: str) -> set[str]:
+        """Return the names and labels in the entries of a section, as they are written."""
+        entries = raw if isinstance(raw := self.raw.get(key), list) else []
+        texts = [
+            text
+            for entry in entries
+            for text in (
+                (entry.get("name"), entry.get("label")) if isinstance(entry, Mapping) else (entry,)
+            )
+        ]
+        return {_normalize_base(text) for text in texts if isinstance(text, str)}
 
     def load_name(self) -> str:
         try:
@@ -167,3 +206,8 @@ class _Loader:
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
         self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
+
+
+def _normalize_base(name: str) -> str:
+    """Return the name of a metric or model without cutoff and settings: ``ndcg`` of ``nDCG@5``."""
+    return normalize_name(re.split(r"[@(]", name, maxsplit=1)[0])

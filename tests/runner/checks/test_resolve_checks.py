@@ -106,6 +106,26 @@ def test_a_faulty_model_is_not_reported_as_missing_from_a_check() -> None:
     assert "checks" not in "\n".join(caught.value.lines())
 
 
+def test_faults_of_checks_are_listed_with_those_of_models_and_metrics() -> None:
+    checks = [
+        {"metric": "nDGC", "at_most": 1},
+        {"metric": "hits", "at_most": 1, "models": ["MostPup"]},
+        {"metric": "hits", "at_most": 1, "models": ["EASE"]},  # its entry has the fault
+        {"metric": "MAP@3", "at_most": 1},  # so has that of this one
+    ]
+    models = ["MostPop", {"name": "EASE", "lamda": 1}]
+    metrics = [*METRICS, {"name": "MAP", "cut": 3}]
+    with pytest.raises(Faults) as caught:
+        read_experiment(make_small_spec(models=models, metrics=metrics, checks=checks))
+    places = [fault.where for fault in caught.value.faults]
+    assert places == [
+        "models[1].lamda",
+        "metrics[6].cut",
+        "checks[0].metric",
+        "checks[1].models[0]",
+    ]
+
+
 def test_the_resolved_spec_holds_the_checks() -> None:
     checks = [{"metric": "HR", "within": [0.25, 0.5], "strict": True}]
     experiment = read_experiment(make_small_spec(checks=checks))
