@@ -86,7 +86,7 @@ def test_require_packages_names_all_that_are_missing() -> None:
         ),
         "help: pip install no_such_a no_such_b",
     ]
-    assert describe_missing("X", ["ray"])[1] == "pip install 'recbias[ray]'"
+    assert describe_missing(["X"], ["ray"])[1] == "pip install 'recbias[ray]'"
 
 
 def test_settings_may_change_what_a_plugin_needs() -> None:

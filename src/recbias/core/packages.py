@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import Protocol, runtime_checkable
 
@@ -91,20 +91,24 @@ def suggest_install(packages: Collection[str]) -> str:
     return " ".join(["pip install", *words])
 
 
-def describe_missing(user: str, packages: Collection[str]) -> tuple[str, str]:
-    """Return what is missing for a user of packages, and the command that installs it.
+def describe_missing(users: Sequence[str], packages: Collection[str]) -> tuple[str, str]:
+    """Return what is missing for the users of packages, and the command that installs it.
 
-    >>> describe_missing("EncoderX", ["torch", "transformers"])[0]
+    >>> describe_missing(["EncoderX"], ["torch", "transformers"])[0]
     "EncoderX needs the packages 'torch' and 'transformers', which are not installed"
+    >>> describe_missing(["A", "B", "C"], ["torch"])
+    ("A, B and C need the package 'torch', which is not installed", "pip install 'recbias[torch]'")
     """
     names = " and ".join(repr(package) for package in packages)
     nouns = ("package", "is") if len(packages) == 1 else ("packages", "are")
-    message = f"{user} needs the {nouns[0]} {names}, which {nouns[1]} not installed"
+    listed = " and ".join(filter(None, [", ".join(users[:-1]), users[-1]]))
+    subject = f"{listed} {'needs' if len(users) == 1 else 'need'}"
+    message = f"{subject} the {nouns[0]} {names}, which {nouns[1]} not installed"
     return message, suggest_install(packages)
 
 
 def require_packages(user: str, *packages: str, where: str = "") -> None:
     """Raise MissingExtra, with the command that installs them, unless packages are installed."""
     if missing := list_missing(packages):
-        message, remedy = describe_missing(user, missing)
+        message, remedy = describe_missing([user], missing)
         raise MissingExtra(message, where=where, remedy=remedy)

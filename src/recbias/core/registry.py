@@ -193,7 +193,7 @@ def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:
     package = (error.name or "a package").partition(".")[0]
     if package in sys.modules:
         return BrokenContract(f"{name} cannot be imported: {error}")
-    message, remedy = describe_missing(name, [package])
+    message, remedy = describe_missing([name], [package])
     return MissingExtra(message, remedy=remedy)
 
 

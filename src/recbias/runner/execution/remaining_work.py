@@ -34,8 +34,9 @@ class RemainingWork:
     The time that a stage takes is estimated by the mean of the most similar stages: of the same
     title in this run (another fold or seed), else in the store, else of the same kind and model,
     else of the same kind. The training of a model that is searched takes as long as a trial; that
-    of a model without any record as long as the mean of at least ``LEAST_MODELS`` others. There is
-    no estimate before every stage has such a basis.
+    of a model without any record as long as the mean of at least ``LEAST_MODELS`` others. Other
+    data may have been stored, so the store counts only once a stage of the kind is finished in
+    this run. There is no estimate before every stage has such a basis.
 
     Args:
         stages: The stages that the run needs.
@@ -68,7 +69,6 @@ class RemainingWork:
         self._earlier: _Seconds = defaultdict(list)
         for record in earlier:
             self._earlier[record.stage].append(record.seconds)
-            self._by_kind[record.kind][_get_subject(record.stage)].append(record.seconds)
 
     @property
     def n_done(self) -> int:
@@ -126,13 +126,14 @@ class RemainingWork:
             return 0.0
         kind, model = stage.kind, stage.keys.model
         similar = (
-            *(self._by_title.get(stage.title), self._earlier.get(stage.title)),
+            self._by_title.get(stage.title),
+            self._earlier.get(stage.title) if kind in self._by_kind else None,
             self._by_model.get((kind, model)),
             self._by_model.get(("trial", model)) if kind == "fit" else None,
         )
         found = next(filter(None, similar), None)
         if found is None:
-            means = [fmean(seconds) for seconds in self._by_kind[kind].values()]
+            means = [fmean(seconds) for seconds in self._by_kind.get(kind, {}).values()]
             found = means if len(means) >= (LEAST_MODELS if kind in MODEL_KINDS else 1) else None
         return fmean(found) if found else None
 
@@ -142,9 +143,12 @@ class RemainingWork:
         return f"{count}, {left}" if (left := self.describe_time()) else count
 
     def describe_time(self) -> str:
-        """Return the time that is left, such as ``2 min left``; blank if it is not known."""
+        """Return the time that is left, such as ``2 min left``.
+
+        Blank if it is not known, as when the last stage takes longer than was estimated.
+        """
         seconds = self.estimate()
-        return "" if seconds is None else f"{describe_seconds(seconds)} left"
+        return f"{describe_seconds(seconds)} left" if seconds else ""
 
 
 def _get_subject(title: str) -> str:
@@ -155,11 +159,12 @@ def _get_subject(title: str) -> str:
 def describe_seconds(seconds: float) -> str:
     """Return a duration that is an estimate, rounded up.
 
-    >>> describe_seconds(3), describe_seconds(41), describe_seconds(75), describe_seconds(7300)
-    ('5 s', '45 s', '2 min', '2 h 2 min')
+    >>> [describe_seconds(seconds) for seconds in (0.2, 3, 41, 75, 7300)]
+    ['1 s', '3 s', '45 s', '2 min', '2 h 2 min']
     """
     if seconds <= 55:
-        return f"{5 * max(1, math.ceil(seconds / 5))} s"
+        step = 1 if seconds <= 10 else 5
+        return f"{step * max(1, math.ceil(seconds / step))} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

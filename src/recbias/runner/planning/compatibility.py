@@ -13,8 +13,14 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.outputs.evidence import REMEDIES
-from recbias.core.packages import describe_missing, list_libraries, list_missing
+from recbias.core.packages import (
+    describe_missing,
+    list_libraries,
+    list_missing,
+    suggest_install,
+)
 from recbias.core.protocols import OUTPUTS
+from recbias.formats.yaml.source_map import KeyPath
 from recbias.runner.planning.plan import count_query_folds, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
 
@@ -49,16 +55,21 @@ def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[st
 
 
 def _check_packages(experiment: Experiment) -> Iterator[UserError]:
-    """Yield a fault for each plug-in, and each search, whose packages are not installed."""
+    """Yield a fault for each command that installs packages, with the plug-ins it is for."""
     users = [
         (spec.where, spec.name, list_libraries(spec.plugin)) for spec in list_plugins(experiment)
     ]
     searches = [model for model in experiment.models if model.tune]
     users += [((*model.where, "tune"), "a search", ("optuna",)) for model in searches]
+    absent: dict[str, list[tuple[KeyPath, str, list[str]]]] = {}
     for where, name, libraries in users:
         if missing := list_missing(libraries):
-            message, remedy = describe_missing(name, missing)
-            yield experiment.fault(where, message, remedy=remedy, kind=MissingExtra)
+            absent.setdefault(suggest_install(missing), []).append((where, name, missing))
+    for rows in absent.values():
+        names = dict.fromkeys(name for _, name, _ in rows)
+        packages = dict.fromkeys(package for _, _, missing in rows for package in missing)
+        message, remedy = describe_missing(tuple(names), sorted(packages))
+        yield experiment.fault(rows[0][0], message, remedy=remedy, kind=MissingExtra)
 
 
 def _check_size(experiment: Experiment) -> Iterator[UserError]:
