@@ -25,7 +25,7 @@ $(READY): $(CORE)
 
 setup: $(READY)  ## a virtual environment in .venv with every extra, in the versions that were tested
 
-quickstart: $(CORE)  ## the first result: installs the core, runs the built-in demo world, no download
+quickstart: $(CORE)  ## the first result: installs the core, runs it on generated data, no download
 	$(BIN)/recbias run configs/quickstart.yaml
 
 check: $(READY)  ## format, lint, types

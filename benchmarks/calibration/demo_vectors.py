@@ -1,4 +1,4 @@
-"""Vectors from the demo world: users by the genres of their picks, items by their genres.
+"""Vectors from the dataset demo: users by the genres of their picks, items by their genres.
 
 Users pick from the same items each time; the items that are measured are others.
 """
@@ -92,14 +92,14 @@ def measure_large_world(study: Study, _seed: int) -> Mapping[str, float]:
 
 WORLDS = (
     World(
-        "vectors of the demo world",
+        "vectors of generated data",
         f"the value of {MANY:,} other users and items",
         (OF_EAA, *R_RIPA[:-1]),
         sample,
         measure_large_world,
     ),
     World(
-        "vectors of the demo world, equal groups",
+        "vectors of generated data, equal groups",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),

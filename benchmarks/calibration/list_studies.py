@@ -1,4 +1,4 @@
-"""Lists for the users of the demo world: accuracy, coverage, popularity, stereotypes, groups."""
+"""Lists for the users of the dataset demo: accuracy, coverage, popularity, stereotypes, groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo world as a population: the same items, other users each time.
+"""The dataset demo as a population: the same items, other users each time.
 
 What a measure would say of everybody is its figure on very many users; what it says of a few
 hundred, with its interval and its tests, is held against that.
@@ -34,7 +34,7 @@ Lists = Literal["recommended", "drawn from all items", "split off the picks"]
 
 
 class Draws:
-    """Chance for the demo world: the items are always the same, the users are not."""
+    """Chance for the dataset demo: the items are always the same, the users are not."""
 
     def __init__(self, seed: int) -> None:
         self.users, self.picks = np.random.default_rng(seed).spawn(2)

@@ -306,7 +306,7 @@ ABOUT = """
 
 `recbias power` computes the smallest difference that a test finds in 80 of 100 runs, and the
 number of units that a difference needs. Here such a difference is planted in {worlds:,} simulated
-worlds; the number that was computed, units or difference, is in italics. 99% of the rows of a
+datasets; the number that was computed, units or difference, is in italics. 99% of the rows of a
 correct calculation lie within {low} to {high}. The true variance is used; with the variance of a
 pilot run, the needed number is as uncertain as that variance.
 

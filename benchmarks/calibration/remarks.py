@@ -27,7 +27,7 @@ items or sentences:
 
     python benchmarks/calibration/run.py --write
 
-The lists, users and items are those of the [demo world](plugins/datasets/demo.md), with the same
+The lists, users and items are those of the dataset [demo](plugins/datasets/demo.md), with the same
 items in all samples; vectors, labels, template lists, perplexities and texts are sampled from the
 distributions in `benchmarks/calibration`. The **true value** is computed by a formula if there is
 one, and otherwise estimated on a very large sample of the same population. It is a range if it
@@ -121,7 +121,7 @@ REMARKS = (
             (", sampled users and items", "csvc"),
             (", sampled users and items", "pca"),
             (", equal groups", "pca"),
-            (" of the demo world", "pca"),
+            (" of generated data", "pca"),
         )
     ),
     Remark(
@@ -136,7 +136,7 @@ REMARKS = (
         "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
         "the interval accounts for this and is conservative.",
         "interval",
-        "vectors of the demo world",
+        "vectors of generated data",
         "R-RIPA, centroid",
     ),
     *(
@@ -144,7 +144,7 @@ REMARKS = (
             "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
             "only the interval of `centroid` accounts for this.",
             "interval",
-            "vectors of the demo world",
+            "vectors of generated data",
             f"R-RIPA, {direction}",
         )
         for direction in ("svc", "csvc")
@@ -153,7 +153,7 @@ REMARKS = (
         "The first two components have nearly equal variance: which one a sample selects, and "
         "its sign, are partly random.",
         "interval",
-        "vectors of the demo world",
+        "vectors of generated data",
         "R-RIPA, pca",
     ),
     Remark(
@@ -203,7 +203,7 @@ REMARKS = (
     Remark(
         "Films of two genres differ and are separated along most directions.",
         "test",
-        "vectors of the demo world",
+        "vectors of generated data",
         figure="permutation of targets",
     ),
     Remark(
@@ -231,7 +231,7 @@ REMARKS = (
         "Directions follow the largest or smallest variance of the user vectors, in five of "
         "six dimensions: use the test between the groups.",
         "test",
-        "vectors of the demo world",
+        "vectors of generated data",
         figure="random_direction",
     ),
 )

@@ -27,7 +27,7 @@ LONGEST_PAIRS = 1000
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
 """The files that a page links to."""
 
-TITLE = "recbias: a bench that measures how biased recommenders are"
+TITLE = "recbias: measure how biased a recommender is"
 URL = "https://github.com/recbias/recbias"
 """The title and the address of the software, as in CITATION.cff."""
 

@@ -113,12 +113,12 @@ class RemainingWork:
 
     def _sum_stages(self, now: float) -> float | None:
         waiting = [stage for name, stage in self._waiting.items() if name not in self._stored]
-        seconds = {stage.digest: self._estimate(stage) for stage in waiting}
-        known = {digest: each for digest, each in seconds.items() if each is not None}
-        if not waiting or len(known) < len(waiting):
+        estimates = {stage.digest: self._estimate(stage) for stage in waiting}
+        seconds = {digest: value for digest, value in estimates.items() if value is not None}
+        if not waiting or len(seconds) < len(waiting):
             return None
-        running = known.get(self._running.digest, 0.0) if self._running is not None else 0.0
-        total = sum(known.values()) - min(now - self._since, running)
+        running = seconds.get(self._running.digest, 0.0) if self._running is not None else 0.0
+        total = sum(seconds.values()) - min(now - self._since, running)
         return total / min(self._workers, len(waiting))
 
     def _estimate(self, stage: Stage) -> float | None:
@@ -131,11 +131,11 @@ class RemainingWork:
             self._by_model.get((kind, model)),
             self._by_model.get(("trial", model)) if kind == "fit" else None,
         )
-        found = next(filter(None, similar), None)
-        if found is None:
+        records = next(filter(None, similar), None)
+        if records is None:
             means = [fmean(seconds) for seconds in self._by_kind.get(kind, {}).values()]
-            found = means if len(means) >= (LEAST_MODELS if kind in MODEL_KINDS else 1) else None
-        return fmean(found) if found else None
+            records = means if len(means) >= (LEAST_MODELS if kind in MODEL_KINDS else 1) else None
+        return fmean(records) if records else None
 
     def describe(self) -> str:
         """Return how many stages are done, and the time that is left if it is known."""
