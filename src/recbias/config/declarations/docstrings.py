@@ -84,9 +84,9 @@ def _read_from_source(cls: type) -> str:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     except (OSError, TypeError, SyntaxError):
         return ""
-    doc = (
-        ast.get_docstring(definition, clean=False) if isinstance(definition, ast.ClassDef) else ""
-    )
+    if not isinstance(definition, ast.ClassDef):
+        return ""
+    doc = ast.get_docstring(definition, clean=False)
     if not doc:
         return ""
     summary, *lines = doc.splitlines()
