@@ -49,14 +49,14 @@ def summarize_groups(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
     sizes = np.array([group.n for group in measurements])
-    pairs = _list_pairs(sizes, min_group, reference)
+    pairs = list_group_pairs(sizes, min_group, reference)
     if 0 < pairs[0].size <= MAX_PAIRS:
         tests = _compare_groups(units.values, groups, pairs)
         measurements[0] = replace(measurements[0], contrasts=tuple(tests))
     return measurements
 
 
-def _list_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
+def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
     """Return the groups a and b of each comparison; b is the reference if there is one."""
     compared = np.flatnonzero(sizes >= min_group)
     if reference >= 0:
@@ -111,7 +111,8 @@ def compute_gap(
     is negative or the largest is 0. There is no interval if a group has one query or all samples
     are equal. ``rng`` is the same for all models that are compared.
 
-    Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
+    ``undefined`` counts the queries of the compared groups, or of all groups if the gap is
+    undefined. Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
     than the numbers of queries would, the gap has no samples, since other models may have other
     groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
     groups is not stratified: it samples the queries of both together.
@@ -120,14 +121,20 @@ def compute_gap(
     values, is_large = units.values, groups.counts >= min_group
     sizes = compute_moments(_repeat(values, groups), groups.codes, len(groups.names)).n
     is_same = bool(((sizes >= min_group) == is_large).all())
+    n_grouped = _count_queries(np.zeros_like(values), groups)
     groups = groups.select(np.flatnonzero(sizes >= min_group))
     group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
     value = float(_gap(group_moments.mean[None, :], kind)[0])
-    defined = 0 if math.isnan(value) else _count_queries(values, groups)
+    defined = undefined = 0
+    if math.isnan(value):
+        undefined = n_grouped
+    else:
+        defined = _count_queries(values, groups)
+        undefined = _count_queries(np.zeros_like(values), groups) - defined
     gap = Measurement(
         value=value,
         n=defined,
-        undefined=int(units.values.size) - defined,
+        undefined=undefined,
         target=measurement.target,
         contrasts=_test_gap(values, groups, group_moments) if kind == "difference" else (),
     )
@@ -153,20 +160,21 @@ def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tup
     if group_moments.n.size == 2:
         pairs = np.array([0]), np.array([1])
         return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
-    return () if groups.overlap else _test_equal_means(groups, group_moments)
+    return () if groups.overlap else tuple(compare_all_groups(groups.names, group_moments))
 
 
-def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[Contrast]:
+    """Return Welch's analysis of variance; its sides have the largest and the smallest mean."""
     mean = group_moments.mean
     if np.isnan(mean).any():
-        return ()
+        return []
     top, bottom = int(mean.argmax()), int(mean.argmin())
     statistic, df, p = welch_anova(group_moments)
-    return (
+    return [
         Contrast(
             between="groups",
-            a=groups.names[top],
-            b=groups.names[bottom],
+            a=names[top],
+            b=names[bottom],
             test="welch_anova",
             n=int(group_moments.n.sum()),
             mean_a=float(mean[top]),
@@ -175,8 +183,8 @@ def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast,
             statistic=statistic,
             p=p,
             df=df,
-        ),
-    )
+        )
+    ]
 
 
 def _require_units(measurement: Measurement) -> UnitScores:

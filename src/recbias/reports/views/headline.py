@@ -43,9 +43,14 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
 
     In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
     mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
-    ``undefined``; both are added over datasets.
+    ``undefined``; both are added over datasets. The groups of queries that tests compare have the
+    values of ``groups.csv``: means over units, each with its mean over seeds and folds.
     """
-    metrics, counts = run.metrics, ["n", "undefined"]
+    return _replace_groups(_count_units(run.metrics), run.groups)
+
+
+def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
+    counts = ["n", "undefined"]
     is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
     if not is_mean.any():
         return metrics
@@ -61,12 +66,32 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
 
 
+def _replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+    """Return ``metrics`` with the rows of ``groups`` instead of those of the same keys."""
+    if groups is None:
+        return metrics
+    keys = [*columns.FIT_COLUMNS, *columns.METRIC_KEY_COLUMNS]
+    found = metrics[keys].merge(groups, "left", on=keys, indicator=True)
+    is_group = (found.pop("_merge") == "both").to_numpy()
+    values = list(columns.VALUE_COLUMNS)
+    replaced = metrics.copy()
+    replaced.loc[is_group, values] = found.loc[is_group, values].to_numpy()
+    others = groups.merge(metrics[keys], "left", on=keys, indicator=True)
+    others = others[others.pop("_merge") == "left_only"]
+    return pd.concat([replaced, others], ignore_index=True)
+
+
 def describe_means(run: RunTables) -> list[str]:
     """Return what n and the interval of the means of a run are based on, if it has any."""
     varying = select_varying(run.metrics, ["seed", "fold"])
     notes = []
-    if varying:
-        each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+    each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+    if varying and run.groups is not None:
+        notes.append(
+            f"Means over {over}: each unit has the mean of its values, n counts units, and the "
+            "interval is that of the units' means."
+        )
+    elif varying:
         notes.append(
             f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
             f"differ); the interval is that of each unit's mean over {over}, and there is none if "

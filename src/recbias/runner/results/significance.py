@@ -88,18 +88,22 @@ class CheckedTest:
 
 
 def compare_models(
-    measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec], seed: int
+    measurements: Sequence[ModelMeasurement],
+    tests: Sequence[PluginSpec],
+    seed: int,
+    groups: Sequence[ModelMeasurement] = (),
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Return all comparisons by all tests, and the contrasts within models.
 
     A test that fails is left out; the second value are the failures, as in the manifest.
+    ``groups`` have the contrasts of groups over all seeds and folds.
 
     Raises:
         UnalignedScores: Two models were measured on different units.
     """
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
-    contrasts = _collect_contrasts(measurements)
+    contrasts = _collect_contrasts([*measurements, *groups])
     tables, failures = [], []
     for test in tests:
         test_models = partial(
