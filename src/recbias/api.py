@@ -35,7 +35,12 @@ from recbias.runner.planning.preview import preview
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
-from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
+from recbias.runner.results.run_folder import (
+    attempt_reports,
+    new_run_folder,
+    write_groups,
+    write_results,
+)
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -211,10 +216,10 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             run_plan,
             execution,
             measured=metrics,
-            groups=groups,
             significance=comparisons,
             manifest=run_manifest,
         )
+        write_groups(folder.temporary, groups)
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,9 +20,12 @@ def measure(group: str, values: dict[str, float], *, share: bool = False) -> Mea
     return Measurement.from_units(scores, group=group)
 
 
-def compare(folds: Sequence[Measurement], gap: str = "groups", **settings: int) -> Contrast:
-    kind = "groups" if gap == "groups" else "difference"
-    (contrast,) = compare_pooled_groups(pool_groups(folds), kind, **settings)
+def compare(
+    folds: Sequence[Measurement],
+    gap: Literal["groups", "difference"] = "groups",
+    min_group: int = 0,
+) -> Contrast:
+    (contrast,) = compare_pooled_groups(pool_groups(folds), gap, min_group=min_group)
     return contrast
 
 

@@ -111,11 +111,11 @@ def compute_gap(
     is negative or the largest is 0. There is no interval if a group has one query or all samples
     are equal. ``rng`` is the same for all models that are compared.
 
-    ``undefined`` counts the queries of the compared groups, or of all groups if the gap is
-    undefined. Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
+    Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
     than the numbers of queries would, the gap has no samples, since other models may have other
-    groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
-    groups is not stratified: it samples the queries of both together.
+    groups. ``undefined`` counts queries of the compared groups; of all groups, if the gap itself
+    is undefined. If groups share queries, there is no analysis of variance, and the bootstrap of
+    two groups is not stratified: it samples the queries of both together.
     """
     units = _require_units(measurement)
     values, is_large = units.values, groups.counts >= min_group

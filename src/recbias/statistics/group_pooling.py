@@ -55,7 +55,7 @@ def compare_pooled_groups(
 
     ``groups``: pairs by Welch's t-test, as in ``summarize_groups``; ``difference``: of two groups
     this test, of more Welch's analysis of variance. A unit that is in several groups, or whose
-    group depends on the seed, is in each of them, and the tests are those of ``overlap_contrasts``.
+    group depends on the seed, is in each of them, and ``overlap_contrasts`` makes the tests.
     Groups of fewer than ``min_group`` defined units are not compared.
     """
     if gap == "difference":

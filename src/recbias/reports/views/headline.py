@@ -46,7 +46,7 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     ``undefined``; both are added over datasets. The groups of queries that tests compare have the
     values of ``groups.csv``: means over units, each with its mean over seeds and folds.
     """
-    return _replace_groups(_count_units(run.metrics), run.groups)
+    return replace_groups(_count_units(run.metrics), run.groups)
 
 
 def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +66,7 @@ def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
     return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
 
 
-def _replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
     """Return ``metrics`` with the rows of ``groups`` instead of those of the same keys."""
     if groups is None:
         return metrics

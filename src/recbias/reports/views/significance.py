@@ -165,7 +165,7 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
         Cell(str(row["b"])),
         Cell(format_value(row["difference"], places), row["difference"]),
         Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"]),
+        Cell(format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
         Cell(format_value(effect, 2), effect),
         Cell("yes" if is_significant(row) else "no"),
     )

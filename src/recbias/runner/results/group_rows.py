@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -118,6 +118,7 @@ def _compare(
     # With a reference group, it is the second side of each test in each fold.
     tests = [test for fold in folds for test in fold.measurement.contrasts]
     reference = tests[0].b if metric.grouping.reference_group and tests else ""
+    gap: Literal["groups", "difference"]
     gap = "groups" if metric.grouping.gap == "groups" else "difference"
     least = metric.grouping.min_group
     return compare_pooled_groups(groups, gap, min_group=least, reference=reference)

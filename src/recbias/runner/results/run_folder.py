@@ -34,8 +34,8 @@ from recbias.runner.results.metric_rows import (
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_response_lines
-from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.stage import Stage
+from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
 from recbias.runner.tuning.trial import TRIALS, make_trial_rows
@@ -88,7 +88,6 @@ def write_results(
     executor: Executor,
     *,
     measured: Sequence[ModelMeasurement],
-    groups: Sequence[ModelMeasurement],
     significance: pd.DataFrame,
     manifest: dict[str, Any],
 ) -> None:
@@ -100,8 +99,6 @@ def write_results(
         _write_searches(folder, searches)
     _write_csv(folder / "metrics.csv", build_metrics_table(measured))
     _write_csv(folder / "significance.csv", significance)
-    if groups:
-        _write_csv(folder / "groups.csv", build_groups_table(groups))
     with TableWriter(folder / "per_unit.parquet") as per_unit:
         for table in build_unit_tables(measured):
             per_unit.add(table)
@@ -110,6 +107,12 @@ def write_results(
             replicates.add(table)
     _write_lists(folder, plan, executor)
     _write_manifest(folder, manifest)
+
+
+def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
+    """Write ``groups.csv`` if the run has metrics by group."""
+    if groups:
+        _write_csv(folder / "groups.csv", build_groups_table(groups))
 
 
 def _digest_queries(plan: Plan, executor: Executor) -> dict[tuple[str, int | str, int | str], str]:

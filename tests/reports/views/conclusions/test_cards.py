@@ -115,7 +115,7 @@ def test_a_gap_alone_has_a_card_with_the_means_of_its_test(tmp_path: Path) -> No
         ["a", "gender=F", "", "0.2000", "", "worst off"],
         ["a", "gender=M", "", "0.3000", "", ""],
     ]
-    assert "remove `gap: difference`" in card.groups.notes[-1]
+    assert "run the spec again" in card.groups.notes[-1]
     assert card.gaps is not None
     (conclusion,) = (item for item in collect_conclusions(run) if item.kind == "groups")
     assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F (0.2")

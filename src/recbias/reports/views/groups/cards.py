@@ -108,7 +108,7 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
             f"A group with n below {metric.least_marked:,} is not marked as the worst off."
         )
     if all(math.isnan(row["n"]) for row in rows):
-        notes.append("n and interval of each group: remove `gap: difference` from the spec.")
+        notes.append("n and interval of each group: run the spec again.")
     return Table(title, columns, tuple(cells), tuple(notes))
 
 
@@ -116,7 +116,8 @@ def _build_gaps(
     run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
 ) -> Table | None:
     """Return the largest difference between two groups of each model; None if none is tested."""
-    anova = _collect_anova(run, metric)
+    tests = {part.test for question in questions for part in question.comparisons}
+    anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
     pairs: dict[tuple[str, str], Row] = {}
     for question in questions:
         for row in (row for comparison in question.comparisons for row in comparison.rows):
@@ -136,8 +137,19 @@ def _build_gaps(
         for key, row in pairs.items()
     ]
     methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
-    notes = [f"The largest difference between two groups of each model: {methods}."]
+    lead = "The largest difference between two groups of each model"
+    lead += "" if tests != {"welch_anova"} else "; p is that of all groups"
+    notes = [f"{lead}: {methods}."]
+    if least := metric.parameters.get("min_group"):
+        notes.append(f"Groups with n of at least {least:,} are compared.")
     notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    if varying and not questions[0].place:
+        over, each = " and ".join(f"{name}s" for name in varying), " and ".join(varying)
+        notes.append(
+            f"The gaps are those of the means over {over} above. A gap in the results is the mean "
+            f"of the gaps of each {each}, which have no sign."
+        )
     if place := questions[0].place:
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
     return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
@@ -169,7 +181,7 @@ def _tabulate_gap(
         *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
         Cell(format_value(gap, places), gap),
         Cell(format_interval(low, high, places), low),
-        *(Cell(format_p_value(p), p) for p in (row["p"], row["p_adjusted"])),
+        *(Cell(format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
         Cell("yes" if is_significant(row) else "no"),
         *(Cell(format_p_value(p), p) for p in all_groups),
     )
