@@ -163,9 +163,8 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
         n_folds = max(len(folds) for folds in models.values())
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
         if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
-            warn(
-                f"{metric_keys[0]} on {dataset}: the folds differ in units, so no test compares models"
-            )
+            reason = "the folds differ in units, so no test compares models"
+            warn(f"{metric_keys[0]} on {dataset}: {reason}")
             continue
         fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
         named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))

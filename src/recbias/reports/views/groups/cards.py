@@ -136,23 +136,32 @@ def _build_gaps(
         _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
         for key, row in pairs.items()
     ]
-    methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
+    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
+    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _explain_gaps(
+    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
+) -> list[str]:
+    """Return the notes of a table of gaps: tests, compared groups, seeds and folds."""
+    parts = [part for question in questions for part in question.comparisons]
+    methods = "; ".join(dict.fromkeys(part.method() for part in parts))
+    is_of_all = {part.test for part in parts} == {"welch_anova"}
     lead = "The largest difference between two groups of each model"
-    lead += "" if tests != {"welch_anova"} else "; p is that of all groups"
-    notes = [f"{lead}: {methods}."]
+    notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
     if least := metric.parameters.get("min_group"):
         notes.append(f"Groups with n of at least {least:,} are compared.")
-    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
+    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
     varying = select_varying(run.metrics, ["seed", "fold"])
-    if varying and not questions[0].place:
+    if place := questions[0].place:
+        notes.append(f"The values and tests are those of {place}: no test averages over them.")
+    elif varying:
         over, each = " and ".join(f"{name}s" for name in varying), " and ".join(varying)
         notes.append(
             f"The gaps are those of the means over {over} above. A gap in the results is the mean "
             f"of the gaps of each {each}, which have no sign."
         )
-    if place := questions[0].place:
-        notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+    return notes
 
 
 def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], Row]:

@@ -42,9 +42,10 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
 
     Metrics whose titles are ``omitted`` have none.
     """
-    if len(select_overall(run.metrics)) == len(run.metrics):
+    estimates = collect_estimates(run)
+    if len(select_overall(estimates)) == len(estimates):
         return []
-    frame = select_headline(run, collect_estimates(run))
+    frame = select_headline(run, estimates)
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
