@@ -37,8 +37,8 @@ def make_tables() -> dict[str, Any]:
 
 def run_seeds(tmp_path: Path, seeds: list[int], folds: int = 1) -> recbias.Run:
     split = {"name": "random", "test": 0.2, "folds": folds}
-    changes = {"dataset": make_tables(), "models": ["Random"], "metrics": METRICS}
-    changes |= {"split": split, "seed": None, "seeds": seeds, "tests": None}
+    changes: dict[str, Any] = {"dataset": make_tables(), "models": ["Random"]}
+    changes |= {"metrics": METRICS, "split": split, "seed": None, "seeds": seeds, "tests": None}
     return recbias.run(make_small_spec(**changes), out=tmp_path)
 
 

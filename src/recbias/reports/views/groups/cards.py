@@ -12,7 +12,7 @@ from recbias.reports.views.comparisons import Row, collect_comparisons, is_signi
 from recbias.reports.views.conclusions.questions import Question, collect_questions
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
-from recbias.reports.views.groups.group_tables import find_worst_rows
+from recbias.reports.views.groups.group_tables import WORST, find_worst_rows
 from recbias.reports.views.headline import (
     collect_estimates,
     describe_means,
@@ -29,9 +29,9 @@ from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.wide_tables import get_key, get_title
 
 _WORST: Mapping[Direction, str] = {
-    "higher": "Worst off: the lowest mean of the model, whether or not the gap is significant.",
-    "lower": "Worst off: the highest mean of the model, whether or not the gap is significant.",
-    "zero": "Worst off: the farthest from 0 of the model, whether or not the gap is significant.",
+    "higher": "w, worst off: the lowest mean of the model, whether or not it is significant.",
+    "lower": "w, worst off: the highest mean of the model, whether or not it is significant.",
+    "zero": "w, worst off: the farthest from 0 of the model, whether or not it is significant.",
     "none": "The metric has no preferred direction, so no group is marked as the worst off.",
 }
 
@@ -93,7 +93,8 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
         interval = format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(
             (
-                *(Cell(row[name]) for name in (*keys, "model", "group")),
+                *(Cell(row[name]) for name in (*keys, "model")),
+                Cell(row["group"], mark=WORST if id(row) in worst else ""),
                 Cell(counts, row["n"]),
                 Cell(format_value(row["value"], places), row["value"]),
                 Cell(interval, row["ci_low"]),
