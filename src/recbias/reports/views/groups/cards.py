@@ -29,9 +29,9 @@ from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.wide_tables import get_key, get_title
 
 _WORST: Mapping[Direction, str] = {
-    "higher": "w, worst off: the lowest mean of the model, whether or not it is significant.",
-    "lower": "w, worst off: the highest mean of the model, whether or not it is significant.",
-    "zero": "w, worst off: the farthest from 0 of the model, whether or not it is significant.",
+    "higher": "w, worst off: the lowest mean of the model; the gap may not be significant.",
+    "lower": "w, worst off: the highest mean of the model; the gap may not be significant.",
+    "zero": "w, worst off: the farthest from 0 of the model; the gap may not be significant.",
     "none": "The metric has no preferred direction, so no group is marked as the worst off.",
 }
 
