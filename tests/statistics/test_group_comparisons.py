@@ -45,7 +45,7 @@ def test_small_groups_are_shown_but_neither_compared_nor_in_the_gap() -> None:
     rng = np.random.default_rng(1)
     gap = compute_gap(values, groups, "difference", rng=rng, min_group=2)
     assert gap.value == pytest.approx(0.3)
-    assert (gap.n, gap.undefined) == (4, 0)
+    assert (gap.n, gap.undefined) == (4, 1)
     (contrast,) = gap.contrasts  # two groups: their own test, and no analysis of variance
     expected = stats.ttest_ind([0.1, 0.3], [0.4, 0.6], equal_var=False)
     assert (contrast.a, contrast.b, contrast.test) == ("g=a", "g=b", "welch_t")

@@ -113,28 +113,21 @@ def compute_gap(
 
     Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
     than the numbers of queries would, the gap has no samples, since other models may have other
-    groups. ``undefined`` counts queries of the compared groups; of all groups, if the gap itself
-    is undefined. If groups share queries, there is no analysis of variance, and the bootstrap of
-    two groups is not stratified: it samples the queries of both together.
+    groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
+    groups is not stratified: it samples the queries of both together.
     """
     units = _require_units(measurement)
     values, is_large = units.values, groups.counts >= min_group
     sizes = compute_moments(_repeat(values, groups), groups.codes, len(groups.names)).n
     is_same = bool(((sizes >= min_group) == is_large).all())
-    n_grouped = _count_queries(np.zeros_like(values), groups)
     groups = groups.select(np.flatnonzero(sizes >= min_group))
     group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
     value = float(_gap(group_moments.mean[None, :], kind)[0])
-    defined = undefined = 0
-    if math.isnan(value):
-        undefined = n_grouped
-    else:
-        defined = _count_queries(values, groups)
-        undefined = _count_queries(np.zeros_like(values), groups) - defined
+    defined = 0 if math.isnan(value) else _count_queries(values, groups)
     gap = Measurement(
         value=value,
         n=defined,
-        undefined=undefined,
+        undefined=int(units.values.size) - defined,
         target=measurement.target,
         contrasts=_test_gap(values, groups, group_moments) if kind == "difference" else (),
     )

@@ -152,6 +152,27 @@ def test_the_card_of_a_gap_alone_has_the_groups_of_the_file(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(("least", "undefined"), [(0, "5"), (20, "3")])
+def test_undefined_values_of_a_gap_are_those_of_the_compared_groups(
+    tmp_path: Path, least: int, undefined: str
+) -> None:
+    title = "nDCG(by=gender, gap=difference)"
+    gap = {**BY_GENDER, "metric": title, "direction": "lower"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference", "min_group": least}
+    # 40 users have no label; X is below min_group = 20
+    write_run(tmp_path, [state("a", 0.1, title, undefined=45)], metrics=[gap])
+    groups = [
+        state("a", value, title, group=f"gender={name}", n=n, undefined=missing)
+        for name, value, n, missing in (("F", 0.2, 40, 3), ("M", 0.3, 60, 0), ("X", 0.1, 9, 2))
+    ]
+    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame.to_csv(tmp_path / "groups.csv", index=False)
+    table = build_summary(read_run(tmp_path))
+    (note,) = (note for note in table.notes if "undefined" in note)
+    assert note.endswith(f"excluded from the mean ({undefined} for a).")
+    assert table.rows[0][1].note.endswith(f"undefined {undefined}")
+
+
 def test_the_gap_of_many_groups_alone_has_one_p_value(tmp_path: Path) -> None:
     title = "nDCG(by=gender, gap=difference)"
     gap = {**BY_GENDER, "metric": title, "group_direction": "higher"}
