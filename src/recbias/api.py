@@ -33,9 +33,15 @@ from recbias.runner.planning.devices import warn_about_device
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
 from recbias.runner.planning.preview import preview
+from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements
-from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
+from recbias.runner.results.run_folder import (
+    attempt_reports,
+    new_run_folder,
+    write_groups,
+    write_results,
+)
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -200,7 +206,10 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
         warn_about_zero_accuracy(experiment.models, metrics)
-        comparisons, failures = compare_models(metrics, experiment.tests, experiment.seeds[0])
+        groups = collect_groups(metrics, run_plan, execution)
+        comparisons, failures = compare_models(
+            metrics, experiment.tests, experiment.seeds[0], groups
+        )
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         checks = write_checks(folder.temporary, experiment, metrics)
@@ -218,6 +227,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             significance=comparisons,
             manifest=run_manifest,
         )
+        write_groups(folder.temporary, groups)
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())

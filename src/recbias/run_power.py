@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.core.input_files import to_local_path
+from recbias.reports.views.headline import replace_groups
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
 from recbias.runner.results.power_tables import PowerTables
@@ -40,5 +41,6 @@ def power(
     """
     question = PowerQuestion(difference=difference, power=power, alpha=alpha)
     tables = read_run(run.folder if isinstance(run, Run) else to_local_path(run))
-    frames = (tables.metrics, tables.significance, tables.per_unit, tables.manifest)
+    metrics = replace_groups(tables.metrics, tables.groups)
+    frames = (metrics, tables.significance, tables.per_unit, tables.manifest)
     return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)

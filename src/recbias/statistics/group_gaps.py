@@ -49,14 +49,14 @@ def summarize_groups(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
     sizes = np.array([group.n for group in measurements])
-    pairs = _list_pairs(sizes, min_group, reference)
+    pairs = list_group_pairs(sizes, min_group, reference)
     if 0 < pairs[0].size <= MAX_PAIRS:
         tests = _compare_groups(units.values, groups, pairs)
         measurements[0] = replace(measurements[0], contrasts=tuple(tests))
     return measurements
 
 
-def _list_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
+def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
     """Return the groups a and b of each comparison; b is the reference if there is one."""
     compared = np.flatnonzero(sizes >= min_group)
     if reference >= 0:
@@ -153,20 +153,21 @@ def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tup
     if group_moments.n.size == 2:
         pairs = np.array([0]), np.array([1])
         return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
-    return () if groups.overlap else _test_equal_means(groups, group_moments)
+    return () if groups.overlap else tuple(compare_all_groups(groups.names, group_moments))
 
 
-def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[Contrast]:
+    """Return Welch's analysis of variance; its sides have the largest and the smallest mean."""
     mean = group_moments.mean
     if np.isnan(mean).any():
-        return ()
+        return []
     top, bottom = int(mean.argmax()), int(mean.argmin())
     statistic, df, p = welch_anova(group_moments)
-    return (
+    return [
         Contrast(
             between="groups",
-            a=groups.names[top],
-            b=groups.names[bottom],
+            a=names[top],
+            b=names[bottom],
             test="welch_anova",
             n=int(group_moments.n.sum()),
             mean_a=float(mean[top]),
@@ -175,8 +176,8 @@ def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast,
             statistic=statistic,
             p=p,
             df=df,
-        ),
-    )
+        )
+    ]
 
 
 def _require_units(measurement: Measurement) -> UnitScores:

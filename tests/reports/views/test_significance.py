@@ -64,6 +64,19 @@ def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) 
     assert "they were not compared" in table.notes[-1]
 
 
+def test_only_metrics_whose_means_are_not_compared_are_said_to_be(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, RunSpec(models=("x", "y"), metrics=("HR", "MRR"), folds=2))
+    tests = pd.read_csv(folder / "significance.csv")
+    over_folds = tests[(tests["metric"] == "HR") & (tests["fold"] == 1)].assign(fold="all")
+    pd.concat([tests, over_folds]).to_csv(folder / "significance.csv", index=False)
+    (note,) = (
+        note
+        for note in build_summary(read_run(folder)).notes
+        if note.endswith("have no marks: they were not compared.")
+    )
+    assert note.startswith("MRR@10: means over seeds or folds")
+
+
 def test_each_dataset_has_its_own_marks(tmp_path: Path) -> None:
     world = RunSpec(models=("x", "y", "z"), metrics=("HR",), datasets=("d", "e"))
     table = summarize_wins_of_z(tmp_path, world)

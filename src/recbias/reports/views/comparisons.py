@@ -186,12 +186,17 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
 
 
 def _select_rows(run: RunTables) -> Iterator[Row]:
-    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first."""
+    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first.
+
+    Of the tests within models, only those of metrics by group are made over seeds and folds.
+    """
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
-    for mask in (of_models, ~of_models):
-        for row in to_records(select_headline(run, run.significance[mask])):
-            part = " ".join(row[name] for name in _PART).strip() if mask is of_models else ""
-            yield {**row, "part": part}
+    for row in to_records(select_headline(run, run.significance[of_models])):
+        yield {**row, "part": " ".join(row[name] for name in _PART).strip()}
+    within = run.significance[~of_models]
+    for _, rows in within.groupby(["metric", "k"], sort=False, dropna=False):
+        for row in to_records(select_headline(run, rows)):
+            yield {**row, "part": ""}
 
 
 def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:

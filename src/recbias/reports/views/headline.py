@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.measurements import columns
-from recbias.reports.views.run_tables import RunTables
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.run_tables import RunTables, to_records
 
 ALL = columns.ALL
 """The value of ``dataset``, ``seed`` or ``fold`` in rows that hold the mean over all of them."""
@@ -43,9 +45,16 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
 
     In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
     mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
-    ``undefined``; both are added over datasets.
+    ``undefined``; both are added over datasets. The groups of queries that tests compare have the
+    values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
+    undefined values of a gap are those of the compared groups, NaN where these have no rows.
     """
-    metrics, counts = run.metrics, ["n", "undefined"]
+    estimates = replace_groups(_count_units(run.metrics), run.groups)
+    return estimates if run.groups is None else _count_compared(run, estimates)
+
+
+def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
+    counts = ["n", "undefined"]
     is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
     if not is_mean.any():
         return metrics
@@ -61,12 +70,56 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
 
 
+def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+    """Return ``metrics`` with the rows of ``groups`` instead of those of the same keys."""
+    if groups is None:
+        return metrics
+    keys = [*columns.FIT_COLUMNS, *columns.METRIC_KEY_COLUMNS]
+    found = metrics[keys].merge(groups, "left", on=keys, indicator=True)
+    is_group = (found.pop("_merge") == "both").to_numpy()
+    values = list(columns.VALUE_COLUMNS)
+    replaced = metrics.copy()
+    replaced.loc[is_group, values] = found.loc[is_group, values].to_numpy()
+    others = groups.merge(metrics[keys], "left", on=keys, indicator=True)
+    others = others[others.pop("_merge") == "left_only"]
+    return pd.concat([replaced, others], ignore_index=True)
+
+
+def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
+    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
+    definitions, records = collect_definitions(run), to_records(estimates)
+    metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
+    compared: dict[tuple[str, ...], float] = {}
+    for row, metric in zip(records, metrics, strict=True):
+        if metric and row["group"] and row["n"] >= int(metric.parameters.get("min_group") or 0):
+            key = _identify_groups(row, metric)
+            compared[key] = compared.get(key, 0) + row["undefined"]
+    undefined = [
+        compared.get(_identify_groups(row, metric), math.nan)
+        if metric and metric.gap and not row["group"] and not math.isnan(row["value"])
+        else row["undefined"]
+        for row, metric in zip(records, metrics, strict=True)
+    ]
+    return estimates.assign(undefined=undefined)
+
+
+def _identify_groups(row: Mapping[str, Any], metric: Definition) -> tuple[str, ...]:
+    """Return what the rows of groups and of their gaps share."""
+    settings = sorted((name, repr(v)) for name, v in metric.parameters.items() if name != "gap")
+    return (*get_place(row), str(row["model"]), str(row["target"]), metric.name, repr(settings))
+
+
 def describe_means(run: RunTables) -> list[str]:
     """Return what n and the interval of the means of a run are based on, if it has any."""
     varying = select_varying(run.metrics, ["seed", "fold"])
     notes = []
-    if varying:
-        each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+    each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+    if varying and run.groups is not None:
+        notes.append(
+            f"Means over {over}: each unit has the mean of its values, n counts units, and the "
+            "interval is that of the units' means."
+        )
+    elif varying:
         notes.append(
             f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
             f"differ); the interval is that of each unit's mean over {over}, and there is none if "

@@ -64,16 +64,23 @@ def format_interval(low: float, high: float, places: int) -> str:
     return f"{format_value(low, places)} to {format_value(high, places)}"
 
 
-def format_p_value(value: float) -> str:
+def format_p_value(value: float, alpha: float = math.nan) -> str:
     """Return a p-value with two significant digits, or the bound 0.0001.
+
+    It has more digits where two would round it down to ``alpha``.
 
     >>> [format_p_value(value) for value in (0.0312, 1e-30, 1.0, float("nan"))]
     ['0.031', '< 0.0001', '1.0', 'n/a']
+    >>> [format_p_value(value, 0.05) for value in (0.0501, 0.0499, 0.05 + 1e-9)]
+    ['0.0501', '0.05', '> 0.05']
     """
     if math.isnan(value):
         return UNDEFINED
     if value < 1e-4:
         return "< 0.0001"
+    if value > alpha >= float(f"{value:.2g}"):
+        texts = (f"{value:.{digits}g}" for digits in (3, 4, 5))
+        return next((text for text in texts if float(text) > alpha), f"> {alpha:g}")
     return f"{value:.2g}" if value < 0.995 else "1.0"
 
 

@@ -31,6 +31,10 @@ def _read_search_csv(path: Path) -> pd.DataFrame:
     return _read_csv(path, types, [*_SEARCH_NUMBERS])
 
 
+def _read_metrics_csv(path: Path) -> pd.DataFrame:
+    return _read_table(path, METRICS_COLUMNS)
+
+
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
@@ -55,7 +59,8 @@ def _read_by(
 class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
-    A run without hyperparameter search has no ``trials`` and no ``importances``: they are None.
+    A run without hyperparameter search has no ``trials`` and no ``importances``, and one without
+    metrics by group no ``groups``: they are None.
 
     Args:
         folder: The run folder.
@@ -75,6 +80,7 @@ class RunTables:
     popularity = _read_by(_read_parquet, "popularity.parquet")
     trials = _read_by(_read_search_csv, "trials.csv")
     importances = _read_by(_read_search_csv, "importances.csv")
+    groups = _read_by(_read_metrics_csv, "groups.csv")
 
     @cached_property
     def spec_text(self) -> str:

@@ -21,6 +21,7 @@ from recbias.reports.views.comparisons import (
 from recbias.reports.views.conclusions.questions import compute_effect, rank_effect
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
+from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import ALL, get_place, list_models
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -110,14 +111,28 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
 
 
 def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> list[str]:
-    """Return a note if the table holds means that were not compared."""
-    if run.significance.empty:
-        return []
-    titles = {(get_place(row), format_title(row["metric"], row["k"])) for row in to_records(frame)}
+    """Return notes on the means of metrics that are compared, but not over datasets or seeds."""
+    of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
+    rows = to_records(run.significance[of_models])
+    tested = {_get_title(row) for row in rows if not row["group"] and not row["target"]}
     compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
-    if not any(ALL in place for place, _ in titles - compared):
-        return []
-    return ["Means over datasets, seeds or folds have no marks: they were not compared."]
+    titles: dict[str, dict[str, None]] = {}
+    for row in to_records(frame):
+        place, title = get_place(row), _get_title(row)
+        if ALL in place and title in tested and (place, title) not in compared:
+            over = "datasets" if place[0] == ALL else "seeds or folds"
+            titles.setdefault(over, {})[title] = None
+    notes = []
+    for over, missing in titles.items():
+        subject = f"Means over {over}"
+        if tested - missing.keys():
+            subject = f"{', '.join(map(make_heading, missing))}: means over {over}"
+        notes.append(f"{subject} have no marks: they were not compared.")
+    return notes
+
+
+def _get_title(row: Row) -> str:
+    return format_title(row["metric"], row["k"])
 
 
 def tabulate_comparisons(run: RunTables) -> Table:
@@ -150,7 +165,7 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
         Cell(str(row["b"])),
         Cell(format_value(row["difference"], places), row["difference"]),
         Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"]),
+        Cell(format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
         Cell(format_value(effect, 2), effect),
         Cell("yes" if is_significant(row) else "no"),
     )

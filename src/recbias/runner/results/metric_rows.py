@@ -34,7 +34,7 @@ MIN_DATASETS = 3
 
 @dataclass(frozen=True, eq=False)
 class ModelMeasurement:
-    """One value of a metric for a fitted model; folds count from 1.
+    """One value of a metric for a fitted model; folds count from 1, ``all`` for all of them.
 
     Args:
         missing: The outputs that the metric needs and the model does not provide; then the value
@@ -43,8 +43,8 @@ class ModelMeasurement:
 
     dataset: str
     model: str
-    seed: int
-    fold: int
+    seed: int | str
+    fold: int | str
     metric: PluginSpec
     measurement: Measurement
     missing: str = ""
@@ -168,7 +168,8 @@ def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict
 
 
 def build_replicate_tables(
-    measurements: Iterable[ModelMeasurement], query_digests: Mapping[tuple[str, int, int], str]
+    measurements: Iterable[ModelMeasurement],
+    query_digests: Mapping[tuple[str, int | str, int | str], str],
 ) -> Iterator[dict[str, Any]]:
     """Yield ``replicates.parquet`` in chunks: the bootstrap samples of values of whole sets.
 

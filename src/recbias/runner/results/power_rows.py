@@ -103,13 +103,16 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
 
 
 def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
-    """Return the comparisons, without those of single folds if there are some over all folds."""
+    """Return the comparisons, without those of single folds if there are some over all folds.
+
+    Of the tests within models, only those of metrics by group are made over all folds.
+    """
     significance = significance[~significance["test"].isin(UNTESTABLE)]
     averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
     between_models = significance["between"] == "models"
-    if not (averaged & between_models).any():
-        return significance
-    return significance[averaged | ~between_models]
+    metrics = significance["metric"].where(~between_models, "")
+    has_average = averaged.groupby([between_models, metrics]).transform("any")
+    return significance[averaged | ~has_average]
 
 
 def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesign]:

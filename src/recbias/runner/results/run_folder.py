@@ -25,6 +25,7 @@ from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
 from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.results.group_rows import build_groups_table
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
@@ -33,6 +34,7 @@ from recbias.runner.results.metric_rows import (
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_response_lines
+from recbias.runner.stage import Stage
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
@@ -107,9 +109,15 @@ def write_results(
     _write_manifest(folder, manifest)
 
 
-def _digest_queries(plan: Plan, executor: Executor) -> dict[tuple[str, int, int], str]:
+def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
+    """Write ``groups.csv`` if the run has metrics by group."""
+    if groups:
+        _write_csv(folder / "groups.csv", build_groups_table(groups))
+
+
+def _digest_queries(plan: Plan, executor: Executor) -> dict[tuple[str, int | str, int | str], str]:
     """Return the digest of the queries of each dataset, seed and fold."""
-    contexts = {
+    contexts: dict[tuple[str, int | str, int | str], Stage] = {
         (context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0): context.queries
         for context in plan.data_contexts
     }

@@ -88,18 +88,22 @@ class CheckedTest:
 
 
 def compare_models(
-    measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec], seed: int
+    measurements: Sequence[ModelMeasurement],
+    tests: Sequence[PluginSpec],
+    seed: int,
+    groups: Sequence[ModelMeasurement] = (),
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Return all comparisons by all tests, and the contrasts within models.
 
     A test that fails is left out; the second value are the failures, as in the manifest.
+    ``groups`` have the contrasts of groups over all seeds and folds.
 
     Raises:
         UnalignedScores: Two models were measured on different units.
     """
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
-    contrasts = _collect_contrasts(measurements)
+    contrasts = _collect_contrasts([*measurements, *groups])
     tables, failures = [], []
     for test in tests:
         test_models = partial(
@@ -159,7 +163,8 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
         n_folds = max(len(folds) for folds in models.values())
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
         if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
-            warn(f"{metric_keys[0]} on {dataset}: the folds differ in units, so no test of means")
+            reason = "the folds differ in units, so no test compares models"
+            warn(f"{metric_keys[0]} on {dataset}: {reason}")
             continue
         fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
         named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))

@@ -26,8 +26,9 @@ def overlap_contrasts(
 
     A unit of both groups adds to both means, so its two terms are subtracted before they are
     squared; without shared units the test is Welch's. The degrees of freedom are Satterthwaite's
-    for the sums of w² over the units of a alone, of b alone, and of both. ``values[u]`` may be
-    NaN (undefined); ``members[g, u]`` says which units are in which group. ``n`` counts a shared
+    for the sums of w² over the units of a alone, of b alone, and of both. ``values[u]``, or
+    ``values[g, u]`` if x_u depends on the group, may be NaN (undefined); ``members[g, u]`` says
+    which units are in which group. ``n`` counts a shared
     unit once. p is NaN if a group has fewer than two values, if all values are equal, or if the
     groups have the same units.
 
@@ -59,4 +60,6 @@ def overlap_contrasts(
 
 def _compute_group_moments(values: FloatArray, inside: FloatArray) -> Moments:
     groups, units = np.nonzero(inside)
-    return compute_moments(values[units], groups, len(inside))
+    return compute_moments(
+        np.broadcast_to(values, inside.shape)[groups, units], groups, len(inside)
+    )

@@ -3,13 +3,18 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from recbias.core.measurements.columns import METRICS_COLUMNS
 from recbias.core.measurements.scores import Direction
 from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.conclusions.questions import find_worst_groups
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.groups.cards import build_cards
+from recbias.reports.views.groups.group_tables import build_group_tables
+from recbias.reports.views.run_tables import read_run
+from recbias.reports.views.wide_tables import build_summary
 from support.hand_worked_runs import BY_GENDER, contrast, state, write_groups, write_run
 
 
@@ -115,11 +120,73 @@ def test_a_gap_alone_has_a_card_with_the_means_of_its_test(tmp_path: Path) -> No
         ["a", "gender=F", "", "0.2000", "", "worst off"],
         ["a", "gender=M", "", "0.3000", "", ""],
     ]
-    assert "remove `gap: difference`" in card.groups.notes[-1]
+    assert "run the spec again" in card.groups.notes[-1]
     assert card.gaps is not None
     (conclusion,) = (item for item in collect_conclusions(run) if item.kind == "groups")
     assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F (0.2")
     assert conclusion.detail.endswith("Worst off: gender=F.")
+
+
+def test_the_card_of_a_gap_alone_has_the_groups_of_the_file(tmp_path: Path) -> None:
+    title = "nDCG(by=gender, gap=difference)"
+    gap = {**BY_GENDER, "metric": title, "direction": "lower", "group_direction": "higher"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
+    write_run(tmp_path, [state("a", 0.1, title)], [contrast("a", 0.05, metric=title)], [gap])
+    groups = [
+        state("a", value, title, group=f"gender={name}", n=n, ci_low=value - 0.01, ci_high=value)
+        for name, value, n in (("F", 0.2, 40), ("M", 0.3, 60))
+    ]
+    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame.to_csv(tmp_path / "groups.csv", index=False)
+    run = read_run(tmp_path)
+    (card,) = build_cards(run)
+    assert [[cell.text for cell in row] for row in card.groups.rows] == [
+        ["a", "gender=F", "40", "0.2000", "0.1900 to 0.2000", "worst off"],
+        ["a", "gender=M", "60", "0.3000", "0.2900 to 0.3000", ""],
+    ]
+    (table,) = build_group_tables(run)
+    assert table.title == "nDCG@10 by gender"
+    assert table.notes[0].startswith("nDCG@10 by gender: higher is better.")
+    assert [column.title for column in build_summary(run).columns] == [
+        *("model", "nDCG@10, gap by gender"),
+    ]
+
+
+@pytest.mark.parametrize(("least", "undefined"), [(0, "5"), (20, "3")])
+def test_undefined_values_of_a_gap_are_those_of_the_compared_groups(
+    tmp_path: Path, least: int, undefined: str
+) -> None:
+    title = "nDCG(by=gender, gap=difference)"
+    gap = {**BY_GENDER, "metric": title, "direction": "lower"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference", "min_group": least}
+    # 40 users have no label; X is below min_group = 20
+    write_run(tmp_path, [state("a", 0.1, title, undefined=45)], metrics=[gap])
+    groups = [
+        state("a", value, title, group=f"gender={name}", n=n, undefined=missing)
+        for name, value, n, missing in (("F", 0.2, 40, 3), ("M", 0.3, 60, 0), ("X", 0.1, 9, 2))
+    ]
+    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame.to_csv(tmp_path / "groups.csv", index=False)
+    table = build_summary(read_run(tmp_path))
+    (note,) = (note for note in table.notes if "undefined" in note)
+    assert note.endswith(f"excluded from the mean ({undefined} for a).")
+    assert table.rows[0][1].note.endswith(f"undefined {undefined}")
+
+
+def test_the_gap_of_many_groups_alone_has_one_p_value(tmp_path: Path) -> None:
+    title = "nDCG(by=gender, gap=difference)"
+    gap = {**BY_GENDER, "metric": title, "group_direction": "higher"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference", "min_group": 20}
+    test = contrast("a", math.nan, test="welch_anova", metric=title, p_adjusted=0.03)
+    run = write_run(tmp_path, [state("a", 0.1, title)], [test], [gap])
+    groups = [state("a", value, title, group=f"g={value}") for value in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame.to_csv(tmp_path / "groups.csv", index=False)
+    (card,) = build_cards(read_run(run.folder))
+    assert card.gaps is not None
+    assert [column.title for column in card.gaps.columns].count("p of all groups") == 0
+    assert "p is that of all groups: Welch's analysis of variance" in card.gaps.notes[0]
+    assert "n of at least 20" in card.gaps.notes[1]
 
 
 @pytest.mark.parametrize(("least", "worst"), [(0, "F"), (30, "M")])

@@ -21,7 +21,15 @@ from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
 from recbias.reports.writers.json_report import render_json
 from recbias.reports.writers.markdown import render_markdown
-from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
+from support.hand_worked_runs import (
+    BY_GENDER,
+    NDCG,
+    compare,
+    contrast,
+    state,
+    write_groups,
+    write_run,
+)
 from support.run_folders import make_run
 
 
@@ -153,9 +161,46 @@ def test_equal_values_have_no_detectable_difference(tmp_path: Path) -> None:
     run = write_run(tmp_path, [state("x", 0.3), state("y", 0.3)], [row])
     (conclusion,) = collect_conclusions(run)
     assert conclusion.sentence == (
-        "No difference between x and y found in nDCG@10; all compared values are equal. x and y "
-        "have equal values."
+        "No difference between x and y found in nDCG@10; all compared values are equal."
     )
+
+
+def test_a_p_value_above_alpha_does_not_read_as_alpha(tmp_path: Path) -> None:
+    rows = [
+        compare("x", name, (0.3, 0.2), 0.2, p_adjusted=p)
+        for name, p in (("y", 0.0501), ("z", 0.9))
+    ]
+    values = [state(name, value) for name, value in (("x", 0.3), ("y", 0.2), ("z", 0.2))]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    assert "smallest p 0.0501" in conclusion.detail
+
+
+def test_a_test_of_the_value_itself_names_no_undefined_means(tmp_path: Path) -> None:
+    metric = {"metric": "R-RIPA", "k": None, "name": "R-RIPA", "direction": "zero"}
+    test = contrast("a", 0.1, metric="R-RIPA", k=None, test="permutation", significant=True)
+    test |= {"mean_a": math.nan, "mean_b": math.nan, "difference": 0.4}
+    test |= {"ci_low": 0.3, "ci_high": 0.5, "p_adjusted": 0.001}
+    run = write_run(tmp_path, [state("a", 0.4, "R-RIPA", k=None)], [test], [metric])
+    conclusion = next(item for item in collect_conclusions(run) if item.kind == "groups")
+    assert conclusion.sentence == (
+        "a: R-RIPA of gender=F and gender=M is 0.4000 (95% interval 0.3000 to 0.5000)."
+    )
+
+
+def test_models_are_not_compared_again_in_large_groups(tmp_path: Path) -> None:
+    grouped = {**BY_GENDER, "parameters": {**BY_GENDER["parameters"], "min_group": 20}}
+    values = [state(name, value) for name, value in (("x", 0.3), ("y", 0.2))]
+    values += [
+        state(name, value, BY_GENDER["metric"], group="gender=F")
+        for name, value in (("x", 0.3), ("y", 0.2))
+    ]
+    rows = [
+        compare("x", "y", (0.3, 0.2), 0.05, significant=True, metric=metric, group=group)
+        for metric, group in (("nDCG", ""), (BY_GENDER["metric"], "gender=F"))
+    ]
+    overall = {**NDCG, "parameters": {"k": 10}}
+    conclusions = collect_conclusions(write_run(tmp_path, values, rows, [overall, grouped]))
+    assert [item.metric for item in conclusions if item.kind == "models"] == ["nDCG@10"]
 
 
 def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(

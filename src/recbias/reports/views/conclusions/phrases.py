@@ -109,12 +109,13 @@ def count_units(n: float, unit: str) -> str:
 def describe_p_value(row: Row) -> str:
     """Return the p-value of a comparison, and whether it is adjusted.
 
-    >>> describe_p_value({"p_adjusted": 0.0022, "correction": "holm", "family_size": 3.0})
+    >>> row = {"p_adjusted": 0.0022, "correction": "holm", "family_size": 3.0, "alpha": 0.05}
+    >>> describe_p_value(row)
     'adjusted p 0.0022'
     """
     unchanged = row["correction"] in {"", "none"} or row["family_size"] == 1
     adjusted = "" if unchanged else "adjusted "
-    return f"{adjusted}p {format_p_value(row['p_adjusted'])}"
+    return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
 
 
 def describe_test(question: Question, row: Row | None = None, result: str = "") -> str:

@@ -203,7 +203,8 @@ def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> st
     """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
     if metric.parameters.get("gap") != "groups":
         return ""
-    settings = {k: v for k, v in metric.parameters.items() if k not in {"by", "gap"}}
+    grouping = {"by", "gap", "min_group", "reference_group"}
+    settings = {k: v for k, v in metric.parameters.items() if k not in grouping}
     same = (d for d in definitions.values() if d.name == metric.name and d.parameters == settings)
     return next((definition.title for definition in same), "")
 

@@ -81,6 +81,9 @@ def _write_contrast(question: Question) -> Answer:
     if _measures_sides(question, row):
         fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
         sentence = f"{lead} {fact}, {describe_interval(make_positive(row), places)}."
+    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
+        named = " and ".join(to_line(row[side]) for side in ("a", "b"))
+        sentence = f"{lead} of {named} is {describe_difference(row, places)}."
     else:
         sentence = (
             f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
@@ -209,7 +212,7 @@ def _write_tie(question: Question, best: Sequence[str]) -> Answer:
         lead = f"No model is shown to be better in {name_metric(question)}, although values differ"
         return answer._replace(sentence=f"{lead}: {answer.sentence}")
     answer = _write_no_difference(question)
-    if len(best) > 1:
+    if len(best) > 1 and any(row["difference"] != 0 for row in question.rows):
         equal = f" {' and '.join(map(to_line, best))} have equal values."
         return answer._replace(sentence=f"{answer.sentence}{equal}")
     return answer

@@ -12,7 +12,7 @@ from recbias.reports.views.comparisons import Row, collect_comparisons, is_signi
 from recbias.reports.views.conclusions.questions import Question, collect_questions
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
-from recbias.reports.views.groups.group_tables import find_worst_rows
+from recbias.reports.views.groups.group_tables import WORST, find_worst_rows
 from recbias.reports.views.headline import (
     collect_estimates,
     describe_means,
@@ -29,9 +29,9 @@ from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.wide_tables import get_key, get_title
 
 _WORST: Mapping[Direction, str] = {
-    "higher": "Worst off: the lowest mean of the model, whether or not the gap is significant.",
-    "lower": "Worst off: the highest mean of the model, whether or not the gap is significant.",
-    "zero": "Worst off: the farthest from 0 of the model, whether or not the gap is significant.",
+    "higher": "w, worst off: the lowest mean of the model; the gap may not be significant.",
+    "lower": "w, worst off: the highest mean of the model; the gap may not be significant.",
+    "zero": "w, worst off: the farthest from 0 of the model; the gap may not be significant.",
     "none": "The metric has no preferred direction, so no group is marked as the worst off.",
 }
 
@@ -93,7 +93,8 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
         interval = format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(
             (
-                *(Cell(row[name]) for name in (*keys, "model", "group")),
+                *(Cell(row[name]) for name in (*keys, "model")),
+                Cell(row["group"], mark=WORST if id(row) in worst else ""),
                 Cell(counts, row["n"]),
                 Cell(format_value(row["value"], places), row["value"]),
                 Cell(interval, row["ci_low"]),
@@ -108,7 +109,7 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
             f"A group with n below {metric.least_marked:,} is not marked as the worst off."
         )
     if all(math.isnan(row["n"]) for row in rows):
-        notes.append("n and interval of each group: remove `gap: difference` from the spec.")
+        notes.append("n and interval of each group: run the spec again.")
     return Table(title, columns, tuple(cells), tuple(notes))
 
 
@@ -116,7 +117,8 @@ def _build_gaps(
     run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
 ) -> Table | None:
     """Return the largest difference between two groups of each model; None if none is tested."""
-    anova = _collect_anova(run, metric)
+    tests = {part.test for question in questions for part in question.comparisons}
+    anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
     pairs: dict[tuple[str, str], Row] = {}
     for question in questions:
         for row in (row for comparison in question.comparisons for row in comparison.rows):
@@ -135,12 +137,32 @@ def _build_gaps(
         _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
         for key, row in pairs.items()
     ]
-    methods = "; ".join(dict.fromkeys(part.method() for q in questions for part in q.comparisons))
-    notes = [f"The largest difference between two groups of each model: {methods}."]
-    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * bool(anova)
+    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
+    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _explain_gaps(
+    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
+) -> list[str]:
+    """Return the notes of a table of gaps: tests, compared groups, seeds and folds."""
+    parts = [part for question in questions for part in question.comparisons]
+    methods = "; ".join(dict.fromkeys(part.method() for part in parts))
+    is_of_all = {part.test for part in parts} == {"welch_anova"}
+    lead = "The largest difference between two groups of each model"
+    notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
+    if least := metric.parameters.get("min_group"):
+        notes.append(f"Groups with n of at least {least:,} are compared.")
+    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
+    varying = select_varying(run.metrics, ["seed", "fold"])
     if place := questions[0].place:
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+    elif varying:
+        over, each = " and ".join(f"{name}s" for name in varying), " and ".join(varying)
+        notes.append(
+            f"The gaps are those of the means over {over} above. A gap in the results is the mean "
+            f"of the gaps of each {each}, which have no sign."
+        )
+    return notes
 
 
 def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], Row]:
@@ -169,7 +191,7 @@ def _tabulate_gap(
         *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
         Cell(format_value(gap, places), gap),
         Cell(format_interval(low, high, places), low),
-        *(Cell(format_p_value(p), p) for p in (row["p"], row["p_adjusted"])),
+        *(Cell(format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
         Cell("yes" if is_significant(row) else "no"),
         *(Cell(format_p_value(p), p) for p in all_groups),
     )

@@ -42,9 +42,10 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
 
     Metrics whose titles are ``omitted`` have none.
     """
-    if len(select_overall(run.metrics)) == len(run.metrics):
+    estimates = collect_estimates(run)
+    if len(select_overall(estimates)) == len(estimates):
         return []
-    frame = select_headline(run, collect_estimates(run))
+    frame = select_headline(run, estimates)
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
@@ -103,10 +104,12 @@ def _build_group_table(
         rows.append((*map(Cell, block), *counts, *row))
     heads = [*keys, *(["n"] if has_groups else []), *models]
     marked = f" {WORST}: the worst-off group of the model." if worst else ""
-    label = f"{metric.heading}: {DIRECTION_LABELS[metric.direction]}.{marked}"
+    heading = metric.groups_heading if has_groups else metric.heading
+    direction = metric.group_direction if has_groups else metric.direction
+    label = f"{heading}: {DIRECTION_LABELS[direction]}.{marked}"
     parts = " and ".join(key for key in keys if key in _PART)
     return Table(
-        metric.heading if "by" in metric.parameters else f"{metric.heading} by {parts}",
+        heading if "by" in metric.parameters else f"{heading} by {parts}",
         tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
         tuple(rows),
         (

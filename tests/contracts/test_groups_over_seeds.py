@@ -1,0 +1,137 @@
+"""Groups over several seeds and folds: one test, of the figures that the card shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import recbias
+from recbias.core.measurements.columns import VALUE_COLUMNS
+from recbias.reports.views.conclusions.conclude import collect_conclusions
+from recbias.reports.views.groups.cards import build_cards
+from recbias.reports.views.run_tables import read_run
+from support.specs import make_small_spec
+
+METRICS = [
+    "nDCG",
+    {"name": "nDCG", "by": "gender"},
+    {"name": "HR", "by": "gender", "gap": "difference"},
+]
+SIDES = ["gender=F", "gender=M"]
+
+
+def make_tables() -> dict[str, Any]:
+    """Return 50 users of two genders with 5 to 14 of 30 items each."""
+    rng = np.random.default_rng(3)
+    ids = [f"u{user}" for user in range(50)]
+    pairs = [(user, item) for user in ids for item in rng.permutation(30)[: rng.integers(5, 15)]]
+    users = pd.DataFrame({"user_id": ids, "gender": [*"FMM"] * 16 + [*"FF"]})
+    interactions = pd.DataFrame(pairs, columns=["user_id", "item_id"])
+    return {"name": "tables", "interactions": interactions, "users": users}
+
+
+def run_seeds(tmp_path: Path, seeds: list[int], folds: int = 1) -> recbias.Run:
+    split = {"name": "random", "test": 0.2, "folds": folds}
+    changes: dict[str, Any] = {"dataset": make_tables(), "models": ["Random"]}
+    changes |= {"metrics": METRICS, "split": split, "seed": None, "seeds": seeds, "tests": None}
+    return recbias.run(make_small_spec(**changes), out=tmp_path)
+
+
+def read_groups(run: recbias.Run) -> pd.DataFrame:
+    return pd.read_csv(run.folder / "groups.csv", float_precision="round_trip")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
+    return run_seeds(tmp_path_factory.mktemp("seeds"), [1, 2, 3], folds=2)
+
+
+def average_units(run: recbias.Run, metric: str) -> list[pd.Series]:
+    """Return the mean of each user of both groups, from the values in the run folder."""
+    per_unit = run.per_unit
+    assert per_unit is not None
+    rows = per_unit[per_unit["metric"] == metric]
+    groups = [rows[rows["group"] == side] for side in SIDES]
+    return [group.groupby("unit_id")["value"].mean().dropna() for group in groups]
+
+
+def test_the_test_is_that_of_the_mean_of_each_user(run: recbias.Run) -> None:
+    rows = run.significance[run.significance["metric"] == "nDCG(by=gender)"]
+    row = rows[rows["seed"] == "all"].iloc[0]
+    f, m = average_units(run, "nDCG(by=gender)")
+    expected = stats.ttest_ind(f, m, equal_var=False)
+    interval = expected.confidence_interval()
+    assert (row["a"], row["b"], row["n"], row["fold"]) == (*SIDES, len(f) + len(m), "all")
+    assert [row["mean_a"], row["mean_b"]] == pytest.approx([f.mean(), m.mean()])
+    assert [row["p"], row["ci_low"], row["ci_high"]] == pytest.approx(
+        [expected.pvalue, interval.low, interval.high]
+    )
+    assert len(rows) == 1 + 3 * 2  # and a row for each seed and fold
+
+
+def test_card_and_conclusion_have_the_figures_of_the_test(run: recbias.Run) -> None:
+    tables = read_run(run.folder)
+    card = build_cards(tables)[0]
+    assert card.metric.title == "nDCG(by=gender)@5"
+    f, m = average_units(run, "nDCG(by=gender)")
+    assert [row[2].value for row in card.groups.rows] == [len(f), len(m)]
+    assert [row[3].value for row in card.groups.rows] == pytest.approx([f.mean(), m.mean()])
+    assert card.gaps is not None
+    (gap,) = card.gaps.rows
+    assert gap[3].value == pytest.approx(abs(f.mean() - m.mean()))
+    assert (gap[1].text == "gender=M") == (m.mean() > f.mean())
+    assert not any("those of seed" in note for note in card.gaps.notes)
+    assert "Means over seeds and folds: each unit has the mean" in card.groups.notes[-1]
+    (conclusion,) = (
+        item
+        for item in collect_conclusions(tables)
+        if (item.metric, item.kind) == ("nDCG(by=gender)@5", "groups")
+    )
+    assert "seed 1" not in conclusion.sentence
+    assert conclusion.n_tests == 1
+
+
+def test_the_direction_is_not_that_of_a_seed_that_points_the_other_way(run: recbias.Run) -> None:
+    rows = run.significance[run.significance["metric"] == "nDCG(by=gender)"]
+    signs = np.sign(rows.set_index("seed")["difference"])
+    assert (signs[signs.index != "all"] != signs["all"]).any()  # the lists are random
+
+
+def test_a_gap_alone_has_n_and_interval_of_each_group(run: recbias.Run) -> None:
+    (card,) = (card for card in build_cards(read_run(run.folder)) if card.metric.name == "HR")
+    assert card.groups.title == "HR@5 by gender"
+    women, men = card.groups.rows
+    assert (women[2].value, men[2].value) > (0, 0)
+    assert all(row[4].text for row in card.groups.rows)
+    assert card.gaps is not None
+    gap = card.gaps.rows[0]
+    assert gap[3].value == pytest.approx(abs(women[3].value - men[3].value))
+
+
+def test_the_power_of_a_run_is_that_of_the_units(run: recbias.Run) -> None:
+    power = recbias.power(run, difference=0.1)
+    row = power[power["metric"] == "nDCG(by=gender)"].iloc[0]
+    f, m = average_units(run, "nDCG(by=gender)")
+    assert (row["seed"], row["n"]) == ("all", len(f) + len(m))
+    assert 0.5 < row["needed_a"] / row["needed_b"] / (len(f) / len(m)) < 2
+
+
+def test_one_seed_has_no_other_rows_and_the_same_groups(tmp_path: Path) -> None:
+    single = run_seeds(tmp_path, [1])
+    assert set(single.significance["seed"].astype(str)) == {"1"}
+    pairs = single.significance[["metric", "a", "b", "test"]]
+    assert not pairs.duplicated().any()
+    groups = read_groups(single)
+    metrics = single.metrics[single.metrics["group"] != ""]
+    shared = groups.merge(metrics, on=["model", "metric", "group"], suffixes=("", "_metrics"))
+    assert len(shared) == len(metrics) == 2
+    for name in VALUE_COLUMNS:
+        np.testing.assert_array_equal(shared[name], shared[f"{name}_metrics"])
+    alone = groups[groups["metric"] == "HR(by=gender, gap=difference)"]
+    gap = single.metrics.loc[single.metrics["metric"] == alone["metric"].iloc[0], "value"].iloc[0]
+    assert alone["value"].max() - alone["value"].min() == pytest.approx(gap)
