@@ -74,7 +74,8 @@ class RunComparison:
         """Print the tables of the values and the gaps."""
         labels = [run.label for run in self.frames]
         if self.results is not None:
-            print_grid(self.results)
+            values = [column.title for column in self.results.columns if column.numeric]
+            print_grid(self.results, optional=values[:0:-1])
         notes = [*explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")

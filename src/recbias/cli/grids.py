@@ -72,17 +72,17 @@ def print_grid(
 ) -> None:
     """Print a table with its title above and its notes below; markup in it is not interpreted.
 
-    Outside of a terminal every row is one line.
+    Outside of a terminal every row is one line, however long.
 
     Args:
         grid: The table.
         console: Where it is printed.
-        optional: The titles of columns that a narrow terminal leaves out, in this order.
+        optional: The titles of columns that a narrow terminal leaves out, the first one first.
         elsewhere: Where the columns are that were left out, for a note.
     """
     console = console or Output()
     if console.is_terminal:
-        grid = leave_out_columns(grid, console.width, optional, elsewhere)
+        grid = leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
     grid = _escape(grid)
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from rich.cells import cell_len
 
@@ -16,29 +17,36 @@ NARROWEST = 11
 SPLIT_WIDTH = 15
 """The fold limit in characters in a table that is split."""
 
+MOST_NAMES = 6
+"""The maximum number of columns that a note names."""
+
 _GAP = 2
 _BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
 
 
-def leave_out_columns(grid: Grid, width: int, optional: Sequence[str], elsewhere: str) -> Grid:
-    """Return the table without as many optional columns as the width requires, with a note.
+def leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewhere: str) -> Grid:
+    """Return a table without the optional columns that do not fit a width, with a note.
 
-    It is returned unchanged if it is too wide without all of them.
+    It has all of them if it is too wide even without them.
 
     Args:
         grid: The table.
         width: The width of the terminal in characters.
-        optional: The titles of the columns, the first to leave out first.
+        optional: The titles of the columns that may be left out, the first one first.
         elsewhere: Where the columns are.
     """
+    if not optional:
+        return grid
     titles = [column.title for column in grid.columns]
-    for n in range(len(optional) + 1):
+    for n in [*range(len(optional) + 1), 0]:
         omitted = [title for title in titles if title in optional[:n]]
         kept = grid.select(*(title for title in titles if title not in omitted))
         if len(fit_to_width(kept, width)) == 1:
-            note = f"Left out: {'; '.join(omitted)} ({elsewhere})."
-            return replace(kept, notes=(*kept.notes, *[note] * bool(omitted)))
-    return grid
+            break
+    names = "; ".join(omitted[:MOST_NAMES])
+    more = f" and {len(omitted) - MOST_NAMES} more" if len(omitted) > MOST_NAMES else ""
+    note = f"Too wide to show: {names}{more} ({elsewhere})."
+    return replace(kept, notes=(*kept.notes, *[note] * bool(omitted)))
 
 
 def fit_to_width(grid: Grid, width: int) -> list[Grid]:
@@ -57,6 +65,7 @@ def fit_to_width(grid: Grid, width: int) -> list[Grid]:
     return list(_split(_fold(grid, SPLIT_WIDTH), width))
 
 
+@lru_cache(maxsize=4096)
 def fold_text(text: str, limit: int) -> str:
     """Break a text into lines of at most ``limit`` characters, where it has break points.
 
