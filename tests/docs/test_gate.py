@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -65,11 +64,11 @@ def test_the_workflow_runs_the_commands_of_the_page() -> None:
     assert ["pip", "install", "recbias"] in commands  # what the models of the core need
 
 
-@pytest.mark.skipif("RECBIAS_DATA" not in os.environ, reason="RECBIAS_DATA is not set")
-def test_the_published_part_of_the_workflow_passes(tmp_path: Path) -> None:
+@pytest.mark.real_data
+def test_the_published_part_of_the_workflow_passes(tmp_path: Path, real_data: Path) -> None:
     command, compare = [words[1:] for words in read_commands() if words[0] == "recbias"][-2:]
     assert (command[0], compare[0]) == ("run", "compare")
-    run = invoke_recbias(*command, "--data", os.environ["RECBIAS_DATA"], folder=tmp_path)
+    run = invoke_recbias(*command, "--data", real_data, folder=tmp_path)
     assert run.code == 0, run.err
     result = invoke_recbias(*compare, "--json", folder=tmp_path)
     assert (result.code, result.err) == (0, "")

@@ -99,8 +99,9 @@ def _render_range(
 def _format_range(values: pd.Series, render: Callable[[float], str]) -> str:
     """Return the smallest and the largest value, or one of them if they are the same text."""
     known = values.dropna()
-    ends = dict.fromkeys(map(render, (known.min(), known.max()) if len(known) else ()))
-    return " to ".join(ends)
+    if known.empty:
+        return ""
+    return " to ".join(dict.fromkeys(render(float(end)) for end in (known.min(), known.max())))
 
 
 def _name_metric(row: Mapping[str, Any], definitions: Mapping[str, Definition]) -> str:

@@ -49,7 +49,9 @@ def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
     If both are overridden, both stay, which is a fault.
     """
     other = _ALTERNATIVES.get(steps[0]) if len(steps) == 1 else None
-    if other not in document.data or document.mark((other,)).rank >= _OVERRIDE_RANK:
+    if other is None or other not in document.data:
+        return
+    if document.mark((other,)).rank >= _OVERRIDE_RANK:
         return
     del document.data[other]
     for marks in (document.keys, document.values):
