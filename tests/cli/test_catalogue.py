@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -8,8 +9,10 @@ import pytest
 
 from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
 from recbias.config.declarations.type_text import list_parameters
+from recbias.config.packaged_specs import list_specs
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
+from recbias.reports.published_tables.sources import load_published
 from support.commands import run_recbias
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
@@ -93,9 +96,34 @@ def test_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
 
 
 def test_unknown_name_suggests_the_nearest_of_any_kind() -> None:
-    with pytest.raises(UnknownName, match="no plug-in is called 'ItemKN'") as error:
+    with pytest.raises(UnknownName, match="nothing is called 'ItemKN'") as error:
         describe("ItemKN")
     assert "ItemKNN" in error.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["specs", "references"])
+def test_whatever_is_listed_is_shown(kind: str) -> None:
+    for name, _ in list_entries(kind):
+        assert f"{name} ({kind.removesuffix('s')})\n" in describe(name)
+
+
+def test_spec_is_shown_with_its_content_and_command() -> None:
+    text = describe("papers/aab")  # as `recbias run` accepts it
+    path = list_specs()["papers/aab/ml-1m-gender"]
+    assert text.startswith("papers/aab/ml-1m-gender (spec)\n")
+    assert text.endswith(path.read_text("utf-8").rstrip())
+    assert "recbias init papers/aab/ml-1m-gender" in text
+
+
+def test_published_table_is_shown_with_its_values() -> None:
+    text = describe("aab/3")
+    published = load_published("aab/3")
+    rows = [line.split() for line in text.splitlines() if re.search(r" R-RIPA +-?[0-9]", line)]
+    assert [float(row[-2]) for row in rows] == published.loc[
+        published["metric"] == "R-RIPA", "value"
+    ].tolist()
+    assert "recbias compare RUN --reference aab/3" in text
+    assert "dataset: ML_S-bar" in describe("Children/A.3")
 
 
 def test_packaged_templates_are_listed() -> None:

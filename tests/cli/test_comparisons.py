@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+import recbias
 from recbias.cli.comparisons import label_runs
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
 from support.commands import invoke_recbias, run_recbias
+from support.screen import run_in_terminal
+from support.specs import make_small_spec
 
 
 def read_value(out: Path, run: str, *, model: str, metric: str) -> float:
@@ -87,3 +90,23 @@ def test_published_and_measured_values_are_compared(finished_runs: Path) -> None
     assert any("mean_precision" in line for line in lines), (
         "the note on metrics that differ is missing"
     )
+
+
+def test_comparison_in_a_terminal_of_eighty_columns_is_one_table(tmp_path: Path) -> None:
+    metrics = ["log_popularity_difference", {"name": "nDCG", "by": "gender"}]
+    for name, neighbors in (("before", 20), ("after", 3)):
+        models = ["MostPop", {"name": "ItemKNN", "neighbors": neighbors}]
+        spec = make_small_spec(name=name, models=models, metrics=metrics)
+        recbias.run(spec, out=tmp_path / "results")
+    code, screen = run_in_terminal("compare", "before", "after", folder=tmp_path, width=80)
+    lines = screen.text()
+    assert (code, screen.strange) == (0, [])
+    assert max(map(len, lines)) <= 80
+    heads = [line.split() for line in lines if line.startswith("model ")]
+    assert len(heads) == 2  # the values and the gaps
+    assert all(head[-2:] == ["p", "adjusted"] and "difference" in head for head in heads)
+    assert any("Too wide to show: " in line for line in lines)
+    assert not [line for line in lines if "by=" in line or "gap=" in line]
+    text = " ".join(invoke_recbias("compare", "before", "after", folder=tmp_path).out.split())
+    for name in ("nDCG@5, gap by gender", "nDCG@5 of gender=F - gender=M", "nDCG@5 of gender=M"):
+        assert f"ItemKNN {name} " in text

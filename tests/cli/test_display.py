@@ -200,6 +200,46 @@ def test_table_fits_eighty_columns(first_screen: Screen) -> None:
     assert sum(line.count("0.") + line.count("3.") for line in rows) == 5, "a value is missing"
 
 
+GROUPED = [
+    "- {name: nDCG, by: gender}",
+    "- {name: log_popularity_difference, by: gender}",
+    "- {name: HR, by: gender}",
+    "- {name: Recall, by: gender}",
+]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int) -> None:
+    metrics = "\n  ".join(
+        ["metrics:", *GROUPED, *map("- {}".format, ("nDCG", "HR", "Gini", "ARP"))]
+    )
+    spec = re.sub("metrics: .*", metrics, SPEC.replace("name: seen", f"name: groups-{width}"))
+    (folder / "groups.yaml").write_text(spec)
+    code, screen = run_in_terminal("run", "groups.yaml", folder=folder, width=width)
+    assert code == 0, screen.text()
+    lines = screen.text()
+    first = lines.index("Results")
+    table = lines[
+        first : next(
+            at for at, line in enumerate(lines) if at > first and line.startswith("run folder:")
+        )
+    ]
+    assert max(map(len, table)) <= width
+    assert sum(line.startswith("MostPop  a") for line in table) == 1, "the table is split"
+    text = " ".join(table)
+    assert (
+        "Not shown: ratio and standard deviation of groups, beside their gap (metrics.csv" in text
+    )
+    assert "ratio of groups" not in text
+    note = text.partition("Too wide to show: ")[2].partition(" (metrics.csv and ")[0]
+    left_out = note.split("; ") if note else []
+    assert ["HR@5", "Gini@5", "ARP@5"][3 - len(left_out) :] == left_out
+    shown = next(line for line in table if line.startswith("MostPop  a")).split()
+    values = [word for word in shown if re.fullmatch(r"-?\d+\.\d+", word)]
+    assert len(values) + len(left_out) == 4 + 4
+    assert bool(left_out) == (width == 80)
+
+
 @pytest.mark.parametrize("width", [20, 40])
 def test_summary_is_printed_in_a_narrow_terminal(
     folder: Path, first_screen: Screen, width: int

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from recbias.cli.grids import (
-    Output,
-    compute_width,
-    fit_to_width,
-    fold_text,
-    print_grid,
-    print_rows,
-)
+from recbias.cli.grids import Output, print_grid, print_rows
+from recbias.cli.output.fitting import compute_width, fit_to_width, fold_text
 from recbias.reports.views.grid import Cell, Column, Table
 
 RESULTS = Table(
@@ -137,6 +131,31 @@ def test_any_table_fits_any_terminal(
     assert all(part.columns[0].title == "model" for part in parts)
     lines = render(grid, width)
     assert all(cell_len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("width", "head", "names"),
+    [(27, "model a b c", ""), (26, "model a c", "b"), (15, "model c", "a; b")],
+)
+def test_optional_columns_are_left_out_of_a_narrow_terminal(
+    width: int, head: str, names: str
+) -> None:
+    # 6 + 2 + 5 + 2 + 5 + 2 + 5 characters are 27; without b and a they are 13
+    columns = (Column("model"), *(Column(name, numeric=True) for name in ("a", "b", "c")))
+    grid = Table("t", columns, ((Cell("Random"), Cell("1.000"), Cell("2.000"), Cell("3.000")),))
+
+    def print_text(*optional: str) -> str:
+        stream = io.StringIO()
+        console = Console(file=stream, width=width, force_terminal=True, color_system=None)
+        print_grid(grid, console, optional=optional, elsewhere="the file has them")
+        return " ".join(stream.getvalue().split())
+
+    text = print_text("b", "a")
+    assert text.startswith(f"t {head} ─")
+    note = text.rpartition(" 3.000")[2].strip()
+    assert note == (f"Too wide to show: {names} (the file has them)." if names else "")
+    if width == 15:
+        assert print_text("b").endswith("3.000"), "too narrow without b too, so it is split"
 
 
 def test_blank_columns_are_excluded(

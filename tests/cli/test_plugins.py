@@ -33,8 +33,8 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
     ("arguments", "message", "remedy"),
     [
         (("list", "modles"), "no kind is called 'modles'", "did you mean models"),
-        (("show", "MostPopular"), "no plug-in is called 'MostPopular'", "did you mean MostPop"),
-        (("show", "zzz"), "no plug-in is called 'zzz'", "the valid names are"),
+        (("show", "MostPopular"), "nothing is called 'MostPopular'", "did you mean MostPop"),
+        (("show", "zzz"), "nothing is called 'zzz'", "the valid names are"),
     ],
 )
 def test_unknown_name_is_a_user_error(

@@ -13,14 +13,15 @@ import recbias
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
 from support.commands import invoke_recbias, run_recbias, write_small_spec
+from support.specs import make_small_spec
 
 
 def test_power_prints_the_detectable_difference_of_each_comparison(finished_runs: Path) -> None:
     result = run_recbias("power", "one", folder=finished_runs)
     assert (result.code, result.err) == (0, "")
     title, head, _, *lines = result.out.splitlines()
-    assert title == "one: 6 rows (dataset demo, seed 42, fold 1)"
-    assert head.split() == ["metric", "a", "b", "unit", "n", "observed", "detectable"]
+    assert title == "one: 6 rows (dataset demo, seed 42, fold 1, unit user)"
+    assert head.split() == ["metric", "a", "b", "n", "observed", "detectable"]
     significance = read_run(find_run("one", finished_runs / "results")).significance
     row = significance.iloc[0]
     # 60 users, alpha 0.05 / 3: the noncentrality with which t(59) exceeds 2.464 in 80% is 3.316
@@ -28,9 +29,61 @@ def test_power_prints_the_detectable_difference_of_each_comparison(finished_runs
     shift = brentq(lambda nc: stats.nct.sf(critical, 59, nc) - 0.8, 0, 10)
     assert shift == pytest.approx(3.316, abs=0.001)
     std = float(row["difference"]) / float(row["effect_size"])
-    detectable = float(lines[0].split()[6])
+    detectable = float(lines[0].split()[5])
     assert detectable == pytest.approx(shift * abs(std) / math.sqrt(60), abs=1e-4)
     assert lines[-1] == "Level of a single test: 0.017 (alpha divided by the family size)."
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the run ``grouped``, which has 33 comparisons."""
+    folder = tmp_path_factory.mktemp("grouped")
+    models = ["Random", "MostPop", "ItemKNN"]
+    metrics = ["nDCG", "HR", {"name": "nDCG", "by": "gender"}, {"name": "HR", "by": "gender"}]
+    spec = make_small_spec(name="grouped", models=models, metrics=metrics)
+    recbias.run(spec, out=folder / "results")
+    return folder
+
+
+def test_many_comparisons_are_summed_up_by_metric(grouped: Path) -> None:
+    result = invoke_recbias("power", "grouped", "--difference", "0.05", folder=grouped)
+    assert result.code == 0, result.err
+    title, head, _, *lines = result.out.splitlines()
+    table = recbias.power(recbias.load("grouped", grouped / "results"), 0.05)
+    assert title.startswith(f"grouped: {len(table)} comparisons by metric (dataset demo, ")
+    assert head.split() == ["metric", "comparisons", "n", "detectable", "needed", "remark"]
+    rows = [line for line in lines if " of models " in line or " of groups " in line]
+    counts = table.groupby(["metric", "between"]).ngroups
+    assert len(rows) == counts
+    overall = table[(table["metric"] == "nDCG")]
+    ends = [f"{end:.4f}" for end in (overall["detectable"].min(), overall["detectable"].max())]
+    largest = f"{overall['needed'].max():,.0f}"
+    assert rows[0].split() == [
+        "nDCG@5",
+        "3",
+        "of",
+        "models",
+        "60",
+        ends[0],
+        "to",
+        ends[1],
+        largest,
+    ]
+    # comparisons of models over all queries, then of groups, then the others
+    assert rows[2].split()[:6] == ["nDCG@5", "by", "gender", "3", "of", "groups"]
+    assert any(row.startswith("nDCG@5, gap by gender ") for row in rows[4:])
+
+
+def test_every_comparison_is_printed_on_request_and_as_json(grouped: Path) -> None:
+    table = recbias.power(recbias.load("grouped", grouped / "results"))
+    every = invoke_recbias("power", "grouped", "--all", folder=grouped)
+    assert every.out.startswith(f"grouped: {len(table)} rows ")
+    assert sum(" of gender=" in line for line in every.out.splitlines()) == 12
+    document = json.loads(invoke_recbias("power", "grouped", "--json", folder=grouped).out)
+    assert [row["metric"] for row in document["rows"]] == table["metric"].tolist()
+    words = ("power", "grouped", "--metric", "ndcg@5, gap by gender")
+    gap = invoke_recbias(*words, folder=grouped).out.splitlines()
+    assert [line.split("  ")[0] for line in gap[3:6]] == ["nDCG@5, gap by gender"] * 3
 
 
 def test_power_counts_the_users_that_a_difference_needs(finished_runs: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from recbias.cli.output.packaged_pages import describe_packaged
 from recbias.cli.pages import (
     Page,
     describe_default,
@@ -82,7 +83,7 @@ def find_extra(kind: str, name: str) -> str:
 
 
 def describe(name: str, width: int = WIDTH) -> str:
-    """Describe the plug-ins, packaged templates, prompts and mitigations that have a name.
+    """Describe the plug-ins and everything packaged that have a name.
 
     Args:
         name: The name, without regard to case, ``-`` and ``_``.
@@ -105,11 +106,14 @@ def describe(name: str, width: int = WIDTH) -> str:
         for entry_name, entry in entries.items()
         if normalize_name(entry_name) == normalize_name(name)
     ]
+    texts += [] if is_file(name) else describe_packaged(name, width)
     if not texts:
         names = [plugin for registry in REGISTRIES.values() for plugin in registry.names()]
         packaged = [entry_name for entries in listings.values() for entry_name in entries]
-        remedy = suggest(name, [*names, *template_sets, *packaged])
-        raise UnknownName(f"no plug-in is called {name!r}", remedy=remedy)
+        remedy = suggest(
+            name, [*names, *template_sets, *packaged, *list_specs(), *list_published()]
+        )
+        raise UnknownName(f"nothing is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
 
 

@@ -11,12 +11,18 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.cli.gates.tolerances import find_missing_values, find_worse_values
+from recbias.cli.gates.tolerances import (
+    collect_all_definitions,
+    explain_excess,
+    find_missing_values,
+    find_worse_values,
+)
 from recbias.cli.grids import print_grid, print_rows
+from recbias.cli.output.comparison_notes import explain_gaps, explain_tests, find_common_size
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
 from recbias.reports.several_runs import build_runs_table
-from recbias.reports.views.definitions import format_title
+from recbias.reports.views.definitions import Definition, format_title
 from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -36,13 +42,6 @@ from recbias.runner.results.run_comparison import (
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
-_TESTS = {
-    "paired_t": "paired t-test",
-    "paired_bootstrap": "(values of whole sets) paired bootstrap",
-}
-"""The tests in words."""
-
-
 @dataclass(frozen=True, eq=False)
 class RunComparison:
     """Runs side by side.
@@ -51,6 +50,8 @@ class RunComparison:
         values: The table of ``compare_runs``.
         gaps: The table of ``compare_gaps``.
         worse: The values that are worse by more than their tolerance, or missing in a later run.
+        definitions: The metrics by title.
+        ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
     """
 
@@ -59,6 +60,8 @@ class RunComparison:
     gaps: pd.DataFrame
     worse: Sequence[dict[str, Any]]
     correction: str
+    definitions: Mapping[str, Definition]
+    ungated: Sequence[str] = ()
     results: Table | None = None
 
     @property
@@ -71,16 +74,17 @@ class RunComparison:
         """Print the tables of the values and the gaps."""
         labels = [run.label for run in self.frames]
         if self.results is not None:
-            print_grid(self.results)
-        notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
+            values = [column.title for column in self.results.columns if column.numeric]
+            print_grid(self.results, optional=values[:0:-1])
+        notes = [*explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
-            _print_side_by_side(self.values, labels, notes, unit="value")
+            self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
             for line in (f"{', '.join(labels)}: nothing changed", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
-            notes = _explain_gaps(self.gaps, self.correction)
-            _print_side_by_side(self.gaps, labels, notes, unit="gap")
+            notes = explain_gaps(self.gaps, self.correction)
+            self._print_side_by_side(self.gaps, labels, notes, unit="gap")
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``--json``."""
@@ -92,7 +96,12 @@ class RunComparison:
             "unchanged": self.unchanged,
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
+            "without_tolerance": [*self.ungated],
         }
+
+    def explain_excesses(self) -> list[str]:
+        """Return a sentence on each value that is out of tolerance."""
+        return [explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
 
     def _explain_omissions(self) -> list[str]:
         excluded = [
@@ -100,10 +109,55 @@ class RunComparison:
             f"{row['lacking']} lacks."
             for row in _list_excluded(self.frames)
         ]
+        if self.ungated:
+            headings = (self.definitions[title].heading for title in self.ungated)
+            excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
         return [f"Unchanged: {values} with the same address in both runs.", *excluded]
+
+    def _print_side_by_side(
+        self, table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
+    ) -> None:
+        rows = to_records(table)
+        values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
+        constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
+        suffix = f" ({', '.join(constants)})" if constants else ""
+        has_pairs = len(labels) > 2
+        keys = [name for name, texts in values.items() if len(texts) > 1]
+        keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
+        pair = ("value of a", "value of b") if has_pairs else labels
+        size = ["n"] if find_common_size(table) is None else []
+        print_rows(
+            (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
+            [self._render_row(row, keys, size) for row in rows],
+            title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
+            numeric=(*_NUMERIC, *pair),
+            notes=notes,
+            optional=("n", "p", pair[0]),
+        )
+
+    def _render_row(
+        self, row: Mapping[str, Any], names: Sequence[str], size: Sequence[str]
+    ) -> list[str]:
+        """Return the keys, the values and the test; the test is blank without a p-value."""
+        title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
+        texts = {
+            **row,
+            "metric": self.definitions[title].describe_value(row["group"], row["target"]),
+        }
+        places = count_decimals([row["value_a"], row["value_b"]])
+        interval = " to ".join(format_value(row[end], places) for end in ("ci_low", "ci_high"))
+        tests = [
+            *("" if math.isnan(row["ci_low"]) else interval, *[f"{row['n']:,}"] * len(size)),
+            *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
+        ]
+        return [
+            *(str(texts[name]) for name in names),
+            *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
+            *([""] * len(tests) if math.isnan(row["p"]) else tests),
+        ]
 
 
 def compare_side_by_side(
@@ -127,11 +181,18 @@ def compare_side_by_side(
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
+    definitions = collect_all_definitions(runs)
+    tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse = [
-        *find_worse_values(values, runs, tolerances),
-        *find_missing_values(frames, runs, tolerances),
+        *find_worse_values(values, definitions, tolerances),
+        *find_missing_values(frames, definitions, tolerances),
     ]
-    return RunComparison(frames, values, gaps, worse, correction, results)
+    ungated = [
+        title
+        for title, metric in definitions.items()
+        if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
+    ]
+    return RunComparison(frames, values, gaps, worse, correction, definitions, ungated, results)
 
 
 def label_runs(folders: Sequence[Path]) -> list[str]:
@@ -145,76 +206,6 @@ def label_runs(folders: Sequence[Path]) -> list[str]:
     experiments = [folder.parent.name for folder in folders]
     is_unique = len({*experiments}) == len(folders)
     return experiments if is_unique else [folder.name for folder in folders]
-
-
-def _print_side_by_side(
-    table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
-) -> None:
-    rows = to_records(table)
-    values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
-    constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
-    suffix = f" ({', '.join(constants)})" if constants else ""
-    has_pairs = len(labels) > 2
-    keys = [name for name, texts in values.items() if len(texts) > 1]
-    keys += ["model", "metric", "group", "target", *(("a", "b") if has_pairs else ())]
-    pair = ("value of a", "value of b") if has_pairs else labels
-    size = ["n"] if _find_common_size(table) is None else []
-    print_rows(
-        (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
-        [_render_row(row, keys, size) for row in rows],
-        title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
-        numeric=(*_NUMERIC, *pair),
-        notes=notes,
-    )
-
-
-def _find_common_size(table: pd.DataFrame) -> int | None:
-    """Return the number of units if all tests have the same."""
-    sizes = set(table.loc[table["p"].notna(), "n"])
-    return int(sizes.pop()) if len(sizes) == 1 else None
-
-
-def _render_row(row: Mapping[str, Any], names: Sequence[str], size: Sequence[str]) -> list[str]:
-    """Return the keys, the values and the test of a row; the test is blank without a p-value."""
-    title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
-    places = count_decimals([row["value_a"], row["value_b"]])
-    interval = " to ".join(format_value(row[end], places) for end in ("ci_low", "ci_high"))
-    tests = [
-        *("" if math.isnan(row["ci_low"]) else interval, *[f"{row['n']:,}"] * len(size)),
-        *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
-    ]
-    return [
-        *(title if name == "metric" else str(row[name]) for name in names),
-        *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
-        *([""] * len(tests) if math.isnan(row["p"]) else tests),
-    ]
-
-
-def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
-    tests = int(table["p"].notna().sum())
-    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
-    if tests:
-        size = _find_common_size(table)
-        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
-        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
-        notes[0] += (
-            f" p: {' or '.join(names)} over {units} that both runs have; "
-            f"p adjusted: {correction} over {format_count(tests, 'test')}."
-        )
-    if tests < len(table):
-        notes.append("No p: the value has no units, or the runs have different units.")
-    return notes
-
-
-def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
-    tests = format_count(int(table["p"].notna().sum()), "test")
-    return [
-        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
-        (
-            "p: t-test of the change of each unit, paired if both groups have the same units, "
-            f"else Welch's; p adjusted: {correction} over {tests}."
-        ),
-    ]
 
 
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -13,20 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from recbias.cli.output.fitting import (
+    compute_column_width,
+    compute_text_width,
+    compute_width,
+    fit_to_width,
+    leave_out_columns,
+)
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.reports.views.conclusions.conclude import Conclusion
 from recbias.reports.views.grid import Cell, Column
 from recbias.reports.views.grid import Table as Grid
 from recbias.reports.views.rounding import format_count
-
-NARROWEST = 11
-"""The fold limit in characters below which a table is split instead."""
-
-SPLIT_WIDTH = 15
-"""The fold limit in characters in a table that is split."""
-
-_GAP = 2
-_BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
 
 
 class Output(Console):
@@ -51,8 +48,9 @@ def print_rows(
     title: str = "",
     numeric: Collection[str] = (),
     notes: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> None:
-    """Print a table of text without its blank columns."""
+    """Print a table of text without its blank columns; see ``print_grid``."""
     used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
     print_grid(
         Grid(
@@ -60,16 +58,31 @@ def print_rows(
             tuple(Column(columns[index], numeric=columns[index] in numeric) for index in used),
             tuple(tuple(Cell(row[index]) for index in used) for row in rows),
             tuple(notes),
-        )
+        ),
+        optional=optional,
     )
 
 
-def print_grid(grid: Grid, console: Console | None = None) -> None:
+def print_grid(
+    grid: Grid,
+    console: Console | None = None,
+    *,
+    optional: Sequence[str] = (),
+    elsewhere: str = "a wider terminal and --json have them",
+) -> None:
     """Print a table with its title above and its notes below; markup in it is not interpreted.
 
-    Outside of a terminal every row is one line.
+    Outside of a terminal every row is one line, however long.
+
+    Args:
+        grid: The table.
+        console: Where it is printed.
+        optional: The titles of columns that a narrow terminal leaves out, the first one first.
+        elsewhere: Where the columns are that were left out, for a note.
     """
     console = console or Output()
+    if console.is_terminal:
+        grid = leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
     grid = _escape(grid)
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
@@ -97,85 +110,13 @@ def print_conclusions(
         console.print(text, soft_wrap=not console.is_terminal)
 
 
-def fit_to_width(grid: Grid, width: int) -> list[Grid]:
-    """Fold the titles and texts of a table to fit a width, or split the table by columns.
-
-    Each part repeats the text columns and has some of the numeric columns.
-    """
-    foldable = [column.title for column in grid.columns]
-    for index, column in enumerate(grid.columns):
-        foldable += [] if column.numeric else [row[index].text for row in grid.rows]
-    longest = max(map(len, foldable), default=0)
-    for limit in range(max(longest, NARROWEST), NARROWEST - 1, -1):
-        narrow = _fold(grid, limit)
-        if compute_width(narrow) <= width:
-            return [narrow]
-    return list(_split(_fold(grid, SPLIT_WIDTH), width))
-
-
-def fold_text(text: str, limit: int) -> str:
-    """Break a text into lines of at most ``limit`` characters, where it has break points.
-
-    >>> fold_text("log_popularity_difference@10", 15).split()
-    ['log_popularity_', 'difference@10']
-    """
-    lines = [""]
-    for piece in _BREAKS.split(text):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
-            lines.append("")
-        lines[-1] += piece
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def compute_width(grid: Grid) -> int:
-    """Return the width of a table in characters."""
-    widths = [_compute_column_width(grid, index) for index in range(len(grid.columns))]
-    return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _compute_column_width(grid: Grid, index: int) -> int:
-    cells = [row[index] for row in grid.rows]
-    mark_width = max((len(cell.mark) for cell in cells), default=0)
-    text_width = max((_compute_text_width(cell.text) for cell in cells), default=0)
-    body_width = text_width + (mark_width + 1 if mark_width else 0)
-    return max(body_width, _compute_text_width(grid.columns[index].title))
-
-
-def _compute_text_width(text: str) -> int:
-    return max(map(cell_len, text.split("\n")))
-
-
-def _fold(grid: Grid, limit: int) -> Grid:
-    columns = [replace(column, title=fold_text(column.title, limit)) for column in grid.columns]
-    rows = tuple(
-        tuple(
-            cell if column.numeric else replace(cell, text=fold_text(cell.text, limit))
-            for column, cell in zip(grid.columns, row, strict=True)
-        )
-        for row in grid.rows
-    )
-    return replace(grid, columns=tuple(columns), rows=rows)
-
-
-def _split(grid: Grid, width: int) -> Iterator[Grid]:
-    text_columns = [index for index, column in enumerate(grid.columns) if not column.numeric]
-    numeric_columns = [index for index, column in enumerate(grid.columns) if column.numeric]
-    indexes = [*text_columns, *numeric_columns[:1]]
-    for index in numeric_columns[1:]:
-        if compute_width(grid.select_columns([*indexes, index])) > width:
-            yield grid.select_columns(indexes)
-            indexes = list(text_columns)
-        indexes.append(index)
-    yield grid.select_columns(indexes)
-
-
 def _render(grid: Grid) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     height = max((column.title.count("\n") for column in grid.columns), default=0)
     for index, column in enumerate(grid.columns):
         lines = [""] * (height - column.title.count("\n")) + column.title.split("\n")
         if column.numeric:
-            width = _compute_column_width(grid, index)
+            width = compute_column_width(grid, index)
             lines = [_pad(line, width) + line for line in lines]
         table.add_column(Text("\n".join(lines)), overflow="fold")
     columns = [_render_column(grid, index) for index in range(len(grid.columns))]
@@ -201,8 +142,8 @@ def _render_column(grid: Grid, index: int) -> list[Text]:
     cells = [row[index] for row in grid.rows]
     numeric = grid.columns[index].numeric
     mark_width = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
-    width = max((_compute_text_width(cell.text) for cell in cells), default=0)
-    width = _compute_column_width(grid, index) - mark_width if numeric else width
+    width = max((compute_text_width(cell.text) for cell in cells), default=0)
+    width = compute_column_width(grid, index) - mark_width if numeric else width
     texts = []
     for cell in cells:
         text = Text(cell.text, style="bold" if cell.best else "")

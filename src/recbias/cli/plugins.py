@@ -56,7 +56,7 @@ def show(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A plug-in, template set, prompt or mitigation.",
+            help="A plug-in, template set, prompt, mitigation, packaged spec or reference.",
             show_default=False,
         ),
     ],
@@ -64,7 +64,7 @@ def show(
         bool, typer.Option("--prompts", help="Print the prompts of a set of templates as CSV.")
     ] = False,
 ) -> None:
-    """Show a plug-in: description, parameters, formula, direction and source; or a prompt."""
+    """Show a plug-in (parameters, formula, source), a prompt, a spec or a published table."""
     with report_errors():
         import shutil
 

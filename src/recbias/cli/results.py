@@ -67,7 +67,6 @@ def compare(
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.comparisons import compare_side_by_side
         from recbias.cli.gates.published import compare_with_published
-        from recbias.cli.gates.tolerances import explain_excess
         from recbias.runner.checks.tolerances import Tolerances, parse_tolerance
 
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
@@ -81,8 +80,8 @@ def compare(
             document |= {"folders": [*map(str, folders)], **comparison.as_json()}
         else:
             comparison.print()
-        for row in comparison.worse:
-            print_line(explain_excess(row), to_stderr=True)
+        for line in comparison.explain_excesses():
+            print_line(line, to_stderr=True)
         if comparison.worse:
             raise typer.Exit(OUT_OF_TOLERANCE)
 

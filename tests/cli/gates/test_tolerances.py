@@ -15,6 +15,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the runs ``good`` and ``bad``, whose lists are almost random."""
     folder = tmp_path_factory.mktemp("gates")
     metrics = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "age < 25"}]
+    metrics.append({"name": "nDCG", "by": "gender", "gap": "difference"})
     for name, model in (("good", "MostPop"), ("bad", "Random")):
         models = ["MostPop", {"name": model, "label": "candidate"}]
         spec = make_small_spec(name=name, models=models, metrics=metrics, tests=[])
@@ -25,9 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_only_a_change_in_the_bad_direction_fails(folder: Path) -> None:
     worse = invoke_recbias("compare", "good", "bad", "--fail-over", "nDCG=0.05", folder=folder)
     assert worse.code == 3
-    (line,) = worse.err.splitlines()
+    line, *groups = worse.err.splitlines()
     assert line.startswith("out of tolerance: nDCG@5 of candidate is 0.")
     assert line.endswith("more than 0.05")
+    assert [line.partition(" is ")[0] for line in groups] == [
+        "out of tolerance: nDCG@5 of candidate for age < 25",
+        "out of tolerance: nDCG@5 of candidate for not age < 25",
+    ]
     better = invoke_recbias("compare", "bad", "good", "--fail-over", "nDCG=0.05", folder=folder)
     assert (better.code, better.err) == (0, "")
 
@@ -35,12 +40,36 @@ def test_only_a_change_in_the_bad_direction_fails(folder: Path) -> None:
 def test_each_metric_may_have_a_tolerance_of_its_own(folder: Path) -> None:
     words = ("compare", "good", "bad", "--fail-over", "0", "--fail-over")
     result = invoke_recbias(*words, "nDCG=1", folder=folder)
-    assert result.code == 3
-    assert not any(" nDCG@5 of" in line for line in result.err.splitlines())
-    assert any(
-        "nDCG(by=age < 25)@5 of candidate for age < 25" in x for x in result.err.splitlines()
-    )
+    assert not any("nDCG@5 of" in line for line in result.err.splitlines())
+    assert "Without a tolerance" not in result.out
+    strict = invoke_recbias(*words, "nDCG=1", "--fail-over", "nDCG(by=age < 25)=0", folder=folder)
+    assert strict.code == 3
+    assert any(" of candidate for age < 25 is " in line for line in strict.err.splitlines())
+    assert not any(" nDCG@5 of candidate is " in line for line in strict.err.splitlines())
     assert invoke_recbias("compare", "good", "bad", folder=folder).code == 0
+
+
+GAP = "nDCG(by=gender, gap=difference)"
+
+
+@pytest.mark.parametrize("name", ["nDCG@5, gap by gender", "ndcg, gap by gender", GAP, f"{GAP}@5"])
+def test_gap_has_a_tolerance_by_its_own_names_only(folder: Path, name: str) -> None:
+    metrics = [recbias.load(run, folder / "results").metrics for run in ("good", "bad")]
+    gaps = [
+        frame.loc[(frame["metric"] == GAP) & (frame["model"] == "candidate"), "value"].item()
+        for frame in metrics
+    ]
+    old, new = ("good", "bad") if gaps[1] > gaps[0] else ("bad", "good")
+    words = ("compare", old, new, "--json", "--fail-over")
+    named = invoke_recbias(*words, f"{name}=0", folder=folder)
+    assert named.code == 3
+    assert named.err.startswith("out of tolerance: nDCG@5, gap by gender of candidate is ")
+    (row,) = json.loads(named.out)["out_of_tolerance"]
+    assert (row["metric"], row["worse_by"]) == (f"{GAP}@5", pytest.approx(abs(gaps[1] - gaps[0])))
+    by_metric = invoke_recbias(*words, "nDCG=0", folder=folder)
+    document = json.loads(by_metric.out)
+    assert f"{GAP}@5" not in {row["metric"] for row in document["out_of_tolerance"]}
+    assert {f"{GAP}@5", "ItemCoverage@5"} <= {*document["without_tolerance"]}
 
 
 def test_values_of_whole_sets_have_an_interval_and_a_p_value(folder: Path) -> None:
@@ -61,8 +90,9 @@ def test_json_lists_what_is_out_of_tolerance(folder: Path) -> None:
         "compare", "good", "bad", "--json", "--fail-over", "nDCG=0.05", folder=folder
     )
     assert result.code == 3
-    (row,) = json.loads(result.out)["out_of_tolerance"]
+    row, *groups = json.loads(result.out)["out_of_tolerance"]
     assert (row["metric"], row["model"], row["tolerance"]) == ("nDCG@5", "candidate", 0.05)
+    assert {row["metric"] for row in groups} == {"nDCG(by=age < 25)@5"}
     assert row["worse_by"] == pytest.approx(row["old"] - row["new"])
 
 
@@ -95,12 +125,18 @@ def test_values_that_the_newer_run_lacks_fail(folder: Path) -> None:
     )
     assert tolerant.code == 3
     lines = tolerant.err.splitlines()
-    assert lines == ["out of tolerance: nDCG@5 of candidate: fewer lacks 1 value of good"]
+    assert set(lines) == {
+        "out of tolerance: nDCG@5 of candidate: fewer lacks 1 value of good",
+        "out of tolerance: nDCG@5 by age < 25 of MostPop: fewer lacks 2 values of good",
+        "out of tolerance: nDCG@5 by age < 25 of candidate: fewer lacks 2 values of good",
+    }
     content = json.loads(tolerant.out)
     n_values = len(recbias.load("good", folder / "results").metrics)
     assert content["excluded"] == [{"run": "good", "lacking": "fewer", "values": n_values - 1}]
-    (row,) = content["out_of_tolerance"]
-    assert (row["metric"], row["model"], row["missing"]) == ("nDCG@5", "candidate", 1)
+    missing = {
+        (row["metric"], row["model"]): row["missing"] for row in content["out_of_tolerance"]
+    }
+    assert missing["nDCG@5", "candidate"] == 1
     words = ("--fail-over", "ItemCoverage=1")
     lost = invoke_recbias("compare", "good", "fewer", *words, folder=folder)
     assert lost.code == 3

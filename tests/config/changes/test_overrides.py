@@ -55,3 +55,28 @@ def test_path_inside_a_sweep_is_one_step() -> None:
     assert split_path("sweep[0].models[1].n") == ["sweep", "0", "models.1.n"]
     document = read(MODELS, "sweep.models.1.neighbors=[1, 2]", "sweep.seed=[3]")
     assert document.data["sweep"] == {"models.1.neighbors": [1, 2], "seed": [3]}
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "expected"),
+    [
+        ("seed: 7\n", "seeds=[1, 2]", {"seeds": [1, 2]}),
+        ("seeds: [7, 8]\n", "seed=3", {"seed": 3}),
+        ("seed: 7\n", "seeds=null", {"seed": 7, "seeds": None}),
+        ("seed: 7\n", "seed=3", {"seed": 3}),
+    ],
+)
+def test_seed_and_seeds_replace_each_other(
+    text: str, override: str, expected: dict[str, object]
+) -> None:
+    document = read(text, override)
+    document.refuse()
+    assert document.data == expected
+    assert {*document.keys, *document.values} >= {(key,) for key in expected}
+    removed = {"seed", "seeds"} - {*expected}
+    assert not any(place[:1] == (key,) for key in removed for place in document.values)
+
+
+def test_seed_and_seeds_are_not_both_overridden() -> None:
+    document = read("seed: 7\n", "seeds=[1]", "seed=3")
+    assert document.data == {"seeds": [1], "seed": 3}  # which the experiment refuses

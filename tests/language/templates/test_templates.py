@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.config.packaged_specs import list_specs
 from recbias.core.errors import BadYaml, Contradiction, MalformedLine, UnknownName
 from recbias.core.queries.groups import group_by
 from recbias.core.queries.queries import Queries
@@ -146,6 +147,17 @@ def test_control_samples_repeat_each_neutral_prompt() -> None:
         zip(queries.ids.ids, queries.texts if queries.texts is not None else (), strict=True)
     )
     assert texts["names-01:neutral:sample-2"] == texts["names-01:neutral"]
+    ids = queries.ids.ids.tolist()
+    at = ids.index("names-02:neutral")
+    assert ids[at + 1 : at + 3] == ["names-02:neutral:sample-1", "names-02:neutral:sample-2"]
+
+
+def test_smoke_test_of_the_identity_audit_covers_its_first_sentence() -> None:
+    source = list_specs()["identity-audit"].parent / "identity-audit" / "sentences.yaml"
+    queries = query(Templates(templates=source, neutral={"person": "x"}, control_samples=1))
+    first = queries.labels.frame.iloc[:6]
+    assert set(first["template"]) == {"films-01"}
+    assert (first["neutral"].sum(), first["sample"].sum()) == (2, 1)
 
 
 def test_control_samples_need_neutral_prompts() -> None:

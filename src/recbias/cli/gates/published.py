@@ -11,7 +11,11 @@ from typing import Any
 import pandas as pd
 
 from recbias.cli.comparisons import label_runs
-from recbias.cli.gates.tolerances import find_distant_values, list_published_names
+from recbias.cli.gates.tolerances import (
+    explain_distance,
+    find_distant_values,
+    list_published_names,
+)
 from recbias.cli.grids import print_rows
 from recbias.core.errors import MixedRuns
 from recbias.reports.published_tables.compare_published import compare_published, list_remarks
@@ -60,6 +64,10 @@ class PublishedComparison:
             "values": [{"run": label, **row} for label in values for row in values[label]],
             "out_of_tolerance": [*self.worse],
         }
+
+    def explain_excesses(self) -> list[str]:
+        """Return a sentence on each value that is out of tolerance."""
+        return [*map(explain_distance, self.worse)]
 
 
 def compare_with_published(

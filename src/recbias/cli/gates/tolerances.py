@@ -25,22 +25,14 @@ _PLACE = ("dataset", "seed", "fold", "group", "target")
 
 
 def find_worse_values(
-    table: pd.DataFrame, runs: Sequence[RunTables], tolerances: Tolerances
+    table: pd.DataFrame, definitions: Mapping[str, Definition], tolerances: Tolerances
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``compare_runs`` that became worse by more than their tolerance.
-
-    Raises:
-        UnknownName: A tolerance is of a metric that the runs do not have.
-    """
-    definitions = _collect_all(runs)
-    tolerances.require_known(
-        name for title, metric in definitions.items() for name in _list_names(title, metric)
-    )
+    """Return the rows of ``compare_runs`` that became worse by more than their tolerance."""
     excesses = []
     for row in to_records(table):
         title = format_title(row["metric"], float(row["k"] or "nan"))
         metric = definitions[title]
-        limit = tolerances.find_limit(_list_names(title, metric))
+        limit = tolerances.find_limit(metric.names)
         worsening = measure_worsening(row["value_a"], row["value_b"], metric.direction)
         if not is_within(worsening, limit):
             values = {"old": row["value_a"], "new": row["value_b"], "direction": metric.direction}
@@ -52,15 +44,14 @@ def find_worse_values(
 
 
 def find_missing_values(
-    frames: Sequence[RunFrames], runs: Sequence[RunTables], tolerances: Tolerances
+    frames: Sequence[RunFrames], definitions: Mapping[str, Definition], tolerances: Tolerances
 ) -> list[dict[str, Any]]:
     """Return the metrics of each model with a tolerance whose values a later run lacks."""
-    definitions = _collect_all(runs)
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for a, b in combinations(frames, 2):
         for row in to_records(list_missing(a, b)):
             title = format_title(row["metric"], float(row["k"] or "nan"))
-            if math.isfinite(tolerances.find_limit(_list_names(title, definitions[title]))):
+            if math.isfinite(tolerances.find_limit(definitions[title].names)):
                 counts[title, row["model"], a.label, b.label] += 1
     return [
         dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
@@ -68,7 +59,7 @@ def find_missing_values(
     ]
 
 
-def _collect_all(runs: Sequence[RunTables]) -> dict[str, Definition]:
+def collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
     """Return the metrics of all runs; the newest run says which direction is better."""
     return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
@@ -95,30 +86,28 @@ def list_published_names(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def explain_excess(row: Mapping[str, Any]) -> str:
-    """Return the sentence on a value that is out of tolerance."""
-    if "distance" in row:
-        return (
-            f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
-            f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
-            f"more than {row['tolerance']:g}"
-        )
+def explain_distance(row: Mapping[str, Any]) -> str:
+    """Return the sentence on a value that is too far from the published one."""
+    return (
+        f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
+        f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
+        f"more than {row['tolerance']:g}"
+    )
+
+
+def explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
+    """Return the sentence on a value that became worse, or that the later run lacks."""
     if "missing" in row:
         values = format_count(row["missing"], "value")
         return (
-            f"out of tolerance: {row['metric']} of {row['model']}: "
+            f"out of tolerance: {metric.heading} of {row['model']}: "
             f"{row['b']} lacks {values} of {row['a']}"
         )
     place = " ".join(filter(None, (row["group"], row["target"])))
-    subject = f"{row['metric']} of {row['model']}" + (f" for {place}" if place else "")
+    subject = f"{metric.name_values(row['group'])} of {row['model']}"
+    subject += f" for {place}" if place else ""
     further = "further from 0" if row["direction"] in {"zero", "none"} else "worse"
     return (
         f"out of tolerance: {subject} is {row['new']:.4g} in {row['b']}, {row['old']:.4g} in "
         f"{row['a']}: {further} by {row['worse_by']:.4g}, more than {row['tolerance']:g}"
     )
-
-
-def _list_names(title: str, metric: Definition) -> list[str]:
-    """Return the names by which a tolerance may select a metric, the most specific first."""
-    label = title.rpartition("@")[0] or title
-    return [title, label] if "by" in metric.parameters else [title, label, metric.name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -14,6 +14,8 @@ from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
 from recbias.core.records import summarize_failures
 from recbias.reports.check_table import build_check_table
+from recbias.reports.views.definitions import Definition, collect_definitions
+from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.execution.request_totals import RequestTotals
@@ -27,6 +29,8 @@ NUMEROUS = frozenset({"measure", "trial"})
 MOST_ROWS = 24
 """The maximum number of rows of a table by group; the report has all of them."""
 
+ELSEWHERE = "metrics.csv and the reports of the run folder have them"
+
 
 def show_run(run: Run) -> None:
     """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
@@ -36,9 +40,10 @@ def show_run(run: Run) -> None:
 
     console, tables = Output(), read_run(run.folder)
     print_conclusions(*split_conclusions(tables), console)
-    headline = build_summary(tables)
-    if headline.rows:
-        print_grid(headline, console)
+    summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())
+    if summary.rows:
+        values = [column.title for column in summary.columns if column.numeric]
+        print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
     for table in build_group_tables(tables):
         n_hidden = len(table.rows) - MOST_ROWS
         note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
@@ -50,6 +55,22 @@ def show_run(run: Run) -> None:
     report = run.folder / "report.html"
     for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
         console.print(Text(make_printable(line, None)), soft_wrap=True)
+
+
+def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table:
+    """Return the table without the ratio and standard deviation of groups beside their gap."""
+    gaps = {metric.groups_heading for metric in metrics if metric.gap == "difference"}
+    spreads = {
+        metric.heading
+        for metric in metrics
+        if metric.gap in {"ratio", "std"} and metric.groups_heading in gaps
+    }
+    titles = [column.title for column in summary.columns]
+    if spreads.isdisjoint(titles):
+        return summary
+    kept = summary.select(*(title for title in titles if title not in spreads))
+    note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
+    return replace(kept, notes=(*kept.notes, note))
 
 
 def show_failures(run: Run) -> None:

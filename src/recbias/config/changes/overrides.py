@@ -15,6 +15,9 @@ from recbias.formats.yaml.tree import read_text
 SWEEP = "sweep"
 """The key of settings to vary; its keys are paths of settings."""
 
+_ALTERNATIVES = {"seed": "seeds", "seeds": "seed"}
+"""Keys of which a spec has one, with the other."""
+
 _OVERRIDE_RANK = 1 << 20
 """The rank of the first override, so that its faults are listed after those of files."""
 
@@ -31,10 +34,29 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
         path, equals, value_text = text.removeprefix("--").partition("=")
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
-        place_value(document, split_path(path), read_text(value_text, mark), mark)
+        steps, value = split_path(path), read_text(value_text, mark)
+        if value.data is not None:
+            _remove_alternative(document, steps)
+        place_value(document, steps, value, mark)
     except UserError as error:
         fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
         document.faults.append((mark, fault))
+
+
+def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
+    """Remove ``seed`` from the spec for an override of ``seeds``, and the reverse.
+
+    If both are overridden, both stay, which is a fault.
+    """
+    other = _ALTERNATIVES.get(steps[0]) if len(steps) == 1 else None
+    if other is None or other not in document.data:
+        return
+    if document.mark((other,)).rank >= _OVERRIDE_RANK:
+        return
+    del document.data[other]
+    for marks in (document.keys, document.values):
+        for place in [place for place in marks if place[:1] == (other,)]:
+            del marks[place]
 
 
 def split_path(path: str) -> list[str]:

@@ -117,9 +117,10 @@ def fill_templates(
 
 
 def add_samples(prompts: pd.DataFrame, n_samples: int) -> pd.DataFrame:
-    """Return the prompts, and each neutral one ``n_samples`` more times.
+    """Return the prompts, and each neutral one ``n_samples`` more times, right behind it.
 
-    Prompts have ``sample`` 0; repeated ones 1, 2, ... and the identifier ``a:neutral:sample-1``.
+    So the first prompts, which a smoke test takes, have samples too. Prompts have ``sample`` 0;
+    repeated ones 1, 2, ... and the identifier ``a:neutral:sample-1``.
 
     Args:
         prompts: The columns ``id``, ``neutral`` and others.
@@ -127,12 +128,14 @@ def add_samples(prompts: pd.DataFrame, n_samples: int) -> pd.DataFrame:
     """
     if not n_samples:
         return prompts
+    prompts = prompts.reset_index(drop=True)
     neutral = prompts[prompts[NEUTRAL] == 1]
     copies = [
         neutral.assign(id=neutral["id"] + f":{SAMPLE}-{number}").assign(**{SAMPLE: float(number)})
         for number in range(1, n_samples + 1)
     ]
-    return pd.concat([prompts.assign(**{SAMPLE: 0.0}), *copies], ignore_index=True)
+    samples = pd.concat([prompts.assign(**{SAMPLE: 0.0}), *copies])
+    return samples.sort_index(kind="stable").reset_index(drop=True)
 
 
 def refuse_equal_ids(ids: Ids, file: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.suggestions import normalize_name
-from recbias.reports.views.headings import make_heading
+from recbias.reports.views.headings import make_heading, ungroup
 from recbias.reports.views.run_tables import RunTables
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
@@ -29,6 +29,10 @@ ACCURACY = (
 
 POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
+
+
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
+"""The cutoff in a title or heading."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,29 @@ class Definition:
         return make_heading(
             self.title, "" if has_own_label else str(self.parameters.get("by", ""))
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which people select the metric, the most specific first.
+
+        The values of groups have those of the metric over all queries too; a gap has its own only.
+        """
+        forms = [self.title, self.heading]
+        if not self.gap:
+            base, cutoff = ungroup(self.title), _CUTOFF.search(self.title)
+            forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
+        names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
+        return tuple(dict.fromkeys(names))
+
+    def describe_value(self, group: str = "", target: str = "") -> str:
+        """Return a value of the metric in words: ``nDCG@10 of gender=F``."""
+        place = " ".join(filter(None, (group, target)))
+        heading = self.name_values(group)
+        return f"{heading} of {place}" if place else heading
+
+    def name_values(self, group: str) -> str:
+        """Return the heading of values: without the grouping if their group stands beside it."""
+        return make_heading(ungroup(self.title)) if group else self.heading
 
     @property
     def least_marked(self) -> int:

@@ -12,6 +12,7 @@ _GAPS = {
     "ratio": "ratio of groups by",
     "std": "standard deviation of groups by",
 }
+_GROUPING = frozenset({"by", "gap", "min_group", "reference_group"})
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -41,6 +42,23 @@ def make_heading(title: str, by: str = "") -> str:
     )
     heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
     return _append_grouping(heading, by, gap)
+
+
+def ungroup(title: str) -> str:
+    """Return the title of a metric without its grouping.
+
+    >>> ungroup("nDCG(by=gender & age < 25, min_group=20)@10"), ungroup("women@10")
+    ('nDCG@10', 'women@10')
+    >>> ungroup("REC-ST(label=truth.gender, by=gender)@10")
+    'REC-ST(label=truth.gender)@10'
+    """
+    match = _TITLE.fullmatch(title)
+    if match is None:
+        return title
+    settings = [text.strip() for text in _split(match["settings"])]
+    kept = [text for text in settings if text.partition("=")[0] not in _GROUPING]
+    described = f"({', '.join(kept)})" if kept else ""
+    return f"{match['name']}{described}{match['cutoff'] or ''}"
 
 
 def _add_grouping(label: str, by: str) -> str:

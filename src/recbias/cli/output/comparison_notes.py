@@ -1,0 +1,48 @@
+"""The notes below the tables of ``recbias compare``."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from recbias.reports.views.rounding import format_count
+
+_TESTS = {
+    "paired_t": "paired t-test",
+    "paired_bootstrap": "(values of whole sets) paired bootstrap",
+}
+"""The tests in words."""
+
+
+def find_common_size(table: pd.DataFrame) -> int | None:
+    """Return the number of units if all tests have the same."""
+    sizes = set(table.loc[table["p"].notna(), "n"])
+    return int(sizes.pop()) if len(sizes) == 1 else None
+
+
+def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_runs`` mean."""
+    tests = int(table["p"].notna().sum())
+    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
+    if tests:
+        size = find_common_size(table)
+        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
+        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
+        notes[0] += (
+            f" p: {' or '.join(names)} over {units} that both runs have; "
+            f"p adjusted: {correction} over {format_count(tests, 'test')}."
+        )
+    if tests < len(table):
+        notes.append("No p: the value has no units, or the runs have different units.")
+    return notes
+
+
+def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_gaps`` mean."""
+    tests = format_count(int(table["p"].notna().sum()), "test")
+    return [
+        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
+        (
+            "p: t-test of the change of each unit, paired if both groups have the same units, "
+            f"else Welch's; p adjusted: {correction} over {tests}."
+        ),
+    ]
