@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import recbias
 from recbias import api
-from recbias.core.errors import Contradiction, MissingRun, OutOfRange
+from recbias.core.errors import (
+    Contradiction,
+    Faults,
+    MissingRun,
+    OutOfRange,
+    UnknownName,
+    WrongType,
+)
 from support.specs import make_small_spec
 
 
@@ -63,6 +71,34 @@ def test_options_are_checked(options: dict[str, int], tmp_path: Path) -> None:
     with pytest.raises(OutOfRange):
         recbias.run(make_small_spec(), out=tmp_path, **options)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("option", "value"), [("on_error", "continue "), ("executor", "threads")])
+def test_an_option_with_an_unknown_value_is_refused(
+    option: str, value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnknownName, match=f"--{option.replace('_', '-')}: must be one of"):
+        recbias.run(make_small_spec(), out=tmp_path, **{option: value})  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("spec", [None, 3, [make_small_spec()]])
+def test_a_spec_that_is_neither_a_path_nor_a_mapping_is_refused(spec: Any) -> None:
+    with pytest.raises(WrongType, match=f"not a {type(spec).__name__}$"):
+        recbias.plan(spec)
+
+
+def test_a_key_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    spec: dict[Any, Any] = {**make_small_spec(), 3: 4}
+    with pytest.raises(Faults, match="3: not a setting"):
+        recbias.run(spec, out=tmp_path)
+
+
+def test_the_power_of_a_run_is_found_by_the_name_of_its_experiment(tmp_path: Path) -> None:
+    run = recbias.run(make_small_spec(), out=tmp_path)
+    pd.testing.assert_frame_equal(recbias.power("small", out=tmp_path), recbias.power(run))
+    with pytest.raises(MissingRun, match="'smal' is neither"):
+        recbias.power("smal", out=tmp_path)
 
 
 def test_the_public_names_are_those_that_are_documented() -> None:

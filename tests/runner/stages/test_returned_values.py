@@ -125,6 +125,31 @@ def test_outputs_of_another_form_fail_the_model_at_its_method(
             "has values of shape (3,) for 60 queries (mine.py:6: def measure",
         ),
         (
+            "return [evidence.measure_queries(np.full(60, 1j))]",
+            "has values of type complex128, which are not numbers (mine.py:6: def measure",
+        ),
+        (
+            "return [evidence.measure_queries(np.array([None] * 60))]",
+            "has values of type object, which are not numbers (mine.py:6: def measure",
+        ),
+        (
+            "return [Measurement.from_units(UnitScores('user', np.array(['a']), np.ones(1, bool)))]",
+            "mine.py:6: Mine.measure() returns values of type bool, not float64",
+        ),
+        (
+            "return [Measurement(value='high', n=1, undefined=0)]",
+            "mine.py:6: Mine.measure() returns values of type <U4, not float64",
+        ),
+        (
+            "return [Measurement(value=np.inf, n=1, undefined=0)]",
+            "mine.py:6: Mine.measure() returns 1 infinite values",
+        ),
+        ("return []", "mine.py:6: Mine.measure() returns an empty list, without a measurement"),
+        (
+            "return [evidence.measure_queries(np.ones(60))] * 2",
+            "mine.py:6: Mine.measure() returns 2 measurements of no group or target",
+        ),
+        (
             "evidence.need('embeddings')",
             "needs embeddings, which this experiment lacks (mine.py:6",
         ),
@@ -191,3 +216,11 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}
+
+
+@pytest.mark.parametrize("values", ["[1] * 60", "np.ones(60, bool)", "np.ones(60, 'float32')"])
+def test_numbers_and_truth_values_are_the_values_of_a_metric(tmp_path: Path, values: str) -> None:
+    name = write_plugin(tmp_path, METRIC, measure=f"return [evidence.measure_queries({values})]")
+    run = recbias.run(make_small_spec(models=["MostPop"], metrics=[name]), out=tmp_path)
+    assert run.metrics["value"].tolist() == [1.0]
+    assert run.failures == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -102,7 +103,8 @@ def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measu
     """Return the measurements that a metric returned.
 
     Raises:
-        BrokenContract: They are something else, or have another number of units than values.
+        BrokenContract: They are something else, none, or two of the same group and target; their
+            values are not a number for each unit, or of a metric of another author infinite.
     """
     rows = tuple(value) if isinstance(value, Iterable) else (value,)
     wrong = [row for row in rows if not isinstance(row, Measurement)]
@@ -110,12 +112,28 @@ def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measu
         message = f"returns {type([*wrong, value][0]).__name__}, not a list of Measurement"
         remedy = "return [evidence.measure_queries(values)] or [Measurement(...)]"
         raise make_fault(measure, message, remedy)
-    for row in rows:
-        if row.units is not None and np.shape(row.units.values) != (len(row.units.ids),):
-            shape, n = np.shape(row.units.values), len(row.units.ids)
-            message = f"returns values of shape {shape} for {n:,} units"
-            raise make_fault(measure, message, "return one value for each unit, NaN if undefined")
+    for message in _find_measurement_faults(rows, is_foreign=bool(locate_code(measure))):
+        remedy = "return one number for each unit, NaN if undefined, once for a group and target"
+        raise make_fault(measure, message, remedy)
     return rows
+
+
+def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -> Iterator[str]:
+    if not rows and is_foreign:
+        yield "returns an empty list, without a measurement"
+    places = Counter((row.group, row.target) for row in rows)
+    if repeated := [place for place, n in places.items() if n > 1]:
+        place = " and ".join(filter(None, repeated[0])) or "no group or target"
+        yield f"returns {places[repeated[0]]} measurements of {place}"
+    for row in rows:
+        ids = [] if row.units is None else row.units.ids
+        values = np.asarray(row.value if row.units is None else row.units.values)
+        if row.units is not None and values.shape != (len(ids),):
+            yield f"returns values of shape {values.shape} for {len(ids):,} units"
+        elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
+            yield f"returns values of type {values.dtype}, not float64"
+        elif is_foreign and (n := np.count_nonzero(np.isinf(values))):
+            yield f"returns {n:,} infinite values"
 
 
 def require_labels(
