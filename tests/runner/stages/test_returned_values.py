@@ -133,7 +133,7 @@ def test_outputs_of_another_form_fail_the_model_at_its_method(
             "has values of type object, which are not numbers (mine.py:6: def measure",
         ),
         (
-            "return [Measurement.from_units(UnitScores('user', np.array(['a']), np.ones(1, bool)))]",
+            "return [Measurement.from_units(UnitScores('user', ['a'], np.ones(1, bool)))]",
             "mine.py:6: Mine.measure() returns values of type bool, not float64",
         ),
         (
