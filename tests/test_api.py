@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +211,46 @@ def test_the_files_read_by_pandas_are_the_tables_of_the_run(run: recbias.Run) ->
     units = pd.read_parquet(run.folder / "per_unit.parquet")
     assert run.per_unit is not None
     pd.testing.assert_frame_equal(units, run.per_unit, check_dtype=False, check_categorical=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"]
+)
+def test_a_run_with_a_truncated_table_is_not_a_run(
+    run: recbias.Run, name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied" / "elsewhere"
+    shutil.copytree(run.folder, folder)
+    assert recbias.load(folder).metrics.equals(run.metrics)
+    content = (folder / name).read_bytes()
+    lines = content.splitlines(keepends=True)
+    (folder / name).write_bytes(b"".join(lines[: len(lines) // 2 + 1])[:-1])  # a whole row is lost
+    with pytest.raises(
+        MissingRun, match=rf"{re.escape(name)}: it has .* it is not whole"
+    ) as caught:
+        recbias.load(folder)
+    assert "copy the run folder again" in caught.value.remedy
+    with pytest.warns(UserWarning, match="not a whole run"):
+        assert recbias.list_runs(tmp_path).empty
+
+
+def test_a_damaged_table_of_the_right_size_is_an_error_of_the_user(
+    run: recbias.Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied"
+    shutil.copytree(run.folder, folder)
+    path = folder / "per_unit.parquet"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(MissingRun, match=r"per_unit\.parquet: it cannot be read"):
+        _ = recbias.load(folder).per_unit
+
+
+def test_tables_of_single_users_may_be_left_out_of_a_published_run(
+    run: recbias.Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied"
+    shutil.copytree(run.folder, folder)
+    (folder / "lists.parquet").unlink()
+    loaded = recbias.load(folder)
+    assert loaded.lists is None
+    assert loaded.metrics.equals(run.metrics)

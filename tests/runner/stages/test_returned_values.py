@@ -62,10 +62,11 @@ SHORT_COLUMNS = (
     "**dict.fromkeys(('statistic', 'df', 'p', 'effect_size'), np.ones(5))}"
 )
 EMPTY = "return Embeddings(None, None)"
-CODES = (
+DATASET_OF = (
     "ids, codes = Vocabulary.encode(np.array(['a', 'b'], dtype=object)); "
-    "return Dataset(Interactions(codes + 7, codes, np.ones(2), None, ids, ids))"
+    "return Dataset(Interactions({}))"
 )
+CODES = DATASET_OF.format("codes + 7, codes, np.ones(2), None, ids, ids")
 
 
 def write_plugin(folder: Path, text: str, **bodies: str) -> str:
@@ -186,6 +187,28 @@ def test_labels_of_another_form_are_refused_at_the_method(
     [
         ("return None", "returns NoneType, not Dataset"),
         (CODES, "returns codes of users outside 0 to 1"),
+        (
+            DATASET_OF.format("codes + .5, codes, np.ones(2), None, ids, ids"),
+            "returns codes of users as float64[2] for 2 interactions",
+        ),
+        (
+            DATASET_OF.format("codes, codes[:1], np.ones(2), None, ids, ids"),
+            "returns codes of items as int64[1] for 2 interactions",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ['a', 'b']"),
+            "returns identifiers of items as list, not Vocabulary",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ids")[:-1]
+            + ", users=pd.DataFrame({'gender': ['F', 'M']}))",
+            "returns users as DataFrame, not Attributes",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ids")[:-1]
+            + ", items=Attributes(ids, pd.DataFrame({'year': [1990.0]})))",
+            "returns a table of 1 rows for 2 items",
+        ),
     ],
 )
 def test_a_dataset_of_another_form_is_refused_at_the_method(

@@ -12,6 +12,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings
@@ -47,14 +48,29 @@ def require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
     """Return the dataset that a source loads.
 
     Raises:
-        BrokenContract: It is something else, or has codes outside its vocabularies.
+        BrokenContract: It is something else, has codes outside its vocabularies, columns of
+            different lengths, or a table without a row for each user or item.
     """
     dataset = call_for(Dataset, load, *arguments)
     rows = dataset.interactions
-    for kind, codes, n in (
-        ("users", rows.users, rows.n_users),
-        ("items", rows.items, rows.n_items),
-    ):
+    for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
+        codes, table = getattr(rows, kind), getattr(dataset, kind)
+        if not isinstance(ids, Vocabulary):
+            message = f"returns identifiers of {kind} as {type(ids).__name__}, not Vocabulary"
+            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
+        if codes.dtype.kind not in "iu" or codes.shape != (len(rows.values),):
+            form = f"{codes.dtype}{[*codes.shape]}"
+            message = f"returns codes of {kind} as {form} for {len(rows.values):,} interactions"
+            raise make_fault(load, message, "return a whole number for each interaction")
+        if table is not None and not isinstance(table, Attributes):
+            message = f"returns {kind} as {type(table).__name__}, not Attributes"
+            raise make_fault(load, message, "return Attributes(vocabulary, frame)")
+        if table is not None and len(table.frame) != len(ids):
+            message = f"returns a table of {len(table.frame):,} rows for {len(ids):,} {kind}"
+            raise make_fault(
+                load, message, "return a row for each, in the order of the vocabulary"
+            )
+        n = len(ids)
         if codes.size and (codes.min() < 0 or codes.max() >= n):
             message = f"returns codes of {kind} outside 0 to {n - 1:,}"
             raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
