@@ -193,7 +193,7 @@ def test_labels_of_another_form_are_refused_at_the_method(
         ),
         (
             DATASET_OF.format("codes, codes[:1], np.ones(2), None, ids, ids"),
-            "returns codes of items as int64[1] for 2 interactions",
+            "returns codes of items as int32[1] for 2 interactions",
         ),
         (
             DATASET_OF.format("codes, codes, np.ones(2), None, ids, ['a', 'b']"),

@@ -112,7 +112,7 @@ def read_run(folder: Path) -> RunTables:
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = read_manifest(folder / "manifest.json")
-    _require_whole_files(folder, manifest.get("files", {}))
+    require_whole_files(folder, manifest)
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
@@ -121,15 +121,20 @@ def read_run(folder: Path) -> RunTables:
     return RunTables(folder, metrics, significance, manifest)
 
 
-def _require_whole_files(folder: Path, sizes: Mapping[str, int]) -> None:
-    """Refuse tables of another size than in the manifest; a Parquet file may be absent."""
-    for name, size in sizes.items():
+def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse tables of another size than in the manifest; a Parquet file may be absent.
+
+    Raises:
+        MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
+    """
+    sizes = manifest.get("files")
+    for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
         if not has_file(path := folder / name):
             if path.suffix == ".csv":
                 _require_file(path)
         elif (found := path.stat().st_size) != size:
-            message = f"it has {found:,} bytes, but the run wrote {size:,}: it is not whole"
-            raise MissingRun(message, where=str(path), remedy=REPAIR)
+            message = f"{name} has {found:,} bytes, but the run wrote {size}: it is not whole"
+            raise MissingRun(message, where=str(folder), remedy=REPAIR)
 
 
 def read_yaml(text: str) -> dict[str, Any]:
