@@ -142,10 +142,10 @@ def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -
         place = " and ".join(filter(None, repeated[0])) or "no group or target"
         yield f"returns {places[repeated[0]]} measurements of {place}"
     for row in rows:
-        ids = [] if row.units is None else row.units.ids
+        n_units = 0 if row.units is None else len(row.units.ids)
         values = np.asarray(row.value if row.units is None else row.units.values)
-        if row.units is not None and values.shape != (len(ids),):
-            yield f"returns values of shape {values.shape} for {len(ids):,} units"
+        if row.units is not None and values.shape != (n_units,):
+            yield f"returns values of shape {values.shape} for {n_units:,} units"
         elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
             yield f"returns values of type {values.dtype}, not float64"
         elif is_foreign and (n := np.count_nonzero(np.isinf(values))):
