@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import recbias
 from recbias import api
-from recbias.core.errors import Contradiction, MissingRun, OutOfRange
+from recbias.core.errors import (
+    Contradiction,
+    Faults,
+    MissingRun,
+    OutOfRange,
+    UnknownName,
+    WrongType,
+)
 from support.specs import make_small_spec
 
 
@@ -63,6 +73,34 @@ def test_options_are_checked(options: dict[str, int], tmp_path: Path) -> None:
     with pytest.raises(OutOfRange):
         recbias.run(make_small_spec(), out=tmp_path, **options)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("option", "value"), [("on_error", "continue "), ("executor", "threads")])
+def test_an_option_with_an_unknown_value_is_refused(
+    option: str, value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnknownName, match=f"--{option.replace('_', '-')}: must be one of"):
+        recbias.run(make_small_spec(), out=tmp_path, **{option: value})  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("spec", [None, 3, [make_small_spec()]])
+def test_a_spec_that_is_neither_a_path_nor_a_mapping_is_refused(spec: Any) -> None:
+    with pytest.raises(WrongType, match=f"not a {type(spec).__name__}$"):
+        recbias.plan(spec)
+
+
+def test_a_key_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    spec: dict[Any, Any] = {**make_small_spec(), 3: 4}
+    with pytest.raises(Faults, match="3: not a setting"):
+        recbias.run(spec, out=tmp_path)
+
+
+def test_the_power_of_a_run_is_found_by_the_name_of_its_experiment(tmp_path: Path) -> None:
+    run = recbias.run(make_small_spec(), out=tmp_path)
+    pd.testing.assert_frame_equal(recbias.power("small", out=tmp_path), recbias.power(run))
+    with pytest.raises(MissingRun, match="'smal' is neither"):
+        recbias.power("smal", out=tmp_path)
 
 
 def test_the_public_names_are_those_that_are_documented() -> None:
@@ -173,3 +211,44 @@ def test_the_files_read_by_pandas_are_the_tables_of_the_run(run: recbias.Run) ->
     units = pd.read_parquet(run.folder / "per_unit.parquet")
     assert run.per_unit is not None
     pd.testing.assert_frame_equal(units, run.per_unit, check_dtype=False, check_categorical=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"]
+)
+def test_a_run_with_a_truncated_table_is_not_a_run(
+    run: recbias.Run, name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied" / "elsewhere"
+    shutil.copytree(run.folder, folder)
+    assert recbias.load(folder).metrics.equals(run.metrics)
+    content = (folder / name).read_bytes()
+    lines = content.splitlines(keepends=True)
+    (folder / name).write_bytes(b"".join(lines[: len(lines) // 2 + 1])[:-1])  # a whole row is lost
+    with pytest.raises(MissingRun, match=rf"{re.escape(name)} has .* it is not whole") as caught:
+        recbias.load(folder)
+    assert "copy the run folder again" in caught.value.remedy
+    with pytest.warns(UserWarning, match="not a whole run"):
+        assert recbias.list_runs(tmp_path).empty
+
+
+def test_a_damaged_table_of_the_right_size_is_an_error_of_the_user(
+    run: recbias.Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied"
+    shutil.copytree(run.folder, folder)
+    path = folder / "per_unit.parquet"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(MissingRun, match=r"per_unit\.parquet: it cannot be read"):
+        _ = recbias.load(folder).per_unit
+
+
+def test_tables_of_single_users_may_be_left_out_of_a_published_run(
+    run: recbias.Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copied"
+    shutil.copytree(run.folder, folder)
+    (folder / "lists.parquet").unlink()
+    loaded = recbias.load(folder)
+    assert loaded.lists is None
+    assert loaded.metrics.equals(run.metrics)

@@ -16,7 +16,7 @@ import pandas as pd
 from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
 from recbias.config.packaged_specs import find_spec
-from recbias.core.errors import OutOfRange, UserError
+from recbias.core.errors import OutOfRange, UserError, WrongType
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
@@ -25,7 +25,7 @@ from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
-from recbias.runner.execution.choose import create_executor, require_answers
+from recbias.runner.execution.choose import create_executor, require_answers, require_choice
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
@@ -75,6 +75,9 @@ def plan(
     device: str | None = None,
 ) -> tuple[Plan, Store]:
     """Return the stages of a spec and the store they use, without running them; as ``run``."""
+    if not isinstance(spec, str | Path | Mapping):
+        message = f"a spec is the path of a file, a name or a mapping, not a {type(spec).__name__}"
+        raise WrongType(message, remedy="give recbias.run('quickstart'), or a dict with its keys")
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     store = Store(to_local_path(out) / "store")
@@ -178,6 +181,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out = to_local_path(out)
+    require_choice("--on-error", on_error, ("stop", "continue"))
     chains = create_executor(executor, workers)
     settings = {"overrides": overrides, "limit": limit, "device": device}
     run_plan, store = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]

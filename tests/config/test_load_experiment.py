@@ -493,3 +493,10 @@ def test_any_mapping_gives_an_experiment_or_faults(
 def test_any_text_gives_faults(text: str) -> None:
     with pytest.raises(Faults):
         load(text.encode("utf-8", "ignore").decode())
+
+
+def test_a_check_of_a_model_with_a_fault_is_not_a_second_fault() -> None:
+    checks = "checks: [{metric: nDCG, at_least: 0.1, models: [ItemKNN]}]\n"
+    models = "models: [{name: ItemKNN, neighbors: 1.0e+30}]\nmetrics: [nDCG]\n"
+    (fault,) = collect_faults(HEAD + models + checks).faults
+    assert "models[0].neighbors" in str(fault)

@@ -43,3 +43,10 @@ def test_errors_that_the_user_can_correct_are_user_errors(name: str) -> None:
 def test_an_error_of_a_worker_process_keeps_its_lines() -> None:
     error = OutOfRange("must be at least 1", where="k", remedy="set k: 10")
     assert pickle.loads(pickle.dumps(error)).lines() == error.lines()
+
+
+def test_a_notebook_shows_the_lines_of_an_error_of_the_user_in_place_of_the_traceback() -> None:
+    faults = Faults([UserError("no file", remedy="name one"), UserError("no key")])
+    render = faults._render_traceback_  # the hook of IPython
+    assert render() == ["error: no file", "help: name one", "error: no key"]
+    assert not hasattr(StageError("a bug"), "_render_traceback_")

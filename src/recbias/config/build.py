@@ -215,7 +215,8 @@ class Builder:
             return None
         for inner, number in _find_too_large(raw):
             expected, text = describe_hint(descend(hint, raw, inner)[0]), render_yaml(number)[:24]
-            message = f"must be {expected}, found {text}, which is too large"
+            required = "" if expected == "anything" else f"must be {expected}, "
+            message = f"{required}found {text}, which is too large"
             remedy = default or "give a smaller number"
             self.document.add_fault((*location, *inner), message, remedy=remedy, kind=OutOfRange)
             return None

@@ -77,7 +77,10 @@ class _Loader:
         """Return the experiment, incomplete if the document has faults."""
         n_faults = len(self.document.faults)
         models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
-        are_complete = len(self.document.faults) == n_faults
+        are_valid = all(
+            bool(self.values[key]) == bool(self.raw.get(key)) for key in ("models", "metrics")
+        )
+        are_complete = are_valid and len(self.document.faults) == n_faults
         checks: Sequence[CheckSpec | None] = self.values["checks"] or ()
         if not are_complete:
             checks = [self.skip_unread(check, metrics, models) for check in checks]

@@ -37,6 +37,10 @@ class RecbiasError(Exception):
 class UserError(RecbiasError):
     """The user's input is at fault; shown without a traceback, exit code 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in place of the traceback: the lines of the command."""
+        return self.lines()
+
 
 class ConfigError(UserError):
     """The experiment file is at fault."""

@@ -9,7 +9,7 @@ from typing import Any
 from recbias.core.errors import DataError, MissingRun
 from recbias.core.input_files import has_file, to_local_path
 from recbias.core.stage_context import warn
-from recbias.reports.views.run_tables import read_manifest
+from recbias.reports.views.run_tables import read_manifest, require_whole_files
 
 RUN_COLUMNS = (
     *("name", "run", "started", "seconds", "models", "failures", "failed_checks", "folder"),
@@ -46,6 +46,7 @@ def _summarize(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder / "manifest.json")
     if not has_file(folder / "metrics.csv"):
         raise MissingRun("metrics.csv does not exist", where=str(folder))
+    require_whole_files(folder, manifest)
     try:
         checks = [bool(check["failed"]) for check in manifest.get("checks", [])]
         values = (

@@ -62,10 +62,11 @@ SHORT_COLUMNS = (
     "**dict.fromkeys(('statistic', 'df', 'p', 'effect_size'), np.ones(5))}"
 )
 EMPTY = "return Embeddings(None, None)"
-CODES = (
+DATASET_OF = (
     "ids, codes = Vocabulary.encode(np.array(['a', 'b'], dtype=object)); "
-    "return Dataset(Interactions(codes + 7, codes, np.ones(2), None, ids, ids))"
+    "return Dataset(Interactions({}))"
 )
+CODES = DATASET_OF.format("codes + 7, codes, np.ones(2), None, ids, ids")
 
 
 def write_plugin(folder: Path, text: str, **bodies: str) -> str:
@@ -125,6 +126,31 @@ def test_outputs_of_another_form_fail_the_model_at_its_method(
             "has values of shape (3,) for 60 queries (mine.py:6: def measure",
         ),
         (
+            "return [evidence.measure_queries(np.full(60, 1j))]",
+            "has values of type complex128, which are not numbers (mine.py:6: def measure",
+        ),
+        (
+            "return [evidence.measure_queries(np.array([None] * 60))]",
+            "has values of type object, which are not numbers (mine.py:6: def measure",
+        ),
+        (
+            "return [Measurement.from_units(UnitScores('user', ['a'], np.ones(1, bool)))]",
+            "mine.py:6: Mine.measure() returns values of type bool, not float64",
+        ),
+        (
+            "return [Measurement(value='high', n=1, undefined=0)]",
+            "mine.py:6: Mine.measure() returns values of type <U4, not float64",
+        ),
+        (
+            "return [Measurement(value=np.inf, n=1, undefined=0)]",
+            "mine.py:6: Mine.measure() returns 1 infinite values",
+        ),
+        ("return []", "mine.py:6: Mine.measure() returns an empty list, without a measurement"),
+        (
+            "return [evidence.measure_queries(np.ones(60))] * 2",
+            "mine.py:6: Mine.measure() returns 2 measurements of no group or target",
+        ),
+        (
             "evidence.need('embeddings')",
             "needs embeddings, which this experiment lacks (mine.py:6",
         ),
@@ -161,6 +187,28 @@ def test_labels_of_another_form_are_refused_at_the_method(
     [
         ("return None", "returns NoneType, not Dataset"),
         (CODES, "returns codes of users outside 0 to 1"),
+        (
+            DATASET_OF.format("codes + .5, codes, np.ones(2), None, ids, ids"),
+            "returns codes of users as float64[2] for 2 interactions",
+        ),
+        (
+            DATASET_OF.format("codes, codes[:1], np.ones(2), None, ids, ids"),
+            "returns codes of items as int32[1] for 2 interactions",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ['a', 'b']"),
+            "returns identifiers of items as list, not Vocabulary",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ids")[:-1]
+            + ", users=pd.DataFrame({'gender': ['F', 'M']}))",
+            "returns users as DataFrame, not Attributes",
+        ),
+        (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ids")[:-1]
+            + ", items=Attributes(ids, pd.DataFrame({'year': [1990.0]})))",
+            "returns a table of 1 rows for 2 items",
+        ),
     ],
 )
 def test_a_dataset_of_another_form_is_refused_at_the_method(
@@ -191,3 +239,11 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}
+
+
+@pytest.mark.parametrize("values", ["[1] * 60", "np.ones(60, bool)", "np.ones(60, 'float32')"])
+def test_numbers_and_truth_values_are_the_values_of_a_metric(tmp_path: Path, values: str) -> None:
+    name = write_plugin(tmp_path, METRIC, measure=f"return [evidence.measure_queries({values})]")
+    run = recbias.run(make_small_spec(models=["MostPop"], metrics=[name]), out=tmp_path)
+    assert run.metrics["value"].tolist() == [1.0]
+    assert run.failures == []

@@ -118,18 +118,23 @@ class Evidence:
         self.need("test")
         return mark_contained(self.relevant, self.ranked)
 
-    def measure_queries(self, values: FloatArray) -> Measurement:
+    def measure_queries(self, values: npt.ArrayLike) -> Measurement:
         """Return the mean of one value per query, ``float64[q]``; NaN is undefined and counted.
 
         Raises:
-            BrokenContract: There is another number of values than of queries.
+            BrokenContract: There is another number of values than of queries, or they are not
+                numbers.
         """
-        queries = self.queries
-        if np.shape(values) != (len(queries),):
-            shape, name = np.shape(values), self.metric or "the metric"
-            message = f"{name} has values of shape {shape} for {len(queries):,} queries"
+        queries, numbers, problem = self.queries, np.asarray(values), ""
+        if numbers.shape != (len(queries),):
+            problem = f"of shape {numbers.shape} for {len(queries):,} queries"
+        elif numbers.dtype.kind not in "fiub":
+            problem = f"of type {numbers.dtype}, which are not numbers"
+        if problem:
+            message = f"{self.metric or 'the metric'} has values {problem}"
             raise BrokenContract(message, remedy="give one value for each query, NaN if undefined")
-        return Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))
+        scores = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+        return Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, scores))
 
     @cached_property
     def popularity(self) -> FloatArray:

@@ -24,6 +24,8 @@ _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
 
+REPAIR = "copy the run folder again, or run its spec again: stored stages are reused"
+
 
 def _read_search_csv(path: Path) -> pd.DataFrame:
     types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
@@ -36,10 +38,14 @@ def _read_metrics_csv(path: Path) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
-    with convert_read_errors(path):
-        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    try:
+        with convert_read_errors(path):
+            frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    except (ArrowException, ValueError) as error:
+        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
     return frame
 
 
@@ -106,17 +112,35 @@ def read_run(folder: Path) -> RunTables:
         folder: The folder, ``results/<name>/<run id>`` or ``results/<name>/latest``.
 
     Raises:
-        MissingRun: The folder does not exist, or does not hold the files of a run.
+        MissingRun: The folder does not exist, does not hold the files of a run, or holds one that
+            is not as long as the run wrote it.
     """
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = read_manifest(folder / "manifest.json")
+    require_whole_files(folder, manifest)
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     if has_file(path) and path.stat().st_size:
         significance = _read_table(path, SIGNIFICANCE_COLUMNS)
     return RunTables(folder, metrics, significance, manifest)
+
+
+def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse tables of another size than in the manifest; a Parquet file may be absent.
+
+    Raises:
+        MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
+    """
+    sizes = manifest.get("files")
+    for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+        if not has_file(path := folder / name):
+            if path.suffix == ".csv":
+                _require_file(path)
+        elif (found := path.stat().st_size) != size:
+            message = f"{name} has {found:,} bytes, but the run wrote {size}: it is not whole"
+            raise MissingRun(message, where=str(folder), remedy=REPAIR)
 
 
 def read_yaml(text: str) -> dict[str, Any]:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from recbias.core.errors import OutOfRange, StageError
+from collections.abc import Sequence
+
+from recbias.core.errors import OutOfRange, StageError, UnknownName
 from recbias.runner.execution.executor import Executor, to_error
 from recbias.runner.execution.local import Processes
 from recbias.runner.execution.ray import RayTasks
 from recbias.runner.planning.plan import Plan
 
 
+def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raise UnknownName if the value of an option is not one of its choices."""
+    if value not in choices:
+        remedy = f"give {option} {' or '.join(choices)}"
+        raise UnknownName(f"must be one of {', '.join(choices)}", where=option, remedy=remedy)
+
+
 def create_executor(name: str, workers: int) -> Processes | RayTasks:
-    """Return the executor that trains the models; MissingExtra if ``ray`` is not installed."""
+    """Return the executor that trains the models.
+
+    Raises:
+        OutOfRange: ``workers`` is below 1.
+        UnknownName: There is no such executor.
+        MissingExtra: ``ray`` is not installed.
+    """
+    require_choice("--executor", name, ("local", "ray"))
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
     return RayTasks(workers) if name == "ray" else Processes(workers)

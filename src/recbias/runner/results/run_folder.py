@@ -40,6 +40,10 @@ from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
 from recbias.runner.tuning.trial import TRIALS, make_trial_rows
 
+_TABLE_SUFFIXES = frozenset({".csv", ".jsonl", ".parquet"})
+REFERENCE = "reference.csv"
+"""A table that `recbias report` may write again."""
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -129,7 +133,10 @@ def _write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
+    """Write the manifest, with the size of each table in bytes: a reader refuses another size."""
+    tables = [path for path in sorted(folder.iterdir()) if path.suffix in _TABLE_SUFFIXES]
+    sizes = {path.name: path.stat().st_size for path in tables if path.name != REFERENCE}
+    text = json.dumps({**manifest, "files": sizes}, indent=1, ensure_ascii=False, default=str)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings
@@ -46,14 +48,29 @@ def require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
     """Return the dataset that a source loads.
 
     Raises:
-        BrokenContract: It is something else, or has codes outside its vocabularies.
+        BrokenContract: It is something else, has codes outside its vocabularies, columns of
+            different lengths, or a table without a row for each user or item.
     """
     dataset = call_for(Dataset, load, *arguments)
     rows = dataset.interactions
-    for kind, codes, n in (
-        ("users", rows.users, rows.n_users),
-        ("items", rows.items, rows.n_items),
-    ):
+    for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
+        codes, table = getattr(rows, kind), getattr(dataset, kind)
+        if not isinstance(ids, Vocabulary):
+            message = f"returns identifiers of {kind} as {type(ids).__name__}, not Vocabulary"
+            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
+        if codes.dtype.kind not in "iu" or codes.shape != (len(rows.values),):
+            form = f"{codes.dtype}{[*codes.shape]}"
+            message = f"returns codes of {kind} as {form} for {len(rows.values):,} interactions"
+            raise make_fault(load, message, "return a whole number for each interaction")
+        if table is not None and not isinstance(table, Attributes):
+            message = f"returns {kind} as {type(table).__name__}, not Attributes"
+            raise make_fault(load, message, "return Attributes(vocabulary, frame)")
+        if table is not None and len(table.frame) != len(ids):
+            message = f"returns a table of {len(table.frame):,} rows for {len(ids):,} {kind}"
+            raise make_fault(
+                load, message, "return a row for each, in the order of the vocabulary"
+            )
+        n = len(ids)
         if codes.size and (codes.min() < 0 or codes.max() >= n):
             message = f"returns codes of {kind} outside 0 to {n - 1:,}"
             raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
@@ -102,7 +119,8 @@ def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measu
     """Return the measurements that a metric returned.
 
     Raises:
-        BrokenContract: They are something else, or have another number of units than values.
+        BrokenContract: They are something else, none, or two of the same group and target; their
+            values are not a number for each unit, or of a metric of another author infinite.
     """
     rows = tuple(value) if isinstance(value, Iterable) else (value,)
     wrong = [row for row in rows if not isinstance(row, Measurement)]
@@ -110,12 +128,28 @@ def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measu
         message = f"returns {type([*wrong, value][0]).__name__}, not a list of Measurement"
         remedy = "return [evidence.measure_queries(values)] or [Measurement(...)]"
         raise make_fault(measure, message, remedy)
-    for row in rows:
-        if row.units is not None and np.shape(row.units.values) != (len(row.units.ids),):
-            shape, n = np.shape(row.units.values), len(row.units.ids)
-            message = f"returns values of shape {shape} for {n:,} units"
-            raise make_fault(measure, message, "return one value for each unit, NaN if undefined")
+    for message in _find_measurement_faults(rows, is_foreign=bool(locate_code(measure))):
+        remedy = "return one number for each unit, NaN if undefined, once for a group and target"
+        raise make_fault(measure, message, remedy)
     return rows
+
+
+def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -> Iterator[str]:
+    if not rows and is_foreign:
+        yield "returns an empty list, without a measurement"
+    places = Counter((row.group, row.target) for row in rows)
+    if repeated := [place for place, n in places.items() if n > 1]:
+        place = " and ".join(filter(None, repeated[0])) or "no group or target"
+        yield f"returns {places[repeated[0]]} measurements of {place}"
+    for row in rows:
+        n_units = 0 if row.units is None else len(row.units.ids)
+        values = np.asarray(row.value if row.units is None else row.units.values)
+        if row.units is not None and values.shape != (n_units,):
+            yield f"returns values of shape {values.shape} for {n_units:,} units"
+        elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
+            yield f"returns values of type {values.dtype}, not float64"
+        elif is_foreign and (n := np.count_nonzero(np.isinf(values))):
+            yield f"returns {n:,} infinite values"
 
 
 def require_labels(

@@ -24,6 +24,9 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
 
     The age of a result, and of a file that stages share, is the time since it was computed or last
     reused; that of a checkpoint is the time since it was written.
+
+    Raises:
+        Unwritable: A result cannot be removed.
     """
     store = Store(folder)
     store.sweep()
@@ -36,7 +39,8 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
         count, total = amounts.get(kind, (0, 0))
         amounts[kind] = (count + 1, total + size)
         if is_old and not dry_run:
-            remove()
+            with report_unwritable(folder):
+                remove()
     return remaining, removed
 
 

@@ -52,7 +52,7 @@ def replace_python_inputs(
         for key, kind in OBJECT_SECTIONS.items()
         if isinstance(spec.get(key), list | tuple)
     }
-    return {key: _replace(value, folder, key) for key, value in {**spec, **sections}.items()}
+    return {key: _replace(value, folder, str(key)) for key, value in {**spec, **sections}.items()}
 
 
 def _describe_entry(entry: Any, registry: Registry, location: str) -> Any:
