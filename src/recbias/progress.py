@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,6 +134,8 @@ class _CountColumn(MofNCompleteColumn):
 class Live:
     """Shows the progress of the run and of its running stage below the finished stages.
 
+    A lock guards lines and refreshes: a refresh within a line would leave a bar on the screen.
+
     Args:
         verbose: Whether to print stages from the cache and every metric as well.
     """
@@ -148,7 +151,10 @@ class Live:
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
+            auto_refresh=False,
         )
+        self._lock, self._stopped = threading.RLock(), threading.Event()
+        self._refresher = threading.Thread(target=self._refresh, daemon=True)
         self._task: TaskID | None = None
         self._title = ""
         self._work = RemainingWork(())
@@ -157,47 +163,62 @@ class Live:
 
     def __enter__(self) -> Live:  # noqa: PYI034  a plain class
         self._progress.start()
+        self._refresher.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._stopped.set()
+        self._refresher.join()
         self._progress.stop()
+
+    def _refresh(self) -> None:
+        while not self._stopped.wait(0.1):  # seconds
+            with self._lock:
+                self._progress.refresh()
 
     def planned(self, work: RemainingWork) -> None:
         """Show the work of the run."""
-        self._work = work
-        self._total = self._progress.add_task("", total=work.n_stages, work=work)
+        with self._lock:
+            self._work = work
+            self._total = self._progress.add_task("", total=work.n_stages, work=work)
 
     def started(self, stage: Stage) -> None:
         """Show a stage that starts."""
-        self._clear()
-        self._work.start(stage)
-        self._title = make_printable(stage.title, MAX_VALUE_LENGTH)
-        self._task = self._progress.add_task(self._title, total=None)
+        with self._lock:
+            self._clear()
+            self._work.start(stage)
+            self._title = make_printable(stage.title, MAX_VALUE_LENGTH)
+            self._task = self._progress.add_task(self._title, total=None)
 
     def progressed(self, activity: str, done: int, total: int) -> None:
         """Update the progress bar."""
-        if self._task is not None:
-            title = f"{self._title}: {make_printable(activity, MAX_VALUE_LENGTH)}"
-            self._progress.update(self._task, description=title, completed=done, total=total)
+        title = f"{self._title}: {make_printable(activity, MAX_VALUE_LENGTH)}"
+        with self._lock:
+            if self._task is not None:
+                self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:
         """Print the result of a stage and its warnings above the progress bars."""
+        with self._lock:
+            self._show_record(record)
+
+    def _show_record(self, record: StageRecord) -> None:
         self._clear()
         self._work.finish(record)
         if self._total is not None:
             self._progress.update(self._total, completed=self._work.n_done)
         if self.verbose or _is_notable(record):
             style = "red" if record.failure else "dim" if record.reused else ""
-            self._console.print(
-                Text(make_printable(_render_record(record, self._messages)), style=style)
-            )
+            line = make_printable(_render_record(record, self._messages))
+            self._console.print(Text(line, style=style))
         for warning in record.warnings:
             line = make_printable(f"  warning: {warning}")
             self._console.print(Text(line, style="yellow"))
 
     def warned(self, warning: str) -> None:
         """Print a warning of the whole run."""
-        self._console.print(Text(make_printable(f"warning: {warning}"), style="yellow"))
+        with self._lock:
+            self._console.print(Text(make_printable(f"warning: {warning}"), style="yellow"))
 
     def _clear(self) -> None:
         if self._task is not None:

@@ -165,9 +165,8 @@ def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, Searc
     searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
     for model_plan in plan.model_plans:
         stage = model_plan.search
-        if stage is None or stage.digest in searches:
-            continue
-        if executor.has_succeeded(stage):
+        is_new = stage is not None and stage.digest not in searches
+        if stage is not None and is_new and executor.has_succeeded(stage):
             searches[stage.digest] = model_plan, executor.value(stage)
             executor.forget((stage,))
     return [*searches.values()]
@@ -176,7 +175,7 @@ def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, Searc
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
     keys = model_plan.data_context.keys
-    values = (keys.dataset, model_plan.model.label, keys.seed, keys.fold)
+    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
