@@ -21,8 +21,8 @@ Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A dataset.", show_default=False)
 ]
 
-LOCAL_DATASETS = ("demo", "tables")
-"""Datasets without a download: the generated one, and the user's own tables."""
+LOCAL_DATASETS = ("demo", "tables", "sentencetables")
+"""Datasets without a download: the generated one, and the user's own tables; normalized names."""
 
 LONGEST = 60
 """The maximum number of characters of a name; a longer text is shortened."""
@@ -65,13 +65,22 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     Raises:
         UserError: The dataset is unknown, or its files are missing or malformed.
     """
+    import numpy as np
+
     from recbias import api
+    from recbias.core.stage_context import collect_warnings
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execution.executor import Executor, Silent
 
     spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):
         spec = Path(name)
+    elif "train" not in (source := api.read_experiment(spec).datasets[0].source.plugin).gives():
+        with collect_warnings():
+            dataset = source.load(api.data_folder(data), np.random.default_rng(0))
+        yield f"{name}:"
+        yield from _render(describe_dataset(dataset), "  ")
+        return
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
