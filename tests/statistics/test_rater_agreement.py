@@ -162,14 +162,14 @@ def test_fleiss_kappa_by_hand() -> None:
 
 
 def test_fleiss_kappa_is_alpha_with_its_chance_by_pairs(rng: np.random.Generator) -> None:
-    # alpha counts chance agreement without replacement: alpha = 1 - (1 - 1/n) (1 - kappa), n ratings
+    # alpha draws chance pairs without replacement: 1 - alpha = (1 - 1/n) (1 - kappa), n ratings
     ratings = rng.integers(0, 3, size=(4, 25)).astype(float)
     expected = 1 - (1 - 1 / ratings.size) * (1 - fleiss_kappa(ratings))
     assert krippendorff_alpha(ratings) == pytest.approx(expected)
 
 
 def test_fleiss_kappa_excludes_units_without_all_ratings() -> None:
-    ratings = [[1, 1, 0, 0, NAN], [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]]
+    ratings: list[list[float]] = [[1, 1, 0, 0, NAN], [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]]
     assert fleiss_kappa(ratings) == pytest.approx(1 / 3)
 
 

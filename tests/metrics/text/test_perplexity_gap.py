@@ -352,7 +352,7 @@ def test_a_label_names_the_sides_of_categories_with_other_groups() -> None:
     values = frame["value"].to_numpy(dtype=np.float64)
     scores = SentenceScores(ids, pairs, groups, values, frame[["target_set", "category"]])
     evidence = make_evidence(scores)
-    metric = PerplexityGap(label="target_set", a="T1", b="T2", by="category")
+    metric = PerplexityGap(group_label="target_set", a="T1", b="T2", by="category")
     values_by_group = {
         group: measurement.value
         for (group, target), measurement in measure(metric, evidence).items()
@@ -361,10 +361,10 @@ def test_a_label_names_the_sides_of_categories_with_other_groups() -> None:
     assert values_by_group == {"": 1.0, "category=gender": 2.0, "category=age": 0.0}
     contrast = measure(metric, evidence)["category=age", ""].contrasts[0]
     assert (contrast.a, contrast.b) == ("category=age&target_set=T1", "category=age&target_set=T2")
-    assert measure(PerplexityGap(label="target_set"), evidence)["", ""].value == 1.0
+    assert measure(PerplexityGap(group_label="target_set"), evidence)["", ""].value == 1.0
     with pytest.raises(UnknownIdentifier, match="4 groups") as caught:
         measure(PerplexityGap(by="category"), evidence)
-    assert "label: with two values" in caught.value.remedy
+    assert "group_label: with two values" in caught.value.remedy
     with pytest.raises(UnknownColumn, match="no column 'targets'") as unknown:
-        measure(PerplexityGap(label="targets"), evidence)
-    assert unknown.value.where == "label"
+        measure(PerplexityGap(group_label="targets"), evidence)
+    assert unknown.value.where == "group_label"

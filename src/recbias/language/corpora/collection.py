@@ -17,6 +17,10 @@ from recbias.language.corpora.cleaning import clean_text, count_words, split_tex
 from recbias.language.terms import TermPairs, compile_terms
 
 
+COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
+"""What is counted, besides keywords."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CollectionSettings:
     """How sentences are collected.
@@ -37,12 +41,11 @@ class Collection:
     Args:
         rows: A record per sentence: ``id``, ``text``, ``group``, ``category``, ``target_term`` and
             ``attribute_term``.
-        counts: ``posts``, ``sentences``, ``duplicates``, ``too_long``, ``beyond_maximum``, and
-            ``keywords`` and ``keywords_with_sentences``.
+        counts: ``COUNTS``, and ``keywords`` and ``keywords_with_sentences``.
     """
 
     rows: list[dict[str, str]] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(COUNTS, 0)))
 
 
 def collect_sentences(

@@ -59,9 +59,9 @@ class PerplexityGap:
         b: The second group; by default the other.
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
-        label: The column of which ``a`` and ``b`` are values; by default the group of a sentence.
+        group_label: The column of which ``a`` and ``b`` are values; by default the group of a sentence.
             Where the groups differ between categories (female and male, old and young), use a
-            column that names the sides of all pairs alike: ``label: target_set, a: T1, b: T2``.
+            column that names the sides of all pairs alike: ``group_label: target_set, a: T1, b: T2``.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
 
     Raises:
@@ -69,7 +69,7 @@ class PerplexityGap:
         UnknownIdentifier: No sentence has the named group, or more than two groups occur and
             none is named.
         NothingLeft: Fewer than two groups occur, or no pair is complete.
-        UnknownColumn: The sentences have no column ``by`` or ``label``.
+        UnknownColumn: The sentences have no column ``by`` or ``group_label``.
         BrokenContract: A pair has two copies of one group, or copies with different values of
             ``by``.
 
@@ -90,7 +90,7 @@ class PerplexityGap:
     b: str | None = None
     by: str | None = None
     scale: Literal["perplexity", "log"] = "perplexity"
-    label: str | None = None
+    group_label: str | None = None
 
     def __post_init__(self) -> None:
         """Validate the groups and the crossing."""
@@ -104,13 +104,13 @@ class PerplexityGap:
         """Return the gap with and without outliers, then both for each value of ``by``."""
         evidence.need("sentence_scores")
         scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # need() raises on None
-        if self.label is not None:
-            scores = replace(scores, groups=read_sides(scores, self.label))
+        if self.group_label is not None:
+            scores = replace(scores, groups=read_sides(scores, self.group_label))
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
         pairs = build_pairs(scores, resolve_groups(scores, self.a, self.b))
         _require_complete_pair(scores, pairs)
         warn_of_missing(evidence.metric, scores, pairs)
-        side_label = self.label or "group"
+        side_label = self.group_label or "group"
         measurements = _measure_gaps(pairs, values, side_label, "")
         if self.by is not None:
             groups = group_sentences(scores, self.by, evidence.metric)

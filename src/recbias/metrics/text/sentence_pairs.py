@@ -58,7 +58,9 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
         raise NothingLeft(message, remedy="set the group of each copy of a sentence")
     if len(present) > 2:
         message = f"the sentences are of {len(present)} groups: {', '.join(present[:12])}"
-        remedy = "name the two groups to compare: a: ..., b: ..., or a label: with two values"
+        remedy = (
+            "name the two groups to compare: a: ..., b: ..., or a group_label: with two values"
+        )
         raise UnknownIdentifier(message, remedy=remedy)
     first = a if a is not None else next(group for group in present if group != b)
     return first, b if b is not None else next(group for group in present if group != first)
@@ -73,7 +75,7 @@ def read_sides(scores: SentenceScores, label: str) -> Ids:
     names = [str(name) for name in scores.labels.columns]
     if label not in names:
         message = f"the sentences have no column {label!r}"
-        raise UnknownColumn(message, where="label", remedy=suggest(label, names))
+        raise UnknownColumn(message, where="group_label", remedy=suggest(label, names))
     column = scores.labels[label]
     return column.astype(object).where(column.notna(), "").map(str).to_numpy(dtype=object)
 
