@@ -16,7 +16,6 @@ from recbias.formats.text_tables import find_suffix, read_text_table
 from recbias.language.corpora.cleaning import clean_text, count_words, split_text
 from recbias.language.terms import TermPairs, compile_terms
 
-
 COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
 """What is counted, besides keywords."""
 
