@@ -66,7 +66,7 @@ class SentenceTables:
         """Return the files that ``load`` reads."""
         if not self._paths:
             message = "there is no table of sentences"
-            raise MissingFile(message, where="dataset", remedy="add test: sentences.csv")
+            raise MissingFile(message, remedy="add test: sentences.csv")
         return [require_file(path) for path in self._paths.values()]
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
