@@ -15,7 +15,7 @@ from recbias.core.protocols import DatasetSource
 from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse
 
-PARTS = frozenset({"train", "users", "items", "reviews"})
+PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
 """The parts that a dataset may have."""
 
 
@@ -62,6 +62,7 @@ def _check_parts(dataset: Dataset, parts: frozenset[str], name: str) -> None:
         "users": dataset.users is not None,
         "items": dataset.items is not None,
         "reviews": dataset.reviews is not None,
+        "sentences": dataset.sentences is not None,
     }
     for part, is_present in present.items():
         refuse(part in parts and not is_present, name, f"gives {part} but does not load them")

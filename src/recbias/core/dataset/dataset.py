@@ -1,4 +1,4 @@
-"""A loaded dataset: interactions, attributes of users and items, and reviews."""
+"""A loaded dataset: interactions, attributes of users and items, reviews, and sentences."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.vocabulary import Vocabulary
 
 
@@ -40,6 +41,7 @@ class Dataset:
     items: Attributes | None = None
     reviews: Reviews | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    sentences: Sentences | None = None
 
     @property
     def user_ids(self) -> Vocabulary:

@@ -13,6 +13,7 @@ from recbias.core.arrays import BoolArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.sentences import Sentences
 from recbias.core.errors import Leakage
 
 
@@ -25,8 +26,9 @@ def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
 class TrainingData:
     """The data that models may see; it has no field for the test set.
 
-    The reviews are those of the training and of the validation rows. ``dataset`` is the label of
-    the dataset, for models that read the output of other tools; else blank.
+    The reviews are those of the training and of the validation rows, and ``sentences`` has no test
+    part. ``dataset`` is the label of the dataset, for models that read the output of other tools;
+    else blank.
     """
 
     train: Interactions
@@ -36,6 +38,7 @@ class TrainingData:
     reviews: Reviews | None = None
     validation_reviews: Reviews | None = None
     dataset: str = ""
+    sentences: Sentences | None = None
 
     @cached_property
     def candidates(self) -> BoolArray:
@@ -78,12 +81,14 @@ class Split:
         items: Attributes | None = None,
         reviews: Reviews | None = None,
         dataset: str = "",
+        sentences: Sentences | None = None,
     ) -> TrainingData:
-        """Return what training may see; reviews of pairs outside ``train`` are excluded."""
+        """Return what training may see: neither reviews of test rows, nor test sentences."""
         train = select_reviews(reviews, self.train)
         validation = select_reviews(reviews, self.validation)
         rows = (self.train, self.validation)
-        return TrainingData(*rows, users, items, train, validation, dataset)
+        visible = None if sentences is None else sentences.without_test()
+        return TrainingData(*rows, users, items, train, validation, dataset, visible)
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:

@@ -18,7 +18,7 @@ from recbias.core.protocols import OUTPUTS
 from recbias.core.registry import locate_code
 from recbias.core.suggestions import suggest
 
-PARTS = frozenset({"train", "users", "items", "reviews"})
+PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
 """The parts that a dataset may have."""
 
 NAMES: Mapping[tuple[str, str], frozenset[str]] = {

@@ -158,5 +158,9 @@ def make_training_data(dataset: Dataset, split: Split, label: str = "") -> Train
     """Return the data that a model is fitted on."""
     aligned = align_dataset(dataset, split)
     return split.training_data(
-        users=aligned.users, items=aligned.items, reviews=aligned.reviews, dataset=label
+        users=aligned.users,
+        items=aligned.items,
+        reviews=aligned.reviews,
+        dataset=label,
+        sentences=aligned.sentences,
     )

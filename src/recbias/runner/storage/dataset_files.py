@@ -11,6 +11,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
@@ -37,6 +38,8 @@ def save_dataset(dataset: Dataset, folder: Path) -> None:
     for name, table in (("users", dataset.users), ("items", dataset.items)):
         if table is not None:
             save_frame(table.frame, folder / f"{name}.parquet")
+    if dataset.sentences is not None:
+        save_frame(dataset.sentences.frame, folder / "sentences.parquet")
     (folder / "counts.json").write_text(json.dumps(dataset.counts), encoding="utf-8")
 
 
@@ -48,11 +51,13 @@ def load_dataset(folder: Path) -> Dataset:
     if "review_users" in arrays:
         texts = load_ids(folder / "reviews.parquet")
         reviews = Reviews(arrays["review_users"], arrays["review_items"], texts)
+    sentences = folder / "sentences.parquet"
     return Dataset(
         interactions=rows,
         users=_load_attributes(folder / "users.parquet", rows.user_ids, "user"),
         items=_load_attributes(folder / "items.parquet", rows.item_ids, "item"),
         reviews=reviews,
+        sentences=Sentences(load_frame(sentences)) if sentences.exists() else None,
         counts=json.loads((folder / "counts.json").read_text(encoding="utf-8")),
     )
 
