@@ -89,6 +89,24 @@ def load_weights(auto: Any, source: Source, **options: Any) -> Any:
     return model
 
 
+def count_positions(network: Any, tokenizer: Any) -> int:
+    """Return the number of tokens that a model can read.
+
+    Encoders such as RoBERTa count positions from behind the padding index, so the first position
+    embeddings are not available to tokens.
+    """
+    n_tokens = int(tokenizer.model_max_length)
+    n_positions = getattr(network.config, "max_position_embeddings", None) or 0
+    if n_positions <= 0:
+        return n_tokens
+    n_unavailable = 0
+    for name, module in network.named_modules():
+        padding_index = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding_index is not None:
+            n_unavailable = max(n_unavailable, padding_index + 1)
+    return min(n_tokens, n_positions - n_unavailable)
+
+
 @contextmanager
 def describe_failure(content: str, source: Source) -> Iterator[None]:
     """Turn an error of the libraries into one that names the model folder."""

@@ -190,18 +190,37 @@ def load_causal_model(
 
 
 def _load(source: Source, gguf: str, precision: Precision, device: Any) -> CausalModel:
+    return CausalModel(*load_with_head(source, gguf, "AutoModelForCausalLM", precision, device))
+
+
+def load_with_head(
+    source: Source, gguf: str, auto_class: str, precision: Precision, device: Any
+) -> tuple[Any, Any]:
+    """Return the tokenizer of a model, and its network with the head of a class on a device.
+
+    Args:
+        source: The model.
+        gguf: The name of its GGUF file; empty for a folder of ``safetensors``.
+        auto_class: The class of ``transformers``: ``AutoModelForCausalLM``.
+        precision: The type of the weights.
+        device: The ``torch`` device.
+    """
     import torch
     import transformers
 
-    auto: Any = transformers.AutoModelForCausalLM
     options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
     tokenizer = load_tokenizer(source, **options)
     if not gguf:
         options["config"] = load_config(source)
+    auto = getattr(transformers, auto_class)
     with silence_transformers(), describe_failure("weights", source):
         network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
-    if tokenizer.pad_token_id is None:
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
-    network.generation_config = plain(eos_token_id=network.generation_config.eos_token_id)
-    return CausalModel(tokenizer, network.to(device).eval())
+    if network.can_generate():
+        given = network.generation_config
+        network.generation_config = plain(
+            eos_token_id=given.eos_token_id, decoder_start_token_id=given.decoder_start_token_id
+        )
+    return tokenizer, network.to(device).eval()
