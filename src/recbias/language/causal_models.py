@@ -110,7 +110,7 @@ class CausalModel:
         top_k: int = 0,
         seed: int = 0,
     ) -> list[Generation]:
-        """Continue texts, all in one batch.
+        """Continue texts, all in one batch; of an encoder-decoder, the encoder reads them.
 
         Args:
             texts: The texts.
@@ -122,9 +122,14 @@ class CausalModel:
         """
         import torch
 
-        self.tokenizer.padding_side = "left"
+        has_encoder = self.network.config.is_encoder_decoder
+        self.tokenizer.padding_side = "right" if has_encoder else "left"
         batch = self.tokenizer(
-            list(texts), return_tensors="pt", padding=True, add_special_tokens=False
+            list(texts),
+            return_tensors="pt",
+            padding=True,
+            add_special_tokens=has_encoder,
+            return_token_type_ids=False,
         ).to(self.device)
         sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
         options = {"do_sample": True, **sampling} if temperature else {"do_sample": False}
@@ -137,7 +142,7 @@ class CausalModel:
                 eos_token_id=sorted(self._end_tokens) or None,
                 **options,
             )
-        n_columns = batch.input_ids.shape[1]
+        n_columns = 1 if has_encoder else batch.input_ids.shape[1]
         n_prompts = batch.attention_mask.sum(dim=1).tolist()
         return [
             self._read_generation(row[n_columns:].tolist(), n_prompt)

@@ -187,7 +187,7 @@ def test_unknown_words_are_counted() -> None:
     made = score(model, ["the soup was good", "Он стар", "tea Он"])
     assert made.tokens.n_unknown.tolist() == [0, 2, 1]
     (problem,) = made.describe_problems(np.array(["x", "y", "z"], dtype=object))
-    assert problem.startswith("2 of 3 sentences consist of unknown tokens")
+    assert problem.startswith("2 of 3 sentences are unknown by half of their tokens or more")
     assert "first 'y'" in problem
 
 

@@ -68,22 +68,17 @@ class SentenceLikelihoods:
 
     def describe_problems(self, ids: Ids) -> Iterator[str]:
         """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
-        has_no_value = np.isnan(self.perplexity)
-        others = has_no_value & ~(self.is_empty | self.is_too_long | self.is_too_short)
+        limit = f"{self.max_length:,} tokens (max_length, or the maximum of the model)"
+        unknown = "half of their tokens or more: the tokenizer lacks their script or words"
+        others = np.isnan(self.perplexity) & ~(
+            self.is_empty | self.is_too_long | self.is_too_short
+        )
         reasons = (
             (self.is_empty, "are empty and have no perplexity"),
             (self.is_too_short, "are of one token, which has no context, and have no perplexity"),
-            (
-                self.is_too_long,
-                f"have more than {self.max_length:,} tokens (max_length, or the model's maximum) "
-                "and no perplexity",
-            ),
+            (self.is_too_long, f"have more than {limit} and no perplexity"),
             (others, "have probabilities that are not numbers, and no perplexity"),
-            (
-                self.is_unknown,
-                "consist of unknown tokens to half or more: the tokenizer does not know their "
-                "script or words, and their perplexity is that of the unknown token",
-            ),
+            (self.is_unknown, f"are unknown by {unknown}, and their perplexity means little"),
         )
         for is_affected, reason in reasons:
             rows = np.flatnonzero(is_affected)
