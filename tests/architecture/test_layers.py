@@ -38,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
         *("runs", "run_power", "progress"),
     },
     "cli": {
-        *("core", "config", "data", "registry", "runner", "reports"),
+        *("core", "config", "data", "language", "registry", "runner", "reports"),
         *("runs", "progress", "api"),
     },
 }

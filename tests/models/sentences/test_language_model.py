@@ -148,7 +148,13 @@ def test_a_spec_measures_the_gap_and_the_responses(tmp_path: Path) -> None:
             {"name": "language_model", "model": str(tmp_path / "model"), "max_new_tokens": 6}
         ],
         "metrics": [
-            {"name": "perplexity_gap", "a": "female", "b": "male", "by": "category"},
+            {
+                "name": "perplexity_gap",
+                "label": "gap",
+                "a": "female",
+                "b": "male",
+                "by": "category",
+            },
             {"name": "unigram_F1"},
         ],
     }
@@ -158,8 +164,8 @@ def test_a_spec_measures_the_gap_and_the_responses(tmp_path: Path) -> None:
     )
     with collect_warnings():
         perplexity = fitted.sentence_scores(make_queries()).perplexity
-    gaps = run.metrics[run.metrics["metric"] == "perplexity_gap"]
-    everything = gaps[gaps["group"].isna() & gaps["target"].isna()]
+    gaps = run.metrics[run.metrics["metric"] == "gap"]
+    everything = gaps[(gaps["group"] == "") & (gaps["target"] == "")]
     expected = np.mean([perplexity[0] - perplexity[1], perplexity[2] - perplexity[3]])
     assert everything["value"].item() == pytest.approx(expected)
     assert everything["undefined"].item() == 1
