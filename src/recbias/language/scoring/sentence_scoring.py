@@ -63,21 +63,21 @@ class SentenceLikelihoods:
     @property
     def is_unknown(self) -> BoolArray:
         """Whether half of the tokens of a sentence or more are unknown, ``bool[n]``."""
-        unknown, own = self.tokens.n_unknown, self.tokens.n_own
-        return np.asarray((unknown > 0) & (unknown >= UNKNOWN_SHARE * own))
+        n_unknown, n_own = self.tokens.n_unknown, self.tokens.n_own
+        return np.asarray((n_unknown > 0) & (n_unknown >= UNKNOWN_SHARE * n_own))
 
     def describe_problems(self, ids: Ids) -> Iterator[str]:
         """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
         limit = f"{self.max_length:,} tokens (max_length, or the maximum of the model)"
         unknown = "half of their tokens or more: the tokenizer lacks their script or words"
-        others = np.isnan(self.perplexity) & ~(
+        is_invalid = np.isnan(self.perplexity) & ~(
             self.is_empty | self.is_too_long | self.is_too_short
         )
         reasons = (
             (self.is_empty, "are empty and have no perplexity"),
             (self.is_too_short, "are of one token, which has no context, and have no perplexity"),
             (self.is_too_long, f"have more than {limit} and no perplexity"),
-            (others, "have probabilities that are not numbers, and no perplexity"),
+            (is_invalid, "have probabilities that are not numbers, and no perplexity"),
             (self.is_unknown, f"are unknown by {unknown}, and their perplexity means little"),
         )
         for is_affected, reason in reasons:

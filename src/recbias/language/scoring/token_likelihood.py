@@ -134,10 +134,10 @@ class _Evaluation:
             logits = self.model.network(**inputs).logits
         if logits.shape[:2] != (1, targets.size):  # the head does not read the body's last states
             logits = logits[places][None]
-        wanted = torch.from_numpy(targets).to(device)[:, None]
+        target_ids = torch.from_numpy(targets).to(device)[:, None]
         parts = [
             block.float().gather(1, row) - block.float().logsumexp(-1, keepdim=True)
-            for block, row in zip(logits[0].split(ROWS), wanted.split(ROWS), strict=True)
+            for block, row in zip(logits[0].split(ROWS), target_ids.split(ROWS), strict=True)
         ]
         array: FloatArray = torch.cat(parts)[:, 0].double().cpu().numpy()
         return array
