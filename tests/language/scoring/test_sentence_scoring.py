@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from recbias.core.errors import Contradiction, UnknownIdentifier
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_scoring import SentenceLikelihoods, score_sentences
 from recbias.language.scoring.sentence_tokens import ScoringSettings
+from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import KINDS, make_sentence_model
 
 WORDS = [
@@ -30,7 +32,9 @@ SENTENCES = [
 ]
 
 
-def score(model: SentenceModel, texts: list[str | None], **changes: Any) -> SentenceLikelihoods:
+def score(
+    model: SentenceModel, texts: Sequence[str | None], **changes: Any
+) -> SentenceLikelihoods:
     return score_sentences(model, texts, ScoringSettings(**changes))
 
 
@@ -40,11 +44,14 @@ def compute_logits(model: SentenceModel, tokens: list[int], read: list[int] | No
     if read is not None:
         inputs = {"input_ids": torch.tensor([read]), "decoder_input_ids": inputs["input_ids"]}
     with torch.inference_mode():
-        return model.network(**inputs).logits[0].log_softmax(-1).double().numpy()
+        logits: Any = model.network(**inputs).logits[0]
+        return logits.log_softmax(-1).double().numpy()
 
 
 def follow(logits: Any, tokens: list[int], first: int) -> list[float]:
-    return [logits[position - 1, tokens[position]] for position in range(first, len(tokens))]
+    return [
+        float(logits[position - 1, tokens[position]]) for position in range(first, len(tokens))
+    ]
 
 
 def get_values(likelihoods: SentenceLikelihoods, row: int) -> list[float]:
@@ -66,6 +73,37 @@ def test_a_causal_model_scores_all_tokens_but_the_first(name: str, batch_tokens:
     tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in SENTENCES]
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     check(score(model, [*SENTENCES], batch_tokens=batch_tokens), expected)
+
+
+PREFIX = "The old teacher who lives at the end of the street says that "
+PAIRS = [f"{PREFIX}{end}" for end in ("she is glad.", "he is glad.", "she", "she is.", "he")]
+
+
+@pytest.mark.parametrize("first_token", [True, False])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma3"])
+def test_beginnings_that_sentences_share_are_read_once(name: str, first_token: bool) -> None:
+    model = make_sentence_model(name, adds_start=True)
+    texts = [*PAIRS, *SENTENCES, PAIRS[0]]
+    start = [1] if first_token else []
+    tokens = [
+        [*start, *model.tokenizer(text, add_special_tokens=False).input_ids] for text in texts
+    ]
+    expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
+    n_read: list[int] = []
+    hook = model.network.base_model.register_forward_pre_hook(
+        lambda _module, _args, inputs: n_read.append(inputs["input_ids"].numel()), with_kwargs=True
+    )
+    likelihoods = score(model, texts, first_token=first_token)
+    hook.remove()
+    check(likelihoods, expected)
+    assert sum(n_read) < 0.7 * sum(len(ids) for ids in tokens)
+
+
+def test_a_model_that_refuses_masks_reads_whole_sentences() -> None:
+    model = SentenceModel("causal", make_tokenizer(), make_network("bloom"))
+    tokens = [model.tokenizer(text).input_ids for text in PAIRS]
+    expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
+    check(score(model, PAIRS), expected)
 
 
 def test_the_default_is_the_loss_of_transformers() -> None:

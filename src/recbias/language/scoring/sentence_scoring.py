@@ -48,7 +48,7 @@ class SentenceLikelihoods:
     @property
     def is_empty(self) -> BoolArray:
         """Whether a sentence has no text, ``bool[n]``."""
-        return self.tokens.is_blank | (self.tokens.n_own == 0)
+        return np.asarray(self.tokens.is_blank | (self.tokens.n_own == 0))
 
     @property
     def is_too_long(self) -> BoolArray:
@@ -96,8 +96,9 @@ def score_sentences(
         encoder-decoder:  ln p(x_i | start, x_<i; encoder text),  i = 2..n
         masked:           ln p(x_i | x_1..n without x_i),        i = 1..n
 
-    Sentences of similar length share a pass; of a masked model, all masks do. The probabilities
-    are those of one sentence at a time, to 1e-4 in single precision.
+    Sentences of similar length share a pass; of a masked model, all masks do. Where sentences
+    begin alike, as the copies of a pair do, a causal model reads their beginnings once. The
+    probabilities are those of one sentence at a time, to 1e-4 in single precision.
 
     By default a sentence stands alone: without special tokens and without a start token, so the
     first token, which has no context, is not scored (``ScoringSettings``). This is the choice of
