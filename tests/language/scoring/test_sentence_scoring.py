@@ -90,8 +90,8 @@ def test_beginnings_that_sentences_share_are_read_once(name: str, first_token: b
     ]
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     n_read: list[int] = []
-    hook = model.network.base_model.register_forward_pre_hook(
-        lambda _module, _args, inputs: n_read.append(inputs["input_ids"].numel()), with_kwargs=True
+    hook = model.network.get_input_embeddings().register_forward_pre_hook(
+        lambda _module, inputs: n_read.append(inputs[0].numel())
     )
     likelihoods = score(model, texts, first_token=first_token)
     hook.remove()
