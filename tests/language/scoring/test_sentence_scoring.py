@@ -56,7 +56,7 @@ def follow(logits: Any, tokens: list[int], first: int) -> list[float]:
 
 def get_values(likelihoods: SentenceLikelihoods, row: int) -> list[float]:
     values = likelihoods.log_probabilities[likelihoods.owners == row]
-    return values[~np.isnan(values)].tolist()
+    return [float(value) for value in values[~np.isnan(values)]]
 
 
 def check(likelihoods: SentenceLikelihoods, expected: list[list[float]]) -> None:

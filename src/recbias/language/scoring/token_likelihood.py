@@ -50,6 +50,7 @@ def compute_log_probabilities(
     n_completed = 0
     with torch.inference_mode(), silence_transformers():
         shared = None
+        parts: Iterator[tuple[AnyArray, FloatArray]]
         if model.kind == "causal" and settings.token_types is None:
             shared = SharedPrefixes.find(model, tokens, np.unique(owners), size)
         if shared is not None:
