@@ -79,6 +79,7 @@ MODELS = {
     "LMRerank": "recbias.models.chat.reranking:LMRerank",
     "ChatRecommender": "recbias.models.chat.prompted:ChatRecommender",
     "LMLikelihood": "recbias.models.chat.likelihood:LMLikelihood",
+    "language_model": "recbias.models.sentences.language_model:SentenceLanguageModel",
     "implicit/ALS": "recbias.models.libraries.implicit:ImplicitALS",
     "implicit/BPR": "recbias.models.libraries.implicit:ImplicitBPR",
     "implicit/LMF": "recbias.models.libraries.implicit:ImplicitLMF",

@@ -78,6 +78,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),
+        "scoring": set(),
         "templates": set(),
     },
     "metrics": {
@@ -98,6 +99,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "neighbours": {"ranking"},
         "neural": {"elliot", "factorization", "ranking", "training"},
         "ranking": set(),
+        "sentences": set(),
         "text": {"ranking", "training"},
         "training": {"ranking"},
     },

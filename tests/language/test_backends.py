@@ -76,8 +76,9 @@ def test_code_in_a_model_folder_is_not_run(folder: Path, tmp_path: Path) -> None
     changes = {"model_type": "own", "auto_map": {"AutoConfig": "evil.Config"}}
     change_config(folder, changes)
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
-    with pytest.raises(MissingFile):
+    with pytest.raises(MissingFile, match="defined by code, which is not run") as caught:
         check_model(str(folder))
+    assert "score the sentences elsewhere" in caught.value.remedy
     assert not (tmp_path / "ran").exists()
 
 

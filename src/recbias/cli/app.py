@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from recbias import __version__
-from recbias.cli import data, init, plugins, power, results, run, store
+from recbias.cli import convert, data, init, plugins, power, results, run, store
 from recbias.cli.output.document import DocumentCommand
 from recbias.cli.printing import guard_streams
 from recbias.cli.sentences import commands as sentences
@@ -32,6 +32,7 @@ app.command("report")(results.report)
 app.command("compare", cls=DocumentCommand)(results.compare)
 app.command("power", cls=DocumentCommand)(power.power)
 app.command("new")(plugins.new)
+app.command("convert")(convert.convert)
 app.command("schema")(plugins.schema)
 app.command("clean")(store.clean)
 

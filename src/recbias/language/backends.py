@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,10 +67,15 @@ def load_token_classifier(source: Source, device: Device = "auto") -> Any:
 
 
 def load_config(source: Source) -> Any:
-    """Return a configuration with weights in ``float32``, which names no file: maybe a pickle."""
+    """Return a configuration with weights in ``float32``, which names no file: maybe a pickle.
+
+    Raises:
+        MissingFile: It cannot be read, or is of a type that only code in the folder defines.
+    """
     import torch
     import transformers
 
+    _refuse_own_type(source)
     auto: Any = transformers.AutoConfig
     with silence_transformers(), describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
@@ -78,15 +84,54 @@ def load_config(source: Source) -> Any:
     return config
 
 
+def _refuse_own_type(source: Source) -> None:
+    """Refuse a model that is defined by code in its folder, or on a hub."""
+    import transformers
+
+    types: Any = transformers.CONFIG_MAPPING
+    try:
+        config = json.loads((source.folder / CONFIG).read_text(encoding="utf-8"))
+        kind, has_code = config.get("model_type"), "auto_map" in config
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return  # the library says why
+    if has_code and kind not in types:
+        message = f"the model in {source.folder} ({kind}) is defined by code, which is not run"
+        remedy = "name a model of a type that transformers has; or score the sentences elsewhere"
+        raise MissingFile(message, where="encoder", remedy=remedy)
+
+
 def load_weights(auto: Any, source: Source, **options: Any) -> Any:
     """Return a model with all its weights; missing ones would be initialised at random."""
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
+    refuse_missing_weights(source, info)
+    return model
+
+
+def refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
+    """Raise MissingFile if a model was loaded without some of its weights."""
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
         message = f"the weights in {source.folder} belong to another model: no {missing[0]}"
         raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
-    return model
+
+
+def count_positions(network: Any, tokenizer: Any) -> int:
+    """Return the number of tokens that a model can read.
+
+    Encoders such as RoBERTa count positions from behind the padding index, so the first position
+    embeddings are not available to tokens.
+    """
+    n_tokens = int(tokenizer.model_max_length)
+    n_positions = getattr(network.config, "max_position_embeddings", None) or 0
+    if n_positions <= 0:
+        return n_tokens
+    n_unavailable = 0
+    for name, module in network.named_modules():
+        padding_index = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding_index is not None:
+            n_unavailable = max(n_unavailable, padding_index + 1)
+    return min(n_tokens, n_positions - n_unavailable)
 
 
 @contextmanager

@@ -110,7 +110,7 @@ class CausalModel:
         top_k: int = 0,
         seed: int = 0,
     ) -> list[Generation]:
-        """Continue texts, all in one batch.
+        """Continue texts, all in one batch; of an encoder-decoder, the encoder reads them.
 
         Args:
             texts: The texts.
@@ -122,9 +122,14 @@ class CausalModel:
         """
         import torch
 
-        self.tokenizer.padding_side = "left"
+        has_encoder = self.network.config.is_encoder_decoder
+        self.tokenizer.padding_side = "right" if has_encoder else "left"
         batch = self.tokenizer(
-            list(texts), return_tensors="pt", padding=True, add_special_tokens=False
+            list(texts),
+            return_tensors="pt",
+            padding=True,
+            add_special_tokens=has_encoder,
+            return_token_type_ids=False,
         ).to(self.device)
         sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
         options = {"do_sample": True, **sampling} if temperature else {"do_sample": False}
@@ -137,7 +142,7 @@ class CausalModel:
                 eos_token_id=sorted(self._end_tokens) or None,
                 **options,
             )
-        n_columns = batch.input_ids.shape[1]
+        n_columns = 1 if has_encoder else batch.input_ids.shape[1]
         n_prompts = batch.attention_mask.sum(dim=1).tolist()
         return [
             self._read_generation(row[n_columns:].tolist(), n_prompt)
@@ -190,18 +195,37 @@ def load_causal_model(
 
 
 def _load(source: Source, gguf: str, precision: Precision, device: Any) -> CausalModel:
+    return CausalModel(*load_with_head(source, gguf, "AutoModelForCausalLM", precision, device))
+
+
+def load_with_head(
+    source: Source, gguf: str, auto_class: str, precision: Precision, device: Any
+) -> tuple[Any, Any]:
+    """Return the tokenizer of a model, and its network with the head of a class on a device.
+
+    Args:
+        source: The model.
+        gguf: The name of its GGUF file; empty for a folder of ``safetensors``.
+        auto_class: The class of ``transformers``: ``AutoModelForCausalLM``.
+        precision: The type of the weights.
+        device: The ``torch`` device.
+    """
     import torch
     import transformers
 
-    auto: Any = transformers.AutoModelForCausalLM
     options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
     tokenizer = load_tokenizer(source, **options)
     if not gguf:
         options["config"] = load_config(source)
+    auto = getattr(transformers, auto_class)
     with silence_transformers(), describe_failure("weights", source):
         network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
-    if tokenizer.pad_token_id is None:
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
-    network.generation_config = plain(eos_token_id=network.generation_config.eos_token_id)
-    return CausalModel(tokenizer, network.to(device).eval())
+    if network.can_generate():
+        given = network.generation_config
+        network.generation_config = plain(
+            eos_token_id=given.eos_token_id, decoder_start_token_id=given.decoder_start_token_id
+        )
+    return tokenizer, network.to(device).eval()

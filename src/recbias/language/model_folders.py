@@ -32,7 +32,7 @@ VOCABULARIES = frozenset(
 
 COMPLETE_MODEL = (
     "complete it: save_pretrained of the model and of its tokenizer; weights in other files than "
-    "safetensors can hold code and are not read"
+    "safetensors can hold code and are not read (recbias convert FOLDER writes those without any)"
 )
 
 
@@ -93,6 +93,12 @@ def list_model_files(name: str) -> tuple[Path, ...]:
     with convert_read_errors(source.folder):
         paths = [path for path in source.folder.iterdir() if path.suffix in MODEL_FILES]
     return tuple(sorted(path for path in paths if not path.is_dir()))
+
+
+def list_code(folder: Path) -> list[str]:
+    """Return the files of code in the folder of a model; none of them is ever run."""
+    with convert_read_errors(folder):
+        return sorted(path.name for path in folder.iterdir() if path.suffix == ".py")
 
 
 def _find_folder(name: str) -> Source | None:

@@ -16,10 +16,10 @@ from recbias.language.model_folders import Source
 from recbias.models.text.text_classifier import (
     EncodingSettings,
     TextClassifier,
-    batch_by_tokens,
     find_max_length,
 )
 from recbias.models.text.token_files import tokenize_texts
+from recbias.numerics.token_batches import batch_by_tokens
 from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -12,12 +12,13 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.outputs.text_outputs import MASK
 from recbias.core.stage_context import report_progress
-from recbias.language.backends import load_encoder, load_tokenizer
+from recbias.language.backends import count_positions, load_encoder, load_tokenizer
 from recbias.language.model_folders import Source
 from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
 from recbias.numerics.devices import Precision, choose_precision
+from recbias.numerics.token_batches import batch_by_tokens
 
 Pooling: TypeAlias = Literal["first", "mean"]
 """The state of a text: the last layer's state of the first token, or the mean over all tokens."""
@@ -180,37 +181,6 @@ def decode_commit(weights: Mapping[str, AnyArray] | None) -> str | None:
 
 
 def find_max_length(encoder: Any, tokenizer: Any) -> int:
-    """Return the maximum number of tokens of an encoder, rounded down to a multiple of ``WIDTHS``.
-
-    Encoders such as RoBERTa count positions from behind the padding index, so the first position
-    embeddings are not available to tokens.
-    """
-    max_length = int(tokenizer.model_max_length)
-    n_positions = getattr(encoder.config, "max_position_embeddings", None) or 0
-    if n_positions > 0:
-        n_unavailable = 0
-        for name, module in encoder.named_modules():
-            padding_index = getattr(module, "padding_idx", None)
-            if name.endswith("position_embeddings") and padding_index is not None:
-                n_unavailable = max(n_unavailable, padding_index + 1)
-        max_length = min(max_length, n_positions - n_unavailable)
+    """Return the maximum number of tokens of an encoder, a multiple of ``WIDTHS``."""
+    max_length = count_positions(encoder, tokenizer)
     return max(max_length - max_length % WIDTHS, 1)
-
-
-def batch_by_tokens(lengths: AnyArray, max_tokens: int) -> Sequence[AnyArray]:
-    """Return batches of positions of texts, shortest first, of at most ``max_tokens`` tokens.
-
-    A longer text is a batch of its own.
-
-    >>> [batch.tolist() for batch in batch_by_tokens(np.array([3, 1, 2, 3]), 4)]
-    [[1, 2], [0], [3]]
-    """
-    order = np.argsort(lengths, kind="stable")
-    batches, start = [], 0
-    while start < order.size:
-        candidates = order[start : start + max_tokens]
-        batch_tokens = lengths[candidates] * np.arange(1, candidates.size + 1)
-        size = max(1, int(np.searchsorted(batch_tokens, max_tokens, side="right")))
-        batches.append(order[start : start + size])
-        start += size
-    return batches

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from recbias.core.errors import Contradiction, OutOfRange
+from recbias.core.stage_context import collect_warnings
+from recbias.language.responses import ResponseSettings, generate_responses
+from recbias.language.scoring.sentence_models import SentenceModel
+from support.models.small_causal import make_network, make_tokenizer
+from support.models.small_sentence_models import make_sentence_model
+
+CONTEXTS = ["How are you?", "Good morning.\nThe tea is cold.", "", "Hi\n\n  Where is it?  "]
+SETTINGS = ResponseSettings(max_new_tokens=12)
+
+ALTERNATING = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "t5", "bart"])
+def test_a_response_does_not_depend_on_the_others(name: str) -> None:
+    model = make_sentence_model(name)
+    together = generate_responses(model, CONTEXTS, SETTINGS)
+    alone = [generate_responses(model, [context], SETTINGS)[0] for context in CONTEXTS]
+    assert together == alone
+    assert len(set(together)) > 1
+    assert generate_responses(model, [], SETTINGS) == []
+
+
+def test_a_response_is_the_next_line_after_the_turns() -> None:
+    model = make_sentence_model("llama", adds_start=True)
+    prompt = "<s>Good morning.\nThe tea is cold.\n"
+    ids = model.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
+    generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    line = model.tokenizer.decode(generated, skip_special_tokens=True).strip().partition("\n")[0]
+    assert generate_responses(model, CONTEXTS[1:2], SETTINGS) == [line.strip()]
+
+
+def test_a_chat_template_reads_the_turns_as_messages() -> None:
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    tokenizer = make_tokenizer(chat_template=template)
+    model = SentenceModel("causal", tokenizer, make_network("llama"))
+    prompt = "<assistant>Good morning.<user>The tea is cold.<assistant>"
+    ids = tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
+    generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    text = tokenizer.decode(generated, skip_special_tokens=True).strip()
+    assert generate_responses(model, CONTEXTS[1:2], SETTINGS) == [text]
+
+
+def test_turns_that_a_template_refuses_are_left_out_and_counted() -> None:
+    tokenizer = make_tokenizer(chat_template=ALTERNATING)
+    model = SentenceModel("causal", tokenizer, make_network("llama"))
+    with collect_warnings() as warnings:
+        generated = generate_responses(model, ["a\nb", "b", "a\nb\nc"], SETTINGS)
+    assert generated[0] == generated[1] != generated[2]
+    assert [text for text in warnings if text.startswith("1 of 3 contexts")]
+
+
+def test_the_oldest_turns_of_a_long_context_are_left_out() -> None:
+    model = make_sentence_model("llama")
+    turns = ["Tea. " * 70, "No. " * 70, "Where is it?"]
+    with collect_warnings() as warnings:
+        generated = generate_responses(model, ["\n".join(turns), "\n".join(turns[1:])], SETTINGS)
+    assert generated[0] == generated[1]
+    assert [text for text in warnings if text.startswith("1 of 2 contexts")]
+
+
+def test_a_turn_that_is_too_long_is_cut() -> None:
+    model = make_sentence_model("llama")
+    with collect_warnings() as warnings:
+        generated = generate_responses(model, ["x" * 900 + "y" * 499, "y" * 499], SETTINGS)
+    assert generated[0] == generated[1]
+    assert [text for text in warnings if text.startswith("1 of 2 contexts")]
+
+
+def test_sampled_responses_repeat_by_their_seed() -> None:
+    model = make_sentence_model("llama")
+
+    def sample(seed: int) -> list[str]:
+        settings = ResponseSettings(max_new_tokens=8, temperature=1.0, seed=seed)
+        return generate_responses(model, CONTEXTS, settings)
+
+    assert sample(3) == sample(3) != sample(4)
+
+
+def test_models_that_cannot_respond_are_refused() -> None:
+    with pytest.raises(Contradiction, match="masked"):
+        generate_responses(make_sentence_model("bert"), ["tea"], SETTINGS)
+    with pytest.raises(OutOfRange, match="fills the whole model") as caught:
+        generate_responses(
+            make_sentence_model("llama"), ["tea"], ResponseSettings(max_new_tokens=512)
+        )
+    assert caught.value.where == "max_new_tokens"

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.errors import Contradiction, MissingFile, UnknownColumn
+from recbias.core.protocols import HasResponses, HasSentenceScores, ReadsModels
+from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import collect_warnings
+from recbias.language.responses import generate_responses
+from recbias.language.scoring.sentence_scoring import score_sentences
+from recbias.models.sentences.language_model import FittedLanguageModel, SentenceLanguageModel
+from support.models.small_encoder import write_small_encoder
+from support.models.small_sentence_models import write_sentence_model
+from support.worlds.small_worlds import make_interactions
+
+PAIRS = [
+    ("1", "p1", "female", "She is a good driver.", "work"),
+    ("2", "p1", "male", "He is a good driver.", "work"),
+    ("3", "p2", "female", "My aunt likes tea.", "home"),
+    ("4", "p2", "male", "My uncle likes tea.", "home"),
+    ("5", "p3", "female", "", "home"),
+    ("6", "p3", "male", "t", "home"),
+]
+DIALOGUES = [("7", "Hello.\nHow is the tea?", "It is hot."), ("8", None, "It is late.")]
+
+
+def make_table() -> pd.DataFrame:
+    pairs = pd.DataFrame(PAIRS, columns=["id", "pair_id", "group", "text", "category"])
+    dialogues = pd.DataFrame(DIALOGUES, columns=["id", "context", "reference"])
+    dialogues["text"] = [None, "What time is it?"]
+    table = pd.concat([pairs, dialogues], ignore_index=True).astype(object)
+    return table.where(table.notna(), None)
+
+
+def make_queries(**changes: Any) -> Queries:
+    return Queries.of_prompts(make_table().assign(**changes))
+
+
+def fit(folder: Path, name: str = "llama", **settings: Any) -> FittedLanguageModel:
+    model = SentenceLanguageModel(
+        model=str(write_sentence_model(folder / name, name)), device="cpu", **settings
+    )
+    assert isinstance(model, ReadsModels)
+    data = TrainingData(make_interactions([(0, 0)]))
+    model.check_data(data)
+    fitted = model.fit(data, np.random.default_rng(0))
+    assert isinstance(fitted, HasSentenceScores)
+    assert isinstance(fitted, HasResponses)
+    return fitted
+
+
+def test_sentences_with_a_group_are_scored(tmp_path: Path) -> None:
+    fitted = fit(tmp_path)
+    with collect_warnings() as warnings:
+        scores = fitted.sentence_scores(make_queries())
+    texts = [row[3] for row in PAIRS]
+    expected = score_sentences(fitted.model, texts, fitted.settings.scoring).perplexity
+    assert scores.ids.tolist() == ["1", "2", "3", "4", "5", "6"]
+    assert scores.pairs.tolist() == ["p1", "p1", "p2", "p2", "p3", "p3"]
+    assert scores.groups.tolist() == ["female", "male"] * 3
+    assert scores.perplexity == pytest.approx(expected, nan_ok=True)
+    assert scores.labels.to_dict("list") == {"category": ["work"] * 2 + ["home"] * 4}
+    assert any("1 of 6 sentences are empty" in text and "'5'" in text for text in warnings)
+    assert any("1 of 6 sentences are of one token" in text and "'6'" in text for text in warnings)
+
+
+def test_texts_may_stand_in_a_column_of_a_table(tmp_path: Path) -> None:
+    fitted, table = fit(tmp_path), make_table()
+    ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
+    table["group"] = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, np.nan, np.nan]
+    users = np.full(len(ids), -1, dtype=np.int32)
+    queries = Queries(ids, Attributes(ids, table, "query"), users)
+    with collect_warnings():
+        scores = fitted.sentence_scores(queries)
+    assert scores.groups.tolist() == ["1", "2"] * 3
+    assert np.isfinite(scores.perplexity[:4]).all()
+
+
+def test_queries_with_a_context_or_reference_have_responses(tmp_path: Path) -> None:
+    fitted = fit(tmp_path, max_new_tokens=6)
+    responses = fitted.responses(make_queries())
+    contexts = ["Hello.\nHow is the tea?", "What time is it?"]
+    expected = generate_responses(fitted.model, contexts, fitted.settings.generation)
+    assert responses.ids.tolist() == ["7", "8"]
+    assert responses.texts.tolist() == expected
+    assert responses.references.tolist() == ["It is hot.", "It is late."]
+
+
+def test_queries_of_neither_kind_are_not_answered(tmp_path: Path) -> None:
+    fitted = fit(tmp_path)
+    queries = Queries.of_prompts(pd.DataFrame({"id": ["a"], "text": ["Hello"], "age": [3.0]}))
+    assert len(fitted.sentence_scores(queries)) == 0
+    assert len(fitted.responses(queries)) == 0
+
+
+def test_a_masked_model_has_no_responses(tmp_path: Path) -> None:
+    fitted = fit(tmp_path, "bert")
+    with collect_warnings() as warnings:
+        assert len(fitted.responses(make_queries())) == 0
+    assert warnings == ["2 contexts have no response: a masked model writes no text"]
+
+
+@pytest.mark.parametrize("name", ["sentence_scores", "responses"])
+def test_queries_without_texts_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownColumn, match="none of the") as caught:
+        getattr(fit(tmp_path), name)(make_queries(text=None, context=None))
+    assert caught.value.where == "queries"
+
+
+def test_a_model_without_a_head_is_refused_before_a_run(tmp_path: Path) -> None:
+    write_small_encoder(tmp_path)
+    fitted = SentenceLanguageModel(model=str(tmp_path)).fit(
+        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
+    )
+    with pytest.raises(MissingFile, match="belong to another model: no cls"):
+        fitted.sentence_scores(make_queries())
+
+
+def test_a_model_of_another_kind_is_refused_before_a_run(tmp_path: Path) -> None:
+    folder = write_sentence_model(tmp_path, "llama")
+    config = (folder / "config.json").read_text(encoding="utf-8")
+    config = config.replace("LlamaForCausalLM", "ViTModel").replace('"llama"', '"vit"')
+    (folder / "config.json").write_text(config, encoding="utf-8")
+    with pytest.raises(Contradiction, match="type vit gives no probabilities"):
+        SentenceLanguageModel(model=str(folder)).check_data(
+            TrainingData(make_interactions([(0, 0)]))
+        )
+
+
+def test_a_spec_measures_the_gap_and_the_responses(tmp_path: Path) -> None:
+    write_sentence_model(tmp_path / "model", "llama")
+    table = make_table().rename(columns={"id": "query_id"})
+    table.to_csv(tmp_path / "queries.csv", index=False)
+    spec = {
+        "name": "gap",
+        "dataset": {"name": "tables"},
+        "queries": {"name": "table", "path": str(tmp_path / "queries.csv")},
+        "models": [
+            {"name": "language_model", "model": str(tmp_path / "model"), "max_new_tokens": 6}
+        ],
+        "metrics": [
+            {
+                "name": "perplexity_gap",
+                "label": "gap",
+                "a": "female",
+                "b": "male",
+                "by": "category",
+            },
+            {"name": "unigram_F1"},
+        ],
+    }
+    run = recbias.run(spec, out=tmp_path / "results")
+    fitted = SentenceLanguageModel(model=str(tmp_path / "model"), max_new_tokens=6).fit(
+        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
+    )
+    with collect_warnings():
+        perplexity = fitted.sentence_scores(make_queries()).perplexity
+    gaps = run.metrics[run.metrics["metric"] == "gap"]
+    everything = gaps[(gaps["group"] == "") & (gaps["target"] == "")]
+    expected = np.mean([perplexity[0] - perplexity[1], perplexity[2] - perplexity[3]])
+    assert everything["value"].item() == pytest.approx(expected)
+    assert everything["undefined"].item() == 1
+    lines = (run.folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2
+    again = recbias.run(spec, out=tmp_path / "results")
+    assert all(stage["reused"] for stage in again.manifest["stages"])
