@@ -20,6 +20,10 @@ DATASETS = {
     "goodreads": "recbias.data.datasets.goodreads:Goodreads",
     "yelp": "recbias.data.datasets.yelp:Yelp",
     "lmrec-release": "recbias.data.datasets.lmrec_release:LMRecRelease",
+    "chbias": "recbias.data.sentences.chbias:CHBias",
+    "redditbias": "recbias.data.sentences.redditbias:RedditBias",
+    "crows_pairs": "recbias.data.sentences.crows_pairs:CrowSPairs",
+    "sentence_tables": "recbias.data.sentences.sentence_tables:SentenceTables",
 }
 
 FILTERS = {
@@ -44,6 +48,7 @@ QUERIES = {
     "templates": "recbias.language.templates.templates:Templates",
     "lmrec-release": "recbias.data.datasets.lmrec_release:LMRecSentences",
     "fairllm": "recbias.language.templates.fairllm_prompts:FaiRLLMPrompts",
+    "sentences": "recbias.data.sentences.sentence_queries:SentenceQueries",
 }
 
 MODELS = {

@@ -38,8 +38,8 @@ LAYERS: dict[str, set[str]] = {
         *("runs", "run_power", "progress"),
     },
     "cli": {
-        *("core", "config", "data", "language", "registry", "runner", "reports"),
-        *("runs", "progress", "api"),
+        *("core", "config", "formats", "statistics", "data", "language", "registry"),
+        *("runner", "reports", "runs", "progress", "api"),
     },
 }
 """Each package or module of the top level, with those that it may import."""
@@ -48,6 +48,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
         "output": set(),
+        "sentences": set(),
     },
     "config": {
         "changes": {"declarations"},
@@ -63,6 +64,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "data": {
         "datasets": set(),
         "fetch": {"datasets"},
+        "sentences": {"datasets"},
         "splits": {"datasets"},
     },
     "formats": {
@@ -72,6 +74,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "language": {
         "chat": set(),
+        "corpora": set(),
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),

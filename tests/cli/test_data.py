@@ -31,9 +31,25 @@ def test_describe_applies_the_filters_of_a_spec(tmp_path: Path) -> None:
     assert "    users: 20" in result.out.splitlines()
 
 
+def test_describe_reads_a_dataset_without_interactions(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "crows_pairs"
+    folder.mkdir(parents=True)
+    header = ",sent_more,sent_less,stereo_antistereo,bias_type\n"
+    (folder / "crows_pairs_anonymized.csv").write_text(
+        f"{header}0,An old man.,A man.,stereo,age\n"
+    )
+    result = invoke_recbias("data", "describe", "crows_pairs", "--data", "data", folder=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert {"    test_pairs: 1", "    identical_test_pairs: 0", "          T1: 1"} <= set(lines)
+    fetched = invoke_recbias("data", "fetch", "sentence_tables", folder=tmp_path)
+    assert (fetched.code, "needs no download" in fetched.err) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("name", "message", "remedy"),
     [
+        ("crows_pairs", "crows_pairs_anonymized.csv", "recbias data fetch crows_pairs"),
         ("dmeo", "no dataset is called 'dmeo'", "demo"),
         ("ml1", "no dataset is called 'ml1'", "ml-1m"),
         ("nothing.yaml", "nothing.yaml: no such file", "nothing.yaml"),

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.dataset.sentences import KEYS
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.describe import describe
+from recbias.data.sentences.sentence_sets import make_dataset
 from support.worlds.small_worlds import make_interactions
 
 
@@ -120,3 +122,20 @@ def test_statistics_of_the_published_ml_1m(real_data: Path, rng: np.random.Gener
     assert round(statistics["popularity"]["zipf_exponent"], 2) == 1.45
     assert statistics["per_user"]["min"] == 20
     assert statistics["items"]["genres"]["distinct"] == 18
+
+
+def test_sentences_are_described_by_part() -> None:
+    rows = [
+        ("1", "test", "p", "old", "abc", "age"),
+        ("2", "test", "p", "young", "abcde", "age"),
+        ("3", "train", None, None, "x", None),
+    ]
+    frame = pd.DataFrame(rows, columns=[*KEYS, "category"], dtype=object)
+    with collect_warnings():
+        described = describe(make_dataset(frame, "small"))
+    assert set(described) == {"counts", "sentences"}
+    assert described["counts"]["test_pairs"] == 1
+    test, train = (described["sentences"][part] for part in ("test", "train"))
+    assert (test["sentences"], test["characters"]["mean"]) == (2, 4.0)
+    assert test["group"]["values"] == {"old": 1, "young": 1}
+    assert train["category"] == {"missing": 1, "distinct": 0, "values": {}}

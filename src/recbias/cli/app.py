@@ -8,6 +8,7 @@ from recbias import __version__
 from recbias.cli import convert, data, init, plugins, power, results, run, store
 from recbias.cli.output.document import DocumentCommand
 from recbias.cli.printing import guard_streams
+from recbias.cli.sentences import commands as sentences
 
 SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
@@ -25,6 +26,7 @@ app.command("init")(init.init)
 app.command("list", cls=DocumentCommand)(plugins.list_)
 app.command("show")(plugins.show)
 app.add_typer(data.app, name="data")
+app.add_typer(sentences.app, name="sentences")
 app.command("runs", cls=DocumentCommand)(results.runs)
 app.command("report")(results.report)
 app.command("compare", cls=DocumentCommand)(results.compare)

@@ -21,8 +21,8 @@ Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A dataset.", show_default=False)
 ]
 
-LOCAL_DATASETS = ("demo", "tables")
-"""Datasets without a download: the generated one, and the user's own tables."""
+LOCAL_DATASETS = ("demo", "tables", "sentencetables")
+"""Datasets without a download: the generated one, and the user's own tables; normalized names."""
 
 LONGEST = 60
 """The maximum number of characters of a name; a longer text is shortened."""
@@ -69,15 +69,38 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execution.executor import Executor, Silent
 
-    spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
+    named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
+    spec: Path | dict[str, Any] = named
     if name.endswith((".yaml", ".yml")):
         spec = Path(name)
+    elif (facts := _describe_without_training(named, api.data_folder(data))) is not None:
+        yield f"{name}:"
+        yield from _render(facts, "  ")
+        return
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
         stage = next(world.dataset for world in plan.data_contexts if world.keys.dataset == label)
         yield f"{label}:"
         yield from _render(describe_dataset(Executor(store, Silent()).value(stage)), "  ")
+
+
+def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:
+    """Describe a dataset without training interactions, which no spec can fit a model on.
+
+    Returns None if the dataset has training interactions.
+    """
+    import numpy as np
+
+    from recbias import api
+    from recbias.core.stage_context import collect_warnings
+    from recbias.data.describe import describe as describe_dataset
+
+    source = api.read_experiment(spec).datasets[0].source.plugin
+    if "train" in source.gives():
+        return None
+    with collect_warnings():
+        return describe_dataset(source.load(data, np.random.default_rng(0)))
 
 
 def _render(facts: Mapping[Any, Any], margin: str, separator: str = ",") -> Iterator[str]:

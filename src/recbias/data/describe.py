@@ -12,6 +12,7 @@ import pandas as pd
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.sentences import SENTENCE_PARTS, Sentences
 from recbias.core.dataset.split import encode_pairs
 from recbias.numerics.inequality import gini, head
 from recbias.numerics.power_law import fit_power_law, zipf_exponent
@@ -37,9 +38,13 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         ``popularity`` (share of the interactions with the 20% most popular items, Gini index over
         all items, power law of the popularity distribution, P(x) ~ x^-exponent for x from some
         popularity, and Zipf exponent of popularity over rank), ``users`` and ``items`` (for each
-        column its missing cells and most frequent values, or its quantiles), ``reviews``.
+        column its missing cells and most frequent values, or its quantiles), ``reviews``,
+        ``sentences`` (number, length and labels of each part). A dataset that has nothing but
+        sentences has only ``counts`` and ``sentences``.
     """
     rows = dataset.interactions
+    if dataset.sentences is not None and not rows.n_users and not rows.n_items:
+        return {"counts": dataset.counts, "sentences": _describe_sentences(dataset.sentences)}
     return {
         "counts": _count(rows) | dataset.counts,
         "times": _describe_times(rows),
@@ -50,6 +55,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "users": _describe_columns(dataset.users),
         "items": _describe_columns(dataset.items),
         "reviews": _describe_reviews(dataset.reviews),
+        "sentences": _describe_sentences(dataset.sentences),
     }
 
 
@@ -137,4 +143,20 @@ def _describe_reviews(reviews: Reviews | None) -> dict[str, Any] | None:
         "reviews": len(reviews),
         "empty": int((lengths == 0).sum()),
         "characters": _summarize(lengths),
+    }
+
+
+def _describe_sentences(sentences: Sentences | None) -> dict[str, Any] | None:
+    if sentences is None:
+        return None
+    parts = {part: sentences.take_part(part) for part in SENTENCE_PARTS}
+    return {
+        name: {
+            "sentences": len(part),
+            "characters": _summarize(np.array([len(text) for text in part.texts])),
+            "group": _describe_column(part.frame["group"]),
+            **{label: _describe_column(part.frame[label]) for label in part.labels},
+        }
+        for name, part in parts.items()
+        if len(part)
     }

@@ -180,11 +180,17 @@ def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> 
 
 
 def _format_cell(cell: Any) -> str | None:
-    """Return a value as text, None if it has none; a list of numbers is joined by spaces."""
+    """Return a value as text, None if it has none.
+
+    A list of numbers is joined by spaces, a list of texts by line ends; a line end within one of
+    the texts becomes a space.
+    """
     if cell is None:
         return ""
     if isinstance(cell, (str, int, float)):
         return str(cell)
     if isinstance(cell, list) and all(isinstance(number, (int, float)) for number in cell):
         return " ".join(map(str, cell))
+    if isinstance(cell, list) and all(isinstance(text, str) for text in cell):
+        return "\n".join(" ".join(text.splitlines()) for text in cell)
     return None

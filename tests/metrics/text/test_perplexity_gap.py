@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    MissingEvidence,
+    NothingLeft,
+    UnknownColumn,
+    UnknownIdentifier,
+    WrongType,
+)
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import SentenceScores
@@ -327,3 +334,37 @@ def test_the_released_pairs_line_up(real_data: Path) -> None:
     assert counts == {"gender": 5, "orientation": 7, "age": 12, "appearance": 1}
     for kind, *_ in sides:
         assert measurements[f"kind={kind}", ""].n == 200
+
+
+def test_a_label_names_the_sides_of_categories_with_other_groups() -> None:
+    # gender: 9 - 7 and 9 - 7, age: 4 - 5 and 6 - 5; together (2 + 2 - 1 + 1) / 4 = 1
+    rows = [
+        *(("g1", "female", "T1", "gender", 9), ("g1", "male", "T2", "gender", 7)),
+        *(("g2", "female", "T1", "gender", 9), ("g2", "male", "T2", "gender", 7)),
+        *(("a1", "old", "T1", "age", 4), ("a1", "young", "T2", "age", 5)),
+        *(("a2", "old", "T1", "age", 6), ("a2", "young", "T2", "age", 5)),
+        *((None, "old", None, "age", 99),),
+    ]
+    frame = pd.DataFrame(rows, columns=["pair", "group", "target_set", "category", "value"])
+    frame = frame.astype(object).where(frame.notna(), None)
+    ids = np.array([f"s{row}" for row in range(len(frame))], dtype=object)
+    pairs, groups = (frame[name].to_numpy(dtype=object) for name in ("pair", "group"))
+    values = frame["value"].to_numpy(dtype=np.float64)
+    scores = SentenceScores(ids, pairs, groups, values, frame[["target_set", "category"]])
+    evidence = make_evidence(scores)
+    metric = PerplexityGap(group_label="target_set", a="T1", b="T2", by="category")
+    values_by_group = {
+        group: measurement.value
+        for (group, target), measurement in measure(metric, evidence).items()
+        if not target
+    }
+    assert values_by_group == {"": 1.0, "category=gender": 2.0, "category=age": 0.0}
+    contrast = measure(metric, evidence)["category=age", ""].contrasts[0]
+    assert (contrast.a, contrast.b) == ("category=age&target_set=T1", "category=age&target_set=T2")
+    assert measure(PerplexityGap(group_label="target_set"), evidence)["", ""].value == 1.0
+    with pytest.raises(UnknownIdentifier, match="4 groups") as caught:
+        measure(PerplexityGap(by="category"), evidence)
+    assert "group_label: with two values" in caught.value.remedy
+    with pytest.raises(UnknownColumn, match="no column 'targets'") as unknown:
+        measure(PerplexityGap(group_label="targets"), evidence)
+    assert unknown.value.where == "group_label"

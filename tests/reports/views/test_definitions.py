@@ -67,6 +67,14 @@ def test_definitions_follow_the_order_of_the_metrics(tmp_path: Path) -> None:
     assert definitions["HR@10"].parameters == {"k": 10}
 
 
+def test_a_metric_whose_grouping_is_null_has_no_groups_in_its_heading(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(metrics=("HR",))))
+    run.manifest["metrics"][0]["parameters"] = {"by": None, "scale": "log"}
+    (definition,) = collect_definitions(run).values()
+    assert definition.parameters == {"scale": "log"}
+    assert "None" not in definition.heading + definition.groups_heading
+
+
 def test_a_metric_that_the_manifest_does_not_define_has_no_direction(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
     run.metrics["metric"] = "APLT(head=0.8)"

@@ -40,8 +40,8 @@ class Dataset:
     users: Attributes | None = None
     items: Attributes | None = None
     reviews: Reviews | None = None
-    sentences: Sentences | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    sentences: Sentences | None = None
 
     @property
     def user_ids(self) -> Vocabulary:

@@ -18,6 +18,7 @@ from recbias.metrics.text.sentence_pairs import (
     SentencePairs,
     build_pairs,
     group_sentences,
+    read_sides,
     resolve_groups,
     split_pairs,
     warn_of_missing,
@@ -58,6 +59,9 @@ class PerplexityGap:
         b: The second group; by default the other.
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
+        group_label: The column of which ``a`` and ``b`` are values; by default the group of a sentence.
+            Where the groups differ between categories (female and male, old and young), use a
+            column that names the sides of all pairs alike: ``group_label: target_set, a: T1, b: T2``.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
 
     Raises:
@@ -65,7 +69,7 @@ class PerplexityGap:
         UnknownIdentifier: No sentence has the named group, or more than two groups occur and
             none is named.
         NothingLeft: Fewer than two groups occur, or no pair is complete.
-        UnknownColumn: The sentences have no such column.
+        UnknownColumn: The sentences have no column ``by`` or ``group_label``.
         BrokenContract: A pair has two copies of one group, or copies with different values of
             ``by``.
 
@@ -86,6 +90,7 @@ class PerplexityGap:
     b: str | None = None
     by: str | None = None
     scale: Literal["perplexity", "log"] = "perplexity"
+    group_label: str | None = None
 
     def __post_init__(self) -> None:
         """Validate the groups and the crossing."""
@@ -99,15 +104,18 @@ class PerplexityGap:
         """Return the gap with and without outliers, then both for each value of ``by``."""
         evidence.need("sentence_scores")
         scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # need() raises on None
+        if self.group_label is not None:
+            scores = replace(scores, groups=read_sides(scores, self.group_label))
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
         pairs = build_pairs(scores, resolve_groups(scores, self.a, self.b))
         _require_complete_pair(scores, pairs)
         warn_of_missing(evidence.metric, scores, pairs)
-        measurements = _measure_gaps(pairs, values, "")
+        side_label = self.group_label or "group"
+        measurements = _measure_gaps(pairs, values, side_label, "")
         if self.by is not None:
             groups = group_sentences(scores, self.by, evidence.metric)
             for subset, name in split_pairs(pairs, groups):
-                measurements += _measure_gaps(subset, values, name)
+                measurements += _measure_gaps(subset, values, side_label, name)
         return measurements
 
 
@@ -123,7 +131,9 @@ def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None
     raise NothingLeft(message, remedy="give the copies of one sentence the same pair_id")
 
 
-def _measure_gaps(pairs: SentencePairs, values: FloatArray, group: str) -> list[Measurement]:
+def _measure_gaps(
+    pairs: SentencePairs, values: FloatArray, label: str, group: str
+) -> list[Measurement]:
     """Return the gap of some pairs with outliers, then without."""
     is_used = np.zeros(values.size, dtype=bool)
     for side in (0, 1):
@@ -131,18 +141,24 @@ def _measure_gaps(pairs: SentencePairs, values: FloatArray, group: str) -> list[
         is_used[sentences[mark_within_deviations(values[sentences], DEVIATIONS)]] = True
     has_value = ~np.isnan(values)
     return [
-        _measure_gap(pairs, values, has_value, group=group),
-        _measure_gap(pairs, values, is_used, group=group, target=TRIMMED),
+        _measure_gap(pairs, values, has_value, label=label, group=group),
+        _measure_gap(pairs, values, is_used, label=label, group=group, target=TRIMMED),
     ]
 
 
 def _measure_gap(
-    pairs: SentencePairs, values: FloatArray, is_used: BoolArray, *, group: str, target: str = ""
+    pairs: SentencePairs,
+    values: FloatArray,
+    is_used: BoolArray,
+    *,
+    label: str,
+    group: str,
+    target: str = "",
 ) -> Measurement:
     copies = pairs.of(np.where(is_used, values, np.nan))
     units = UnitScores("sentence_pair", pairs.ids, copies[0] - copies[1])
     measurement = Measurement.from_units(units, group=group, target=target)
-    a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
+    a, b = (JOIN.join(filter(None, (group, f"{label}={name}"))) for name in pairs.names)
     sets = compute_moments(values, np.where(is_used, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")
     columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
@@ -46,7 +46,7 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
         UnknownIdentifier: No sentence has a named group, or more than two groups occur.
         NothingLeft: Fewer than two groups occur.
     """
-    present = Vocabulary.of(scores.groups).ids.tolist()
+    present = [group for group in Vocabulary.of(scores.groups).ids.tolist() if group]
     for name, side in (("a", a), ("b", b)):
         if side is not None and side not in present:
             message = f"{name}: no sentence is of the group {side!r}"
@@ -58,9 +58,26 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
         raise NothingLeft(message, remedy="set the group of each copy of a sentence")
     if len(present) > 2:
         message = f"the sentences are of {len(present)} groups: {', '.join(present[:12])}"
-        raise UnknownIdentifier(message, remedy="name the two groups to compare: a: ..., b: ...")
+        remedy = (
+            "name the two groups to compare: a: ..., b: ..., or a group_label: with two values"
+        )
+        raise UnknownIdentifier(message, remedy=remedy)
     first = a if a is not None else next(group for group in present if group != b)
     return first, b if b is not None else next(group for group in present if group != first)
+
+
+def read_sides(scores: SentenceScores, label: str) -> Ids:
+    """Return a label of the sentences as text, "" where it is missing.
+
+    Raises:
+        UnknownColumn: The sentences have no such column.
+    """
+    names = [str(name) for name in scores.labels.columns]
+    if label not in names:
+        message = f"the sentences have no column {label!r}"
+        raise UnknownColumn(message, where="group_label", remedy=suggest(label, names))
+    column = scores.labels[label]
+    return column.astype(object).where(column.notna(), "").map(str).to_numpy(dtype=object)
 
 
 def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:

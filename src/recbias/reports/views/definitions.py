@@ -130,9 +130,14 @@ def _define(title: str, entry: Mapping[str, Any]) -> Definition:
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
         direction=direction if direction in DIRECTION_LABELS else "none",
         group_direction=entry.get("group_direction", direction),
-        parameters=entry.get("parameters") or {},
+        parameters=_drop_missing_grouping(entry.get("parameters") or {}),
         **{name: str(entry.get(name) or "") for name in texts},
     )
+
+
+def _drop_missing_grouping(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a metric without ``by`` where it is null: there are no groups."""
+    return {key: value for key, value in parameters.items() if key != "by" or value is not None}
 
 
 def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:

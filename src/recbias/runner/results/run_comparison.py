@@ -67,7 +67,7 @@ class RunFrames:
         """The ``by:`` of each metric that has one."""
         definitions = self.manifest.get("metrics", [])
         parameters = {row["metric"]: row.get("parameters") or {} for row in definitions}
-        return {name: str(values["by"]) for name, values in parameters.items() if "by" in values}
+        return {name: str(values["by"]) for name, values in parameters.items() if values.get("by")}
 
     def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[Key, str]:
         """Return the addresses of the results that a metric row is computed from."""
