@@ -177,6 +177,8 @@ METRICS = {
     "distinct": "recbias.metrics.text.text_quality:Distinct",
     "ROUGE-L": "recbias.metrics.text.text_quality:RougeL",
     "unigram_F1": "recbias.metrics.text.text_quality:UnigramF1",
+    "embedding_average": "recbias.metrics.text.embedding_similarity:EmbeddingAverage",
+    "greedy_matching": "recbias.metrics.text.embedding_similarity:GreedyMatching",
 }
 
 TESTS = {

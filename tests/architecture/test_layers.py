@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "data": {"core", "formats", "numerics"},
     "language": {"core", "formats", "numerics"},
     "models": {"core", "formats", "numerics", "statistics", "language"},
-    "metrics": {"core", "formats", "numerics", "statistics"},
+    "metrics": {"core", "formats", "numerics", "statistics", "language"},
     "detectors": {"core", "formats", "numerics", "statistics", "language"},
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
