@@ -47,6 +47,7 @@ LAYERS: dict[str, set[str]] = {
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
+        "human": set(),
         "output": set(),
         "sentences": set(),
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray, Ids
 from recbias.core.digests import compute_digest, digest_file
-from recbias.core.errors import Contradiction, MalformedLine, Unwritable
+from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
 from recbias.core.stage_context import warn
 from recbias.formats.text_tables import TextTable, read_text_table
 from recbias.formats.written_files import write_json_lines, write_sheet
@@ -103,6 +104,29 @@ def write_sheets(
         order = rng.permutation(len(rows))
         write_sheet(path, (ITEM, *columns, question), [rows[row] for row in order])
     return paths
+
+
+def parse_answers(text: str) -> Mapping[str, float]:
+    """Return the number of each possible answer: ``yes,no``, or the numbers of a scale.
+
+    >>> parse_answers("0, 1, 2")
+    {'0': 0.0, '1': 1.0, '2': 2.0}
+
+    Raises:
+        WrongType: These are not at least two distinct numbers.
+    """
+    names = [name.strip().lower() for name in text.split(",")]
+    if sorted(names) == ["no", "yes"]:
+        return YES_NO
+    try:
+        answers = {name: float(name) for name in names}
+    except ValueError:
+        answers = {}
+    numbers = {number for number in answers.values() if math.isfinite(number)}
+    if len(numbers) < max(2, len(names)):
+        remedy = "give yes,no or the numbers of a scale, such as 0,1,2"
+        raise WrongType(f"{text!r} are no answers", where="answers", remedy=remedy)
+    return answers
 
 
 def clean_cell(text: str) -> str:
