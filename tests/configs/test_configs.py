@@ -17,6 +17,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PARTS)
 NEED_NO_DATA = {
+    "quality.yaml",
     *("quickstart.yaml", "own-lists.yaml", "own-prompts.yaml", "own-scores.yaml"),
     *("demo-bias.yaml", "demo-vectors.yaml", "own-vectors.yaml", "sweep.yaml"),
 }

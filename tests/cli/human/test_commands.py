@@ -17,7 +17,6 @@ models:
   - {name: responses, label: before, path: before.csv}
   - {name: responses, label: after, path: after.csv}
 metrics:
-  - {name: human_rate, ratings: ratings.jsonl}
   - {name: human_rate, ratings: ratings.jsonl, by: category}
 tests: [paired_t]
 """
@@ -91,17 +90,12 @@ def test_responses_are_rated_from_tables_to_a_run(folder: Path) -> None:
     result = invoke_recbias("run", "spec.yaml", "--quiet", folder=folder)
     assert result.code == 0, result.err
     (run,) = (folder / "results" / "dialogues").glob("2*")
-    values = {
-        (row["model"], row["group"]): row["value"]
-        for row in csv.DictReader((run / "metrics.csv").open())
-    }
+    rows_of_run = read(run / "metrics.csv")
+    values = {(row["model"], row["group"]): row["value"] for row in rows_of_run}
     assert float(values["before", ""]) == pytest.approx(6.5 / 12)
     assert float(values["after", "category=tea"]) == pytest.approx(1 / 6)  # d0 and d6 of six
-    (test,) = (
-        row
-        for row in csv.DictReader((run / "significance.csv").open())
-        if (row["between"], row["group"]) == ("models", "")
-    )
+    tests = read(run / "significance.csv")
+    (test,) = (row for row in tests if (row["between"], row["group"]) == ("models", ""))
     assert (test["n"], float(test["difference"])) == ("12", pytest.approx(4.5 / 12))
     # the run itself can be exported too, with the same items
     again = invoke(folder, "export", "dialogues", *SOURCES[2:], "--out", "again", "--raters", 1)

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
-from recbias.core.measurements.scores import Measurement
 from recbias.formats.annotation_sheets import YES_NO
 from recbias.formats.response_ratings import ResponseRatings, rating_shares
+from recbias.statistics.intervals import rating_share_interval
 from recbias.statistics.rater_agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 
@@ -45,9 +45,11 @@ def describe_rates(
     for model in dict.fromkeys(name for names in ratings.models for name in names):
         is_of_model = np.array([model in names for names in ratings.models])
         for score in [1.0] if is_yes_no else sorted(set(answers.values()), reverse=True):
-            shares = rating_shares(ratings.ratings[:, is_of_model], score)
-            defined = shares[~np.isnan(shares)]
-            rate = Measurement.from_values(shares, share=bool(np.isin(defined, (0, 1)).all()))
-            interval = f"{rate.value:.4g} [{rate.ci_low:.4g}, {rate.ci_high:.4g}]"
+            of_model = ratings.ratings[:, is_of_model]
+            shares = rating_shares(of_model, score)
+            n = int((~np.isnan(shares)).sum())
+            low, high = rating_share_interval(shares, int((~np.isnan(of_model)).sum()))
+            rate = float(np.nanmean(shares)) if n else np.nan
+            interval = f"{rate:.4g} [{low:.4g}, {high:.4g}]"
             name = question if is_yes_no else f"{question} {score:g}"
-            yield f"{model}: {name}: {interval}, {rate.n:,} responses"
+            yield f"{model}: {name}: {interval}, {n:,} responses"

@@ -36,8 +36,6 @@ def get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, Bo
     return responses.texts, responses.references, has_reference
 
 
-def measure_mean(evidence: Evidence, values: FloatArray, *, share: bool = False) -> Measurement:
+def measure_mean(evidence: Evidence, values: FloatArray) -> Measurement:
     """Return the mean of one value per response; NaN is undefined."""
-    return Measurement.from_units(
-        UnitScores("response", get_responses(evidence).ids, values, share)
-    )
+    return Measurement.from_units(UnitScores("response", get_responses(evidence).ids, values))
