@@ -177,6 +177,11 @@ METRICS = {
     "distinct": "recbias.metrics.text.text_quality:Distinct",
     "ROUGE-L": "recbias.metrics.text.text_quality:RougeL",
     "unigram_F1": "recbias.metrics.text.text_quality:UnigramF1",
+    "embedding_average": "recbias.metrics.text.embedding_similarity:EmbeddingAverage",
+    "greedy_matching": "recbias.metrics.text.embedding_similarity:GreedyMatching",
+    "human_rate": "recbias.metrics.text.human_ratings:HumanRate",
+    "human_score": "recbias.metrics.text.human_ratings:HumanScore",
+    "human_agreement": "recbias.metrics.text.human_ratings:HumanAgreement",
 }
 
 TESTS = {

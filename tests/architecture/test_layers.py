@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "data": {"core", "formats", "numerics"},
     "language": {"core", "formats", "numerics"},
     "models": {"core", "formats", "numerics", "statistics", "language"},
-    "metrics": {"core", "formats", "numerics", "statistics"},
+    "metrics": {"core", "formats", "numerics", "statistics", "language"},
     "detectors": {"core", "formats", "numerics", "statistics", "language"},
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
@@ -47,6 +47,7 @@ LAYERS: dict[str, set[str]] = {
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
         "gates": set(),
+        "human": set(),
         "output": set(),
         "sentences": set(),
     },

@@ -19,6 +19,7 @@ SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PART
 NEED_NO_DATA = {
     *("quickstart.yaml", "audit.yaml", "prompts.yaml", "own-scores.yaml"),
     *("demo-bias.yaml", "demo-vectors.yaml", "vectors.yaml", "sweep.yaml"),
+    "quality.yaml",
 }
 NEED_A_SERVER = {"identity-audit.yaml"}
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}

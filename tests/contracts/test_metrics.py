@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ SETS = {
     "targets": {"of": "items", "attribute": "flag", "e": "1", "p": "0"},
 }
 
+QUALITY = Path(__file__).parents[2] / "configs" / "papers" / "chbias" / "quality"
+
 SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"label": "flag"} for key in ("HIT_BAD", "MRR_BAD", "REC-ST")},
     "cohen_kappa": {"a": "flag", "b": "price"},
@@ -32,6 +35,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{
         key: {"label": "colour", "neutral": "name in ['name 0', 'name 1']"}
         for key in ("list_overlap", "overlap_spread", "identity_effect")
+    },
+    **{
+        key: {"vectors": QUALITY / "vectors.txt"}
+        for key in ("embedding_average", "greedy_matching")
+    },
+    **{
+        key: {"ratings": QUALITY / "bias-ratings.jsonl"}
+        for key in ("human_rate", "human_score", "human_agreement")
     },
     "top_words": {"label": "colour", "attribute": "genres"},
     **dict.fromkeys(

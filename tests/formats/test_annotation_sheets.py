@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import csv
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, Unwritable
-from recbias.formats.annotation_sheets import read_sheets, write_sheets
+from recbias.core.errors import (
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    UnknownColumn,
+    Unwritable,
+)
+from recbias.core.stage_context import collect_warnings
+from recbias.formats.annotation_sheets import SheetItem, clean_cell, read_sheets, write_sheets
 
 TEXTS = {f"sentence-{number}": f"Text {number}" for number in range(20)}
 QUESTION = "biased"
@@ -23,8 +32,11 @@ def fill(path: Path, answers: dict[str, str]) -> Path:
     return path
 
 
-def write(folder: Path, n_raters: int = 2) -> list[Path]:
-    return write_sheets(folder, TEXTS, QUESTION, n_raters, np.random.default_rng(1))
+def write(
+    folder: Path, n_raters: int = 2, texts: Mapping[str, str] = TEXTS, question: str = QUESTION
+) -> list[Path]:
+    items = [SheetItem({"text": text}, {"id": name}) for name, text in texts.items()]
+    return write_sheets(folder, items, question, n_raters, np.random.default_rng(1))
 
 
 def read_columns(path: Path) -> tuple[list[str], list[str]]:
@@ -51,7 +63,7 @@ def test_answers_return_to_their_texts(tmp_path: Path) -> None:
     fill(paths[0], {text: "Yes" if text.endswith("1") else "no" for text in TEXTS.values()})
     fill(paths[1], {"Text 3": " 是 ", "Text 4": "0"})
     answers = read_sheets(paths, tmp_path / "key.jsonl", QUESTION)
-    ratings = dict(zip(answers.ids, answers.ratings.T, strict=True))
+    ratings = dict(zip(answers.key["id"], answers.ratings.T, strict=True))
     assert set(ratings) == set(TEXTS)
     assert [ratings[f"sentence-{number}"][0] for number in (1, 11, 2)] == [1, 1, 0]
     assert [ratings[f"sentence-{number}"][1] for number in (3, 4)] == [1, 0]
@@ -72,18 +84,59 @@ def test_sheets_are_never_overwritten(tmp_path: Path) -> None:
         write(tmp_path)
 
 
+def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> None:
+    texts = {"a": "=1+1 is\x07 a  sum\n\n- yes", "b": "'quoted'", "c": "", "d": "half \udc80"}
+    (path,) = write(tmp_path, 1, texts)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    assert {row[1] for row in rows[1:]} == {
+        *("'=1+1 is a sum\n- yes", "'quoted'", "", "half \\udc80")
+    }
+    with path.open("w", encoding="utf-8", newline="") as file:
+        saved = csv.writer(file, lineterminator="\r\n")
+        saved.writerow(["comment", *rows[0]])
+        saved.writerows(["why", item, text.lstrip("'") + " ", "1.0"] for item, text, _ in rows[1:])
+    answers = read_sheets([path], tmp_path / "key.jsonl", QUESTION)
+    assert answers.ratings.tolist() == [[1.0] * 4]
+
+
+@pytest.mark.parametrize("text", ["a", "a\r\nb", "", "妈妈"])
+def test_cleaning_again_changes_nothing(text: str) -> None:
+    assert clean_cell(clean_cell(text)) == clean_cell(text)
+
+
+def test_the_key_says_what_an_item_is_and_no_sheet_does(tmp_path: Path) -> None:
+    write(tmp_path)
+    key = [json.loads(line) for line in (tmp_path / "key.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in key] == [*TEXTS]
+    with pytest.raises(Contradiction, match="another column"):
+        write(tmp_path / "other", question="text")
+
+
+def test_a_sheet_counts_once(tmp_path: Path) -> None:
+    path, other = write(tmp_path)
+    with pytest.raises(Contradiction, match="is given twice"):
+        read_sheets([path, tmp_path / "." / path.name], tmp_path / "key.jsonl", QUESTION)
+    other.write_bytes(path.read_bytes())
+    with collect_warnings() as notes:
+        read_sheets([path, other], tmp_path / "key.jsonl", QUESTION)
+    assert notes == [f"{other} is the same as {path}: a rater may count twice"]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("item-99,text,yes", "'item-99' is not in the key"),
-        ("item-01,text,yes\nitem-01,text,no", "'item-01' has two rows"),
-        ("item-01,text,perhaps", "biased is 'perhaps'"),
+        ("item-99,{text},yes", "'item-99' is not in the key"),
+        ("{item},{text},yes\n{item},{text},no", "'item-..' has two rows"),
+        ("{item},{text},perhaps", "biased is 'perhaps'"),
+        ("{item},{text},2", "biased is '2'"),
+        ("{item},Text,yes", "the texts of 'item-..' are not those"),
     ],
 )
 def test_faulty_rows_are_named(tmp_path: Path, row: str, message: str) -> None:
-    write(tmp_path)
+    items, texts = read_columns(write(tmp_path)[0])
     path = tmp_path / "filled.csv"
-    path.write_text(f"item,text,biased\n{row}\n")
+    path.write_text(f"item,text,biased\n{row.format(item=items[0], text=texts[0])}\n")
     with pytest.raises(MalformedLine, match=message) as caught:
         read_sheets([path], tmp_path / "key.jsonl", QUESTION)
     assert caught.value.where.startswith(f"{path}:")

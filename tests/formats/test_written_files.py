@@ -30,7 +30,7 @@ def test_json_lines_keep_the_text(tmp_path: Path) -> None:
     assert [json.loads(line) for line in lines] == rows
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", [*"=+-@＝", "\t", "\r", "\n"])
 def test_no_cell_of_a_sheet_is_a_formula(tmp_path: Path, start: str) -> None:
     assert guard_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
     path = write_sheet(tmp_path / "sheet.csv", ("text",), [(f"{start}1",), ("plain, text",)])

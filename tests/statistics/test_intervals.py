@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.statistics.intervals import bootstrap_standard_error, normal_interval, t_interval
+from recbias.statistics.intervals import (
+    bootstrap_standard_error,
+    normal_interval,
+    rating_share_interval,
+    t_interval,
+)
 
 
 def test_t_interval_by_hand() -> None:
@@ -62,3 +67,30 @@ def test_t_intervals_cover_the_mean_as_often_as_they_say(rng: np.random.Generato
     low, high = t_interval(samples.mean(axis=1), samples.std(axis=1, ddof=1), 8, alpha=0.1)
     covered = np.mean((low <= 1) & (high >= 1))
     assert abs(covered - 0.9) < 4 * math.sqrt(0.09 / 4000)
+
+
+def test_the_interval_of_a_share_is_that_of_wilson_if_raters_agree() -> None:
+    for k, n in ((0, 5), (2, 7), (7, 7)):
+        shares = [1.0] * k + [0.0] * (n - k)
+        exact = stats.binomtest(k, n).proportion_ci(method="wilson")
+        low, high = rating_share_interval(shares, 3 * n)
+        assert (low, high) == pytest.approx((exact.low, exact.high))
+
+
+def test_independent_raters_count_each_and_no_more_than_each() -> None:
+    # share 1/3 of each of 6 responses by 3 raters: 18 ratings, 6 of them yes
+    exact = stats.binomtest(6, 18).proportion_ci(method="wilson")
+    low, high = rating_share_interval([1 / 3] * 6 + [np.nan], 18)
+    assert (low, high) == pytest.approx((exact.low, exact.high))
+    assert np.isnan(rating_share_interval([np.nan], 0)).all()
+
+
+@pytest.mark.parametrize("spread", [0.3, 5.0, 50.0])
+def test_the_interval_of_a_share_covers_the_truth(spread: float) -> None:
+    rng = np.random.default_rng(4)
+    n_worlds, n, n_raters, share = 600, 60, 3, 0.2
+    rates = rng.beta(share * spread, (1 - share) * spread, size=(n_worlds, n))
+    shares = rng.binomial(n_raters, rates) / n_raters
+    ends = np.array([rating_share_interval(world, n * n_raters) for world in shares])
+    covered = ((ends[:, 0] <= share) & (share <= ends[:, 1])).mean()
+    assert 0.92 <= covered <= 0.975

@@ -6,6 +6,7 @@ import typer
 
 from recbias import __version__
 from recbias.cli import convert, data, init, plugins, power, results, run, store
+from recbias.cli.human import commands as human
 from recbias.cli.output.document import DocumentCommand
 from recbias.cli.printing import guard_streams
 from recbias.cli.sentences import commands as sentences
@@ -27,6 +28,7 @@ app.command("list", cls=DocumentCommand)(plugins.list_)
 app.command("show")(plugins.show)
 app.add_typer(data.app, name="data")
 app.add_typer(sentences.app, name="sentences")
+app.add_typer(human.app, name="human")
 app.command("runs", cls=DocumentCommand)(results.runs)
 app.command("report")(results.report)
 app.command("compare", cls=DocumentCommand)(results.compare)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
-from recbias.core.errors import MalformedLine, Unwritable
+from recbias.core.arrays import FloatArray, Ids
+from recbias.core.digests import compute_digest, digest_file
+from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
+from recbias.core.stage_context import warn
 from recbias.formats.text_tables import TextTable, read_text_table
 from recbias.formats.written_files import write_json_lines, write_sheet
 
-ITEM, TEXT = "item", "text"
-"""The columns of a sheet besides the question."""
+ITEM, COLUMNS, DIGEST = "item", "columns", "sha256"
+"""The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""
 
 KEY_FILE = "key.jsonl"
 """The file that says which text each item is; raters do not see it."""
@@ -25,61 +29,123 @@ YES_NO: Mapping[str, float] = {
 }
 """The number of each answer to a question of yes or no, without regard to case."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+
+
+@dataclass(frozen=True, eq=False)
+class SheetItem:
+    """What raters judge.
+
+    Args:
+        cells: The texts that raters see, by column; the same columns in every item.
+        key: What the key says of the item, such as its identifier; raters do not see it.
+    """
+
+    cells: Mapping[str, str]
+    key: Mapping[str, object]
+
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
     """The answers of the raters.
 
     Args:
-        ids: The identifiers of the texts, in the order of the key.
-        ratings: The answers, ``float64[raters, texts]``; NaN where a cell is empty.
+        key: The columns of the key as text, one cell per item.
+        ratings: The answers, ``float64[raters, items]`` in the order of the key; NaN where a cell
+            is empty.
     """
 
-    ids: tuple[str, ...]
+    key: Mapping[str, Ids]
     ratings: FloatArray
 
 
 def write_sheets(
     folder: Path,
-    texts: Mapping[str, str],
+    contents: Sequence[SheetItem],
     question: str,
     n_raters: int,
     rng: np.random.Generator,
 ) -> list[Path]:
-    """Write a CSV sheet for each rater, and the key; return their paths.
+    """Write a CSV sheet for each rater, and the key; return the paths of the sheets.
 
-    A sheet has the columns ``item``, ``text`` and the question, whose cells are empty. Items have
+    A sheet has the column ``item``, the texts and the question, whose cells are empty. Items have
     random numbers, and each rater has an order of their own, so that neither says where a text
-    comes from.
+    comes from. The key has a digest of the texts of each item.
 
     Args:
         folder: The folder, which must not hold sheets yet.
-        texts: The texts by identifier.
+        contents: The items.
         question: The name of the column to fill in.
         n_raters: The number of raters.
         rng: The generator of the numbers and orders.
 
     Raises:
+        Contradiction: The question is the name of another column.
         Unwritable: A file exists, or cannot be written.
     """
+    columns = [*(contents[0].cells if contents else ())]
+    if question in {ITEM, *columns}:
+        message = f"{question!r} is another column of the sheets"
+        raise Contradiction(message, where="question", remedy="give the question another name")
     paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
     for path in (*paths, folder / KEY_FILE):
         if path.exists():
             remedy = "give another folder: a filled sheet is never overwritten"
             raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
-    width = len(str(len(texts)))
-    items = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(texts))]
-    rows = [
-        (item, " ".join(text.split()), "")
-        for item, text in zip(items, texts.values(), strict=True)
-    ]
-    key = [{ITEM: item, "id": identifier} for item, identifier in zip(items, texts, strict=True)]
+    width = len(str(len(contents)))
+    numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
+    rows, key = [], []
+    for number, content in zip(numbers, contents, strict=True):
+        cells = [clean_cell(content.cells[name]) for name in columns]
+        rows.append([number, *cells, ""])
+        key.append({ITEM: number, **content.key, COLUMNS: columns, DIGEST: digest_cells(cells)})
     write_json_lines(folder / KEY_FILE, key)
     for path in paths:
-        write_sheet(
-            path, (ITEM, TEXT, question), [rows[row] for row in rng.permutation(len(rows))]
-        )
+        order = rng.permutation(len(rows))
+        write_sheet(path, (ITEM, *columns, question), [rows[row] for row in order])
     return paths
+
+
+def parse_answers(text: str) -> Mapping[str, float]:
+    """Return the number of each possible answer: ``yes,no``, or the numbers of a scale.
+
+    >>> parse_answers("0, 1, 2")
+    {'0': 0.0, '1': 1.0, '2': 2.0}
+
+    Raises:
+        WrongType: These are not at least two distinct numbers.
+    """
+    names = [name.strip().lower() for name in text.split(",")]
+    if sorted(names) == ["no", "yes"]:
+        return YES_NO
+    try:
+        answers = {name: float(name) for name in names}
+    except ValueError:
+        answers = {}
+    numbers = {number for number in answers.values() if math.isfinite(number)}
+    if len(numbers) < max(2, len(names)):
+        remedy = "give yes,no or the numbers of a scale, such as 0,1,2"
+        raise WrongType(f"{text!r} are no answers", where="answers", remedy=remedy)
+    return answers
+
+
+def clean_cell(text: str) -> str:
+    """Return a text as it stands in a sheet: lines without control characters and outer space."""
+    lines = (" ".join(_CONTROL.sub(" ", line).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def digest_cells(cells: Sequence[str]) -> str:
+    """Return a digest of texts, the same after a spreadsheet has shown and saved them.
+
+    White space, and an apostrophe at the start, do not change it.
+    """
+    return compute_digest([_to_plain(cell) for cell in cells])
+
+
+def _to_plain(cell: str) -> str:
+    text = cell.encode("utf-8", "backslashreplace").decode("utf-8")
+    return " ".join(text.split()).lstrip("'")
 
 
 def read_sheets(
@@ -95,18 +161,51 @@ def read_sheets(
 
     Raises:
         MissingFile: A file does not exist.
-        UnknownColumn: A sheet has no column ``item`` or of the question.
-        MalformedLine: An item is unknown or occurs twice, or a cell is no answer.
+        UnknownColumn: A sheet lacks ``item``, a column of texts, or the question.
+        MalformedLine: An item is unknown or occurs twice, its texts were changed, or a cell is no
+            answer.
+        Contradiction: A sheet is given twice.
     """
     items = read_text_table(key)
-    items.need(ITEM, "id")
-    positions = {item: row for row, item in enumerate(items.ids(ITEM))}
+    items.need(ITEM, COLUMNS, DIGEST)
+    _compare_sheets(paths)
+    numbers = items.ids(ITEM)
+    items.refuse_repeats(numbers, lambda row: f"{numbers[row]!r} has two rows")
+    positions = {item: row for row, item in enumerate(numbers)}
+    digests = dict(zip(numbers, items.ids(DIGEST), strict=True))
+    columns = items.texts(COLUMNS)[0].split("\n")
     ratings = np.full((len(paths), len(positions)), np.nan)
     for rater, path in enumerate(paths):
         sheet = read_text_table(path)
-        sheet.need(ITEM, question)
+        sheet.need(ITEM, *columns, question)
+        _refuse_changes(sheet, digests, columns)
         _fill_row(ratings[rater], sheet, positions, question, answers)
-    return Annotations(tuple(items.ids("id")), ratings)
+    return Annotations({name: items.texts(name) for name in items.columns}, ratings)
+
+
+def _compare_sheets(paths: Sequence[Path]) -> None:
+    """Refuse a sheet that is given twice, and warn of a copy of another one."""
+    seen: dict[str, Path] = {}
+    for number, path in enumerate(paths):
+        if path.resolve() in {other.resolve() for other in paths[:number]}:
+            remedy = "give the sheet of each rater once"
+            raise Contradiction("is given twice", where=str(path), remedy=remedy)
+        if (other := seen.setdefault(digest_file(path), path)) is not path:
+            warn(f"{path} is the same as {other}: a rater may count twice")
+
+
+def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Sequence[str]) -> None:
+    """Refuse items that are not in the key, or whose texts are not those of the key."""
+    texts = [sheet.texts(name) for name in columns]
+    for row, item in enumerate(sheet.ids(ITEM)):
+        if (number := item.strip()) not in digests:
+            remedy = "use the sheets and the key of the same folder"
+            message = f"{number!r} is not in the key"
+            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
+        if digest_cells([column[row] for column in texts]) != digests[number]:
+            message = f"the texts of {number!r} are not those that were written"
+            remedy = "copy the row from the sheet of another rater, and answer it again"
+            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
 
 
 def _fill_row(
@@ -120,15 +219,22 @@ def _fill_row(
     items = [str(item).strip() for item in sheet.ids(ITEM)]
     sheet.refuse_repeats(np.array(items), lambda row: f"{items[row]!r} has two rows")
     for row, (item, cell) in enumerate(zip(items, sheet.texts(question), strict=True)):
-        answer = cell.strip().lower()
-        if item not in positions:
-            remedy = "use the sheets and the key of the same folder"
-            raise MalformedLine(
-                f"{item!r} is not in the key", where=sheet.place(row), remedy=remedy
-            )
-        if answer and answer not in answers:
+        if not (answer := cell.strip().lower()):
+            continue
+        rating = _read_answer(answer, answers)
+        if rating is None:
             remedy = f"write one of {', '.join(answers)}, or leave the cell empty"
             message = f"{question} is {cell!r}"
             raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
-        if answer:
-            ratings[positions[item]] = answers[answer]
+        ratings[positions[item]] = rating
+
+
+def _read_answer(answer: str, answers: Mapping[str, float]) -> float | None:
+    """Return the number of an answer, which a spreadsheet may have written as ``1.0``."""
+    if answer in answers:
+        return answers[answer]
+    try:
+        number = float(answer)
+    except ValueError:
+        return None
+    return number if number in answers.values() else None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recbias.core.errors import Unwritable
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n")
 """With these characters a spreadsheet takes a cell for a formula."""
 
 

@@ -33,6 +33,46 @@ def t_interval(
     return np.asarray(center - half_width), np.asarray(center + half_width)
 
 
+def rating_share_interval(
+    shares: npt.ArrayLike, n_ratings: int, alpha: float = 0.05
+) -> tuple[float, float]:
+    """Return an interval of a mean share at level 1 - alpha, of ratings that come in clusters.
+
+        Wilson's interval with n* = min( n p (1 - p) / s², m ) in place of n
+
+    The mean p and the variance s² (over n) are those of the shares of n units, such as responses,
+    each of which has ratings by several raters; m is the number of all ratings. If raters agree on
+    every unit, n* is n, and the interval that of n ratings. It is within 0 and 1. Without a unit
+    (NaN is none), both ends are NaN.
+
+    >>> low, high = rating_share_interval([0.0, 0.0, 1.0, 1.0], 12)
+    >>> round(low, 4), round(high, 4)
+    (0.15, 0.85)
+
+    Source:
+        Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927;
+        the effective number of ratings: Korn and Graubard, "Confidence intervals for proportions
+        with small expected number of positive counts estimated from survey data", Survey
+        Methodology 1998.
+    """
+    from scipy.special import ndtri
+
+    values = np.asarray(shares, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return np.nan, np.nan
+    share, variance = float(values.mean()), float(values.var())
+    binomial = share * (1.0 - share)
+    ratio = binomial / variance if variance > 0 else (np.inf if binomial > 0 else 1.0)
+    n, z = (
+        min(values.size * ratio, float(max(n_ratings, values.size))),
+        float(ndtri(1 - alpha / 2)),
+    )
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half_width = z / (1 + z**2 / n) * np.sqrt(binomial / n + z**2 / (4 * n**2))
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)
+
+
 def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:
     """Return the standard deviation (n - 1) over the bootstrap samples, ``float64[..., b]``.
 

@@ -84,13 +84,13 @@ def annotate(
         import numpy as np
 
         from recbias.core.input_files import to_local_path
-        from recbias.formats.annotation_sheets import write_sheets
+        from recbias.formats.annotation_sheets import SheetItem, write_sheets
         from recbias.language.corpora.sentence_rows import read_rows
 
         rows = read_rows(to_local_path(sentences))
-        texts = {row["id"]: row["text"] for row in rows}
+        items = [SheetItem({"text": row["text"]}, {"id": row["id"]}) for row in rows]
         rng = np.random.default_rng(seed)
-        paths = write_sheets(to_local_path(out), texts, QUESTION, raters, rng)
+        paths = write_sheets(to_local_path(out), items, QUESTION, raters, rng)
         for path in paths:
             print_line(path, longest=None)
         print_line(
@@ -121,15 +121,15 @@ def agree(
         answers = read_sheets(
             [to_local_path(path) for path in sheets], to_local_path(key), QUESTION
         )
-        ratings = answers.ratings
+        ids, ratings = answers.key["id"], answers.ratings
         is_complete = ~np.isnan(ratings).any(axis=0)
         is_biased = is_complete & (ratings == 1).all(axis=0)
         is_neutral = is_complete & (ratings == 0).all(axis=0)
-        if unknown := [name for name in answers.ids if name not in rows]:
+        if unknown := [name for name in ids if name not in rows]:
             message = f"there is no sentence {unknown[0]!r}, which is in the key"
             remedy = "give the table that the sheets were written from"
             raise UnknownIdentifier(message, where=str(sentences), remedy=remedy)
-        chosen = [rows[answers.ids[row]] for row in np.flatnonzero(is_biased)]
+        chosen = [rows[ids[row]] for row in np.flatnonzero(is_biased)]
         lines = {
             "raters": f"{len(sheets):,}",
             "sentences": f"{is_complete.size:,}",

@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.text_outputs import SentenceScores
+from recbias.core.outputs.text_outputs import Responses, SentenceScores
 from recbias.core.queries.groups import Groups, group_by, split_crossing
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
@@ -118,21 +118,24 @@ def warn_of_missing(metric: str, scores: SentenceScores, pairs: SentencePairs) -
         warn(f"{metric}: {unknown.size:,} sentences have no perplexity, the first is {first!r}")
 
 
-def group_sentences(scores: SentenceScores, by: str, metric: str) -> Groups:
-    """Return the group of each sentence by a label, or a crossing of labels.
+def group_sentences(
+    scored: SentenceScores | Responses, by: str, metric: str, noun: str = "sentence"
+) -> Groups:
+    """Return the group of each sentence or response by a label, or a crossing of labels.
 
     Raises:
-        UnknownColumn: The sentences have no such column.
-        NothingLeft: No sentence has the label.
+        UnknownColumn: They have no such column.
+        NothingLeft: None has the label.
     """
-    names = [str(name) for name in scores.labels.columns]
+    names = [str(name) for name in scored.labels.columns]
     for label in split_crossing(by):
         if label.isidentifier() and label not in names:
-            message = f"the sentences have no column {label!r}"
-            raise UnknownColumn(message, remedy=suggest(label, names))
-    groups = group_by(Attributes(Vocabulary(scores.ids), scores.labels, "sentence"), by)
+            message = f"the {noun}s have no column {label!r}"
+            remedy = suggest(label, names) if names else f"give their table a column {label!r}"
+            raise UnknownColumn(message, remedy=remedy)
+    groups = group_by(Attributes(Vocabulary(scored.ids), scored.labels, noun), by)
     if groups.missing:
-        warn(f"{metric}: {groups.missing:,} sentences have no label {by!r}")
+        warn(f"{metric}: {groups.missing:,} {noun}s have no label {by!r}")
     return groups
 
 

@@ -9,12 +9,17 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.core.measurements.scores import Direction, Measurement, UnitScores
+from recbias.core.arrays import FloatArray
+from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import track_progress, warn
 from recbias.metrics.resampled_estimates import build_estimate, estimate_from_totals
+from recbias.metrics.text.response_metrics import (
+    ResponseMetric,
+    get_responses,
+    get_texts_and_references,
+    measure_mean,
+)
 from recbias.metrics.text.text_libraries import (
     compute_bleu,
     count_bleu_statistics,
@@ -30,15 +35,8 @@ BLOCK = 500
 """Number of responses between two progress reports."""
 
 
-class _ResponseMetric:
-    """A metric of the responses of a model."""
-
-    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
-    unit: ClassVar[str] = "response"
-
-
 @dataclass(frozen=True, kw_only=True)
-class BLEU(_ResponseMetric):
+class BLEU(ResponseMetric):
     """The n-gram overlap of all responses with their references.
 
         BLEU = 100 · min(1, exp(1 - r/c)) · exp( (1/n) Σ_{m ≤ n} ln p_m )
@@ -76,7 +74,7 @@ class BLEU(_ResponseMetric):
         """Return the estimate with its bootstrap samples."""
         from scipy.sparse import csr_array
 
-        texts, references, has_reference = _get_texts_and_references(evidence)
+        texts, references, has_reference = get_texts_and_references(evidence)
         statistics = count_bleu_statistics(
             texts[has_reference], references[has_reference], n=self.n, tokenize=self.tokenize
         )
@@ -89,7 +87,7 @@ class BLEU(_ResponseMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct(_ResponseMetric):
+class Distinct(ResponseMetric):
     """The diversity of the responses: the share of distinct n-grams.
 
         Dist-n = distinct n-grams / all n-grams,    over all responses together
@@ -119,7 +117,7 @@ class Distinct(_ResponseMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with samples from the jackknife."""
-        texts = [tokenize(text, self.tokens) for text in _get_responses(evidence).texts]
+        texts = [tokenize(text, self.tokens) for text in get_responses(evidence).texts]
         counts: Any = count_ngrams(texts, self.n)
         has_ngram = counts.sum(axis=1) > 0
         distinct, samples = np.nan, np.full(evidence.n_bootstrap, np.nan)
@@ -130,7 +128,7 @@ class Distinct(_ResponseMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RougeL(_ResponseMetric):
+class RougeL(ResponseMetric):
     """The longest common subsequence of a response and its reference.
 
         ROUGE-L = 2 P R / (P + R),    P = LCS(x, y) / |x|,    R = LCS(x, y) / |y|
@@ -158,7 +156,7 @@ class RougeL(_ResponseMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""
-        texts, references, has_reference = _get_texts_and_references(evidence)
+        texts, references, has_reference = get_texts_and_references(evidence)
         values = np.full(texts.size, np.nan)
         rows = np.flatnonzero(has_reference)
         for block in track_progress(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
@@ -166,11 +164,11 @@ class RougeL(_ResponseMetric):
         if n_empty := int(np.isnan(values[rows]).sum()):
             message = f"{n_empty:,} references have no token of tokens: {self.tokens}"
             warn(f"{evidence.metric}: {message}; for other than Latin letters use characters")
-        return _measure_mean(evidence, values)
+        return [measure_mean(evidence, values)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnigramF1(_ResponseMetric):
+class UnigramF1(ResponseMetric):
     """The overlap of the tokens of a response and its reference, in any order.
 
         F1 = 2 |x ∩ y| / (|x| + |y|)
@@ -195,32 +193,12 @@ class UnigramF1(_ResponseMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""
-        texts, references, has_reference = _get_texts_and_references(evidence)
+        texts, references, has_reference = get_texts_and_references(evidence)
         tokens_of_responses, tokens_of_references = (
             [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
             for column in (texts, references)
         )
-        return _measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))
-
-
-def _get_responses(evidence: Evidence) -> Responses:
-    evidence.need("responses")
-    return evidence.responses  # type: ignore[return-value]  # need() raises on None
-
-
-def _get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the texts, their references, and which texts have a reference."""
-    responses = _get_responses(evidence)
-    has_reference = np.array([text is not None for text in responses.references], dtype=bool)
-    if n_missing := int((~has_reference).sum()):
-        total = has_reference.size
-        warn(f"{evidence.metric}: {n_missing:,} of {total:,} responses have no reference")
-    return responses.texts, responses.references, has_reference
-
-
-def _measure_mean(evidence: Evidence, values: FloatArray) -> list[Measurement]:
-    """Return the mean of one value per response; NaN is undefined."""
-    return [Measurement.from_units(UnitScores("response", _get_responses(evidence).ids, values))]
+        return [measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))]
 
 
 def _count_distinct(counts: Any) -> tuple[float, FloatArray]:

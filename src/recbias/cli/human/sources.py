@@ -1,0 +1,202 @@
+"""The responses of several models to the same queries, and what raters see of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from recbias.cli.results import find_run
+from recbias.core.errors import (
+    MalformedLine,
+    MixedRuns,
+    NothingLeft,
+    UnknownColumn,
+    UnknownIdentifier,
+)
+from recbias.core.input_files import has_file, to_local_path
+from recbias.core.suggestions import suggest
+from recbias.data.sentences.sentence_queries import read_dialogues
+from recbias.formats.annotation_sheets import SheetItem
+from recbias.formats.json_text import parse_json
+from recbias.formats.response_ratings import MODELS, QUERY, RESPONSE, digest_response
+from recbias.formats.text_files import open_text
+from recbias.formats.text_tables import read_text_table
+
+RESPONSES_FILE = "responses.jsonl"
+"""The file of a run folder that holds the responses of its models."""
+
+
+@dataclass
+class Sources:
+    """The responses, and the contexts that they answer.
+
+    Args:
+        responses: The responses by model and query.
+        contexts: The context by query.
+        labels: The labels of each query.
+    """
+
+    responses: dict[str, dict[str, str]] = field(default_factory=dict)
+    contexts: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def add(self, model: str, query_id: str, text: str, where: str) -> None:
+        """Add a response; MixedRuns if the model already has one to the query."""
+        of_model = self.responses.setdefault(model, {})
+        if query_id in of_model:
+            message = f"{model} has two responses to {query_id!r}"
+            remedy = "use a run with one dataset, seed and fold, and another label for each model"
+            raise MixedRuns(message, where=where, remedy=remedy)
+        of_model[query_id] = text
+
+
+def read_sources(words: Sequence[str], dialogues: Path | None, out: Path) -> Sources:
+    """Return the responses of runs and tables, with the contexts of a file of dialogues.
+
+    Args:
+        words: Runs (folders, or names of experiments), and tables as ``LABEL=FILE`` or ``FILE``.
+        dialogues: The file of the query source ``sentences``, or None.
+        out: The folder of results, for names of experiments.
+
+    Raises:
+        MissingFile: A file does not exist.
+        MissingRun: A word is neither a file nor a run.
+        UnknownColumn: A table lacks ``query_id`` or ``response``.
+        MixedRuns: A model has two responses to a query.
+    """
+    sources = Sources()
+    for word in words:
+        label, _, name = word.rpartition("=")
+        path = to_local_path(name)
+        if label or has_file_or_none(path):
+            _add_table(sources, label or path.stem, path)
+        else:
+            _add_run(sources, find_run(word, out) / RESPONSES_FILE)
+    if dialogues is not None:
+        table = read_dialogues(to_local_path(dialogues))
+        for row in table.to_dict("records"):
+            query_id = str(row.pop("id"))
+            sources.contexts[query_id] = str(row["context"])
+            sources.labels[query_id] = {str(name): cell for name, cell in row.items()}
+    return sources
+
+
+def has_file_or_none(path: Path) -> bool:
+    """Return whether a path is a file; a folder is none."""
+    return not path.is_dir() and has_file(path)
+
+
+def _add_table(sources: Sources, model: str, path: Path) -> None:
+    table = read_text_table(path)
+    table.need("query_id", "response")
+    labels = table.labels(("query_id", "response", "reference")).to_dict("records") or [{}] * len(
+        table
+    )
+    cells = zip(table.ids("query_id"), table.texts("response"), labels, strict=True)
+    for row, (query_id, text, label) in enumerate(cells):
+        sources.add(model, query_id, text, table.place(row))
+        _add_context(sources, query_id, label)
+
+
+def _add_run(sources: Sources, path: Path) -> None:
+    if not has_file(path):
+        remedy = "name a run whose models give responses"
+        raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            row = parse_json(line, path, line=number)
+            try:
+                model, query_id, text = row["model"], row["query_id"], row["reply"]
+            except (KeyError, TypeError) as error:
+                where = f"{path}:{number}"
+                raise MalformedLine("not a response of a run", where=where) from error
+            sources.add(model, query_id, text or "", f"{path}:{number}")
+            _add_context(sources, query_id, {"context": row.get("prompt")})
+
+
+def _add_context(sources: Sources, query_id: str, label: Mapping[object, object]) -> None:
+    sources.labels.setdefault(query_id, {str(name): cell for name, cell in label.items()})
+    if label.get("context"):
+        sources.contexts.setdefault(query_id, str(label["context"]))
+
+
+def select_queries(
+    sources: Sources, n: int | None, by: str | None, rng: np.random.Generator
+) -> list[str]:
+    """Return queries that every model answers, at random.
+
+    Args:
+        sources: The responses.
+        n: Their number; None for all.
+        by: A label of which each value has the same number of queries, or as many as there are.
+        rng: The random generator.
+
+    Raises:
+        NothingLeft: No query is answered by all models, or there are more groups than queries.
+        UnknownColumn: A query has no such label.
+    """
+    answered = [*sources.responses.values()]
+    shared = [name for name in (answered[0] if answered else ()) if _is_in_all(name, answered)]
+    if not shared:
+        remedy = "name models that answered the same queries"
+        raise NothingLeft("no query is answered by all models", remedy=remedy)
+    groups: dict[object, list[str]] = defaultdict(list)
+    for query_id in shared:
+        groups[_get_label(sources, query_id, by)].append(query_id)
+    n_each = max(map(len, groups.values())) if n is None else n // len(groups)
+    if not n_each:
+        message = f"{n:,} queries are fewer than the {len(groups):,} values of {by}"
+        raise NothingLeft(message, where="--sample", remedy=f"give at least {len(groups):,}")
+    chosen = [
+        names[row] for names in groups.values() for row in rng.permutation(len(names))[:n_each]
+    ]
+    return sorted(chosen, key=shared.index)
+
+
+def _is_in_all(query_id: str, answered: Iterable[Mapping[str, str]]) -> bool:
+    return all(query_id in of_model for of_model in answered)
+
+
+def _get_label(sources: Sources, query_id: str, by: str | None) -> object:
+    if by is None:
+        return None
+    labels = sources.labels.get(query_id, {})
+    if labels.get(by) is None:
+        message = f"the query {query_id!r} has no label {by!r}"
+        raise UnknownColumn(message, where="--by", remedy=suggest(by, labels))
+    return labels[by]
+
+
+def list_items(sources: Sources, query_ids: Sequence[str]) -> list[SheetItem]:
+    """Return an item for each response to the queries; equal responses to a query are one item.
+
+    Raises:
+        UnknownIdentifier: Some queries have a context, and one has none.
+    """
+    items = []
+    for query_id in query_ids:
+        context = _get_context(sources, query_id)
+        given: dict[str, tuple[str, list[str]]] = {}
+        for model, of_model in sources.responses.items():
+            text = of_model[query_id]
+            given.setdefault(digest_response(text), (text, []))[1].append(model)
+        items += [
+            SheetItem(
+                {**context, "response": text},
+                {QUERY: query_id, RESPONSE: digest, MODELS: models},
+            )
+            for digest, (text, models) in given.items()
+        ]
+    return items
+
+
+def _get_context(sources: Sources, query_id: str) -> dict[str, str]:
+    if sources.contexts and query_id not in sources.contexts:
+        message = f"the query {query_id!r} has no context"
+        remedy = "give the dialogues of the run: --dialogues FILE"
+        raise UnknownIdentifier(message, remedy=remedy)
+    return {"context": sources.contexts[query_id]} if sources.contexts else {}

@@ -1,0 +1,190 @@
+"""Files of word vectors, of which only the needed words are kept in memory."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy_format
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import MalformedLine, WrongType
+from recbias.core.input_files import open_input
+from recbias.core.stage_context import warn
+from recbias.formats.text_files import BOM, get_suffix, open_binary
+
+TEXT_SUFFIXES = (".txt", ".vec")
+"""Text files with one word and its numbers per line; also with ``.gz``."""
+
+ARRAY_SUFFIX = ".npz"
+"""An archive with the arrays ``words`` and ``vectors``."""
+
+BLOCK_BYTES = 2**24
+"""Bytes of an array that are read at once."""
+
+AS_ARRAYS = "write it by numpy.savez(path, words=np.array(words), vectors=vectors)"
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """The vectors of words.
+
+    Args:
+        rows: The row of each word.
+        vectors: ``float32 (n, d)``.
+    """
+
+    rows: Mapping[str, int]
+    vectors: npt.NDArray[np.float32]
+
+
+def check_vector_file(path: Path) -> None:
+    """Refuse a file whose name does not say how its vectors are stored; raises WrongType."""
+    if path.suffix.lower() != ARRAY_SUFFIX and get_suffix(path) not in TEXT_SUFFIXES:
+        remedy = f"name it {', '.join((*TEXT_SUFFIXES, '.txt.gz', ARRAY_SUFFIX))}"
+        raise WrongType(f"{path.name} is no file of word vectors", remedy=remedy)
+
+
+def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
+    """Return the vectors of those words that a file has, each as it is first in the file.
+
+    A text file (``.txt``, ``.vec``, also with ``.gz``) is that of GloVe, or of word2vec and
+    fastText, which have a first line with the number of words and the size. It is read line by
+    line; only lines of ``words`` are parsed, and entries of several words are skipped. An
+    ``.npz`` archive has the array ``words`` of text and the array ``vectors``, ``(n, d)``, which
+    is read in blocks.
+
+    Args:
+        path: The file.
+        words: The words that are needed.
+
+    Raises:
+        MissingFile: The file does not exist or cannot be read.
+        WrongType: It has another suffix.
+        MalformedLine: A line is not a word and its numbers, or the arrays are of other types.
+    """
+    check_vector_file(path)
+    is_archive = path.suffix.lower() == ARRAY_SUFFIX
+    entries = (_read_archive if is_archive else _read_text)(path, frozenset(words))
+    found: dict[str, AnyArray] = {}
+    n_repeats = 0
+    for word, vector in entries:
+        n_repeats += word in found
+        found.setdefault(word, vector)
+    if n_repeats:
+        warn(f"{path.name}: {n_repeats:,} entries repeat a word; the first one counts")
+    table = np.stack([*found.values()]) if found else np.empty((0, 0), dtype=np.float32)
+    return WordVectors({word: row for row, word in enumerate(found)}, table)
+
+
+def _read_text(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
+    needed = {word.encode("utf-8", "surrogatepass"): word for word in words}
+    size = 0
+    with open_binary(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = raw.removeprefix(BOM) if number == 1 else raw
+            if not size:
+                size = _read_size(line)
+                if _is_header(line):
+                    continue
+                if size < 1:
+                    message = "not a word and its numbers, separated by spaces"
+                    remedy = "give vectors as text (GloVe, word2vec, fastText), or as .npz"
+                    raise MalformedLine(message, where=f"{path}:{number}", remedy=remedy)
+            name, _, rest = line.rstrip().partition(b" ")
+            if (word := needed.get(name)) is None:
+                continue
+            cells = rest.split()
+            if len(cells) <= size:  # an entry of several words has more
+                yield word, _parse(cells, size, f"{path}:{number}")
+    if not size:
+        raise MalformedLine("the file is empty", where=str(path), remedy="give another file")
+
+
+def _is_header(line: bytes) -> bool:
+    cells = line.split()
+    return len(cells) == 2 and all(cell.isdigit() for cell in cells)
+
+
+def _read_size(line: bytes) -> int:
+    """Return the size of the vectors by the first line of a file, which may be a header."""
+    return int(line.split()[1]) if _is_header(line) else len(line.split()) - 1
+
+
+def _parse(cells: list[bytes], size: int, where: str) -> AnyArray:
+    try:
+        vector = np.array([float(cell) for cell in cells], dtype=np.float32)
+    except ValueError as error:
+        raise MalformedLine(f"a number is malformed: {error}", where=where) from error
+    if vector.size != size:
+        raise MalformedLine(f"{vector.size:,} numbers; the vectors have {size:,}", where=where)
+    if not np.isfinite(vector).all():
+        raise MalformedLine("a number is NaN, infinite or too large", where=where)
+    return vector
+
+
+def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
+    with _open_array(path, "words") as (stream, shape, kind, _):
+        if len(shape) != 1 or kind.kind != "U":
+            message = f"words is an array {kind}{list(shape)}, not text [n]"
+            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
+        names = [*_read_rows(stream, shape, kind)]
+    with _open_array(path, "vectors") as (stream, shape, kind, is_fortran):
+        if len(shape) != 2 or kind.kind != "f" or is_fortran or shape[0] != len(names):
+            order = ", column by column" if is_fortran else ""
+            message = (
+                f"vectors is an array {kind}{list(shape)}{order}, not numbers [{len(names):,}, d]"
+            )
+            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
+        for name, vector in zip(names, _read_rows(stream, shape, kind), strict=True):
+            if (word := str(name)) in words:
+                with np.errstate(over="ignore"):
+                    row = np.array(vector, dtype=np.float32)
+                if not np.isfinite(row).all():
+                    message = f"the vector of {word!r} has NaN, infinity or a number too large"
+                    raise MalformedLine(message, where=str(path), remedy="correct its vectors")
+                yield word, row
+
+
+@contextmanager
+def _open_array(
+    path: Path, name: str
+) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]]:
+    """Open an array of an archive behind its header; no pickle is read."""
+    readers: dict[tuple[int, int], Callable[..., Any]] = {
+        (1, 0): npy_format.read_array_header_1_0,
+        (2, 0): npy_format.read_array_header_2_0,
+    }
+    with open_input(path) as raw:
+        try:
+            with zipfile.ZipFile(raw) as archive, archive.open(f"{name}.npy") as stream:
+                version = npy_format.read_magic(stream)
+                shape, is_fortran, kind = readers[version](stream)
+                yield stream, shape, kind, is_fortran
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            message = f"the array {name!r} cannot be read: {error}"
+            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS) from error
+
+
+def _read_rows(
+    stream: IO[bytes], shape: tuple[int, ...], kind: np.dtype[Any]
+) -> Iterator[AnyArray]:
+    """Yield the rows of an array, read in blocks."""
+    if kind.hasobject:
+        message = "an array of Python objects"
+        raise ValueError(message)
+    width = kind.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    n_block = max(1, BLOCK_BYTES // max(width, 1))
+    for start in range(0, shape[0], n_block):
+        n = min(n_block, shape[0] - start)
+        data = stream.read(n * width)
+        if len(data) != n * width:
+            message = "the data ends early"
+            raise EOFError(message)
+        yield from np.frombuffer(data, dtype=kind).reshape(n, *shape[1:])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import MalformedLine, MissingFile, UserError, WrongType
+from recbias.core.stage_context import collect_warnings
+from recbias.formats import word_vectors
+from recbias.formats.word_vectors import read_word_vectors
+
+GLOVE = "the 1 0.5\nsoup -2 1e-1\n汤 0 3\nof the sea 4 4\n"
+WORDS = np.array(["the", "soup", "汤"])
+NUMBERS = np.array([[1, 0.5], [-2, 0.1], [0, 3]])
+
+
+def write(path: Path, text: str = GLOVE) -> Path:
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def read(path: Path, *words: str) -> dict[str, list[float]]:
+    found = read_word_vectors(path, words)
+    assert found.vectors.dtype == np.float32
+    return {word: found.vectors[row].round(4).tolist() for word, row in found.rows.items()}
+
+
+@pytest.mark.parametrize("name", ["glove.txt", "glove.txt.gz", "a.VEC"])
+@pytest.mark.parametrize("header", ["", "4 2\n", "\ufeff"])
+def test_text_files_of_each_layout_are_read(tmp_path: Path, name: str, header: str) -> None:
+    path = write(tmp_path / name, header + GLOVE)
+    assert read(path, "汤", "the", "absent") == {"the": [1.0, 0.5], "汤": [0.0, 3.0]}
+    assert read(path, "of") == {}  # the first word of an entry of three
+    assert read(path) == {}
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("compress", [False, True])
+def test_archives_are_read_in_blocks(
+    tmp_path: Path, kind: Any, compress: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_vectors, "BLOCK_BYTES", 20)
+    save = np.savez_compressed if compress else np.savez
+    save(tmp_path / "v.npz", words=WORDS, vectors=NUMBERS.astype(kind))
+    assert read(tmp_path / "v.npz", "soup", "汤", "absent") == {
+        "soup": pytest.approx([-2, 0.1], abs=1e-3),
+        "汤": [0.0, 3.0],
+    }
+
+
+def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
+    path = write(tmp_path / "glove.txt", GLOVE + "the 9 9\n")
+    with collect_warnings() as notes:
+        assert read(path, "the") == {"the": [1.0, 0.5]}
+    assert notes == ["glove.txt: 1 entries repeat a word; the first one counts"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("", "empty", ""),
+        ("the\n", "not a word and its numbers", ":1"),
+        (GLOVE + "fish 1\n", "1 numbers; the vectors have 2", ":5"),
+        (GLOVE + "fish 1 x\n", "malformed", ":5"),
+        (GLOVE + "fish 1 nan\n", "NaN", ":5"),
+    ],
+)
+def test_faulty_lines_are_named(tmp_path: Path, text: str, message: str, line: str) -> None:
+    path = write(tmp_path / "glove.txt", text)
+    with pytest.raises(MalformedLine, match=message) as caught:
+        read_word_vectors(path, ["fish"])
+    assert caught.value.where == f"{path}{line}"
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"vectors": NUMBERS}, "'words' cannot be read"),
+        ({"words": WORDS}, "'vectors' cannot be read"),
+        ({"words": WORDS.astype(object), "vectors": NUMBERS}, "not text"),
+        ({"words": WORDS[:2], "vectors": NUMBERS}, r"\[3, 2\], not numbers \[2, d\]"),
+        ({"words": WORDS, "vectors": NUMBERS.T.copy().T}, "column by column"),
+        ({"words": WORDS, "vectors": NUMBERS * 1e300}, "too large"),
+        ({"words": WORDS, "vectors": NUMBERS.astype(object)}, "not numbers"),
+    ],
+)
+def test_other_archives_are_refused(tmp_path: Path, arrays: Any, message: str) -> None:
+    path = tmp_path / "v.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(MalformedLine, match=message) as caught:
+        read_word_vectors(path, ["the"])
+    assert (caught.value.where, bool(caught.value.remedy)) == (str(path), True)
+
+
+@pytest.mark.parametrize("cut", [3, 60, 200])
+def test_a_truncated_archive_is_refused(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "v.npz"
+    np.savez(path, words=WORDS, vectors=NUMBERS)
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(UserError, match="cannot be read"):
+        read_word_vectors(path, ["the"])
+
+
+def test_absent_and_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile):
+        read_word_vectors(tmp_path / "absent.txt", ["the"])
+    with pytest.raises(WrongType, match="no file of word vectors"):
+        read_word_vectors(write(tmp_path / "vectors.bin"), ["the"])
