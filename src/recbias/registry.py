@@ -100,6 +100,7 @@ MODELS = {
 
 DETECTORS = {
     "names": "recbias.detectors.names:Names",
+    "masked_lm": "recbias.detectors.masked_lm:MaskedLM",
     "column": "recbias.detectors.column:Column",
     "sentences": "recbias.detectors.sentences:Sentences",
 }
