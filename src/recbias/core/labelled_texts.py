@@ -47,14 +47,14 @@ class StoredValues(Protocol):
 
 
 def label_texts(
-    detector: LabelsTexts, items: Attributes, stored: StoredValues | None = None
+    detector: LabelsTexts, stored: StoredValues | None, items: Attributes
 ) -> Mapping[str, FloatArray]:
     """Return the columns of a detector; each distinct text that is not stored is evaluated once.
 
     Args:
         detector: The detector.
+        stored: The values of texts that were evaluated before; None to store none.
         items: The items.
-        stored: The values of texts that were evaluated before; None if there are none.
     """
     codes, distinct = pd.factorize(detector.texts(items))
     texts = [str(text) for text in distinct]

@@ -36,7 +36,7 @@ class GroupScorer(Protocol):
     """A language model with the words of groups."""
 
     def check(self) -> None:
-        """Refuse a model that cannot be used, before its weights are read."""
+        """Refuse what can be seen without the weights; they are read when a text is scored."""
 
     def score(self, mentions: Mentions) -> tuple[FloatArray, BoolArray]:
         """Return ln p(group) at each occurrence, and which are in shortened sentences."""
@@ -89,7 +89,7 @@ class GroupDetector(InheritsSections, OnDevice):
     missing: Literal["zero", "undefined"] = "zero"
     revision: str | None = None
     device: Device = "auto"
-    tokens_per_batch: Annotated[int, Gt(0)] = 8192
+    tokens_per_batch: Annotated[int, Gt(0)] = 4096
 
     def __post_init__(self) -> None:
         """Select all kinds of the word list by default; see ``load_group_words`` for errors."""
@@ -103,7 +103,7 @@ class GroupDetector(InheritsSections, OnDevice):
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and grades of each kind; ``rng`` is unused."""
-        return label_texts(self, items)
+        return label_texts(self, None, items)
 
     def texts(self, items: Attributes) -> Ids:
         """Return the text of each item, None where there is none.

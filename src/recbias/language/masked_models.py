@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import Contradiction, MissingFile
+from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
 from recbias.language.backends import (
     describe_failure,
@@ -104,9 +104,10 @@ class MaskedModel:
         spans: AnyArray,
         tokens: AnyArray,
         *,
-        tokens_per_batch: int = 8192,
+        tokens_per_batch: int = 4096,
+        is_normalized: bool = True,
     ) -> tuple[FloatArray, BoolArray]:
-        """Return ln p(token | the sentence with one span masked), and how many were shortened.
+        """Return ln p(token | the sentence with one span masked), and which were shortened.
 
         All masks of a batch are in one pass; the head is applied to the masks only. Of a sentence
         that is longer than the model can read, the tokens around the mask are read.
@@ -116,21 +117,25 @@ class MaskedModel:
             spans: The sentence, and the first and last character of each span, ``int64[m, 3]``.
             tokens: The tokens whose probabilities are returned, ``int64[t]``.
             tokens_per_batch: The number of tokens in a pass, padding included.
+            is_normalized: Whether to normalize over the vocabulary; without, the logits of the
+                other tokens are not computed, and each row has a constant of its own.
 
         Returns:
-            ``float64[m, t]`` and the number of shortened sentences, counted for each span.
+            ``float64[m, t]``, and of each span whether its sentence was shortened, ``bool[m]``.
         """
         import torch
 
-        rows_of_tokens = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
+        masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
         values = np.empty((len(spans), len(tokens)))
-        columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64))
-        lengths = rows_of_tokens.lengths
-        for rows in make_batches(lengths, tokens_per_batch, MAX_MASKS):
-            logits = self._predict_masks(*rows_of_tokens.fill(rows)).float()
-            chosen = logits[:, columns.to(logits.device)] - logits.logsumexp(-1, keepdim=True)
-            values[rows] = chosen.double().cpu().numpy()
-        return values, rows_of_tokens.is_shortened
+        columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
+        for rows in make_batches(masked.lengths, tokens_per_batch, MAX_MASKS):
+            ids, positions, n_tokens = masked.fill(rows)
+            with _select_logits(self.network, None if is_normalized else columns):
+                logits = self._predict_masks(ids, positions, n_tokens).float()
+            if is_normalized:
+                logits = logits[:, columns] - logits.logsumexp(-1, keepdim=True)
+            values[rows] = logits.double().cpu().numpy()
+        return values, masked.is_shortened
 
     def _predict_masks(self, ids: AnyArray, positions: AnyArray, n_tokens: AnyArray) -> Any:
         """Return the logits at one position of each row, ``(n, vocabulary)``."""
@@ -145,6 +150,25 @@ class MaskedModel:
                 attention_mask=torch.from_numpy(is_token.astype(np.int64)).to(network.device),
             ).logits
         return logits[:, 0] if logits.shape[1] == 1 else logits[rows, columns]
+
+
+@contextmanager
+def _select_logits(network: Any, tokens: Any) -> Iterator[None]:
+    """Compute the logits of some tokens only; None for all."""
+    from torch.nn.functional import linear
+
+    output = network.get_output_embeddings()
+
+    def project(states: Any) -> Any:
+        bias = None if output.bias is None else output.bias[tokens]
+        return linear(states, output.weight[tokens], bias)
+
+    if tokens is not None:
+        output.forward = project
+    try:
+        yield
+    finally:
+        vars(output).pop("forward", None)
 
 
 @contextmanager

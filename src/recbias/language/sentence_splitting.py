@@ -29,8 +29,8 @@ def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, without the blanks around them.
 
     A sentence ends at a period, an exclamation or a question mark before a capital letter, a digit
-    or a letter of a script without capitals, at an ideographic full stop, and at the end of a line.
-    The period of an abbreviation (``Dr.``) or of initials (``J. R.``) does not end one.
+    or a letter of a script without capitals, at an ideographic full stop, and at a line's end. The
+    period of an abbreviation (``Dr.``) or of initials (``J. R.``) does not end one.
 
     >>> split_sentences("Dr. No met J. R. Ewing. They left! Who won? The U.S. team.")
     ['Dr. No met J. R. Ewing.', 'They left!', 'Who won?', 'The U.S. team.']

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import as_file, files
@@ -104,7 +104,10 @@ class GroupWords:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         words = sorted(self._forms, key=lambda word: (-len(word), word))
-        return re.compile("|".join(map(_match_word, words)), re.IGNORECASE)
+        joined = [word for word in words if _is_unspaced(word[0]) or _is_unspaced(word[-1])]
+        whole = _match_any(word for word in words if word not in set(joined))
+        pattern = "|".join([rf"(?<!\w){whole}(?!\w)", *map(re.escape, joined)])
+        return re.compile(pattern, re.IGNORECASE)
 
 
 def load_group_words(path: Path | None = None) -> GroupWords:
@@ -152,7 +155,9 @@ def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[Group]:
         written = [(entry, entry.text("a word").strip()) for entry in entries]
         for entry, word in [(value, name), *written]:
             if owners.setdefault(word.casefold(), name) != name:
-                message = f"{word!r} is in two groups of {kind}: {owners[word.casefold()]} and {name}"
+                message = (
+                    f"{word!r} is in two groups of {kind}: {owners[word.casefold()]} and {name}"
+                )
                 raise entry.fault(message, remedy="remove it from one")
         words = dict.fromkeys([name, *(word for _, word in written)])
         yield Group(kind, name, tuple(unicodedata.normalize("NFC", word) for word in words))
@@ -173,11 +178,13 @@ def _form_plurals(word: str) -> Iterator[str]:
     yield f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
 
 
-def _match_word(word: str) -> str:
-    """Return a pattern of a word, which is whole unless its script joins words."""
-    start = "" if _is_unspaced(word[0]) else r"(?<!\w)"
-    end = "" if _is_unspaced(word[-1]) else r"(?!\w)"
-    return f"{start}{re.escape(word)}{end}"
+def _match_any(words: Iterable[str]) -> str:
+    """Return a pattern of any of the words, which are tried by their first letter."""
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[0], []).append(re.escape(word[1:]))
+    alternatives = (f"{re.escape(a)}(?:{'|'.join(ends)})" for a, ends in by_letter.items())
+    return f"(?:{'|'.join(alternatives)})"
 
 
 def _is_unspaced(letter: str) -> bool:

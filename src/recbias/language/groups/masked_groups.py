@@ -40,7 +40,7 @@ class MaskedGroups:
     words: GroupWords
     candidates: Candidates = "names"
     neutral: Neutral = "none"
-    tokens_per_batch: int = 8192
+    tokens_per_batch: int = 4096
 
     def check(self) -> None:
         """Refuse groups that the tokenizer has no token for, and count divided words.
@@ -62,25 +62,31 @@ class MaskedGroups:
             warn(f"{message}: {shown}")
 
     def score(self, mentions: Mentions) -> tuple[FloatArray, BoolArray]:
-        """Return ln p(group) at each occurrence with its word masked, and the shortened sentences.
+        """Return ln p(group) at each occurrence with its word masked, and which are shortened.
 
-        The probabilities of the words of a group are summed. They are not normalised over groups.
+        The probabilities of the words of a group are summed. Each row has a constant of its own.
 
         Returns:
-            ``float64[m, groups]``, and the number of occurrences in sentences that are longer than
-            the model can read.
+            ``float64[m, groups]``, and of each occurrence whether its sentence is longer than the
+            model can read, ``bool[m]``.
         """
-        scores, n_shortened = self._predict(mentions.sentences, mentions.spans)
-        return scores - self._neutral_scores, n_shortened
+        scores, is_shortened = self._predict(mentions.sentences, mentions.spans)
+        return scores - self._neutral_scores, is_shortened
 
-    def _predict(self, sentences: Sequence[str], spans: AnyArray) -> tuple[FloatArray, BoolArray]:
+    def _predict(
+        self, sentences: Sequence[str], spans: AnyArray, *, is_normalized: bool = False
+    ) -> tuple[FloatArray, BoolArray]:
         tokens = np.unique(np.concatenate(self._tokens))
-        logarithms, n_shortened = self.model.predict(
-            sentences, spans, tokens, tokens_per_batch=self.tokens_per_batch
+        logarithms, is_shortened = self.model.predict(
+            sentences,
+            spans,
+            tokens,
+            tokens_per_batch=self.tokens_per_batch,
+            is_normalized=is_normalized,
         )
         places = [np.searchsorted(tokens, of_group) for of_group in self._tokens]
         columns = [np.logaddexp.reduce(logarithms[:, place], axis=1) for place in places]
-        return np.stack(columns, axis=1), n_shortened
+        return np.stack(columns, axis=1), is_shortened
 
     @cached_property
     def _neutral_scores(self) -> FloatArray:
@@ -92,7 +98,8 @@ class MaskedGroups:
             (row, text.index(MASK_SLOT), text.index(MASK_SLOT) + len(MASK_SLOT))
             for row, text in enumerate(sentences)
         ]
-        scores, _ = self._predict(sentences, np.array(spans, dtype=np.int64))
+        positions = np.array(spans, dtype=np.int64)
+        scores, _ = self._predict(sentences, positions, is_normalized=True)
         q = np.exp(scores).mean(axis=0)
         return np.asarray(np.log(q if self.neutral == "ratio" else np.log1p(q)))
 

@@ -28,8 +28,8 @@ from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import StageCheckpoints
 from recbias.runner.storage.fingerprints import validate_unchanged
-from recbias.runner.storage.store import SCRATCH, VALUES, Store
-from recbias.runner.storage.text_values import TextValues
+from recbias.runner.storage.store import SCRATCH, Store
+from recbias.runner.storage.text_values import find_values
 
 __all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
 
@@ -108,11 +108,6 @@ class Executor:
             inputs.append(value)
         return self._call(stage, inputs)
 
-    def _open_values(self, detector: str) -> TextValues:
-        """Return the stored values of texts of a detector; a fresh run has its own."""
-        name = f"{detector}.{self.run_id}" if self.fresh else detector
-        return TextValues(self.store.folder / VALUES, name)
-
     def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
         self.observer.started(stage)
         reset_peak_memory()
@@ -126,11 +121,10 @@ class Executor:
         with (
             collect_warnings() as warnings,
             collect_facts() as facts,
-            stage_context(on_progress=self.observer.progressed),
-            stage_context(checkpoint_store=checkpoints),
+            stage_context(on_progress=self.observer.progressed, checkpoint_store=checkpoints),
             stage_context(scratch_folder=self.store.folder / SCRATCH),
             stage_context(reply_folder=self.store.reply_folder, run_id=self.run_id),
-            stage_context(open_values=self._open_values),
+            stage_context(open_values=find_values(self.store, self.run_id if self.fresh else "")),
         ):
             value, failure = attempt(
                 lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard

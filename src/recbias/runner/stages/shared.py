@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +122,13 @@ class LabelItems:
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        label = self.detector.label
         open_values = get_context().open_values
         if isinstance(self.detector, LabelsTexts) and open_values is not None:
-            stored = open_values(self.values_digest)
-            label = lambda items, _: label_texts(self.detector, items, stored)
-        labels = require_labels(label, self.detector.kinds, dataset.items, rng)
+            label = partial(label_texts, self.detector, open_values(self.values_digest))
+            labels = require_labels(label, self.detector.kinds, dataset.items)
+        else:
+            label = self.detector.label
+            labels = require_labels(label, self.detector.kinds, dataset.items, rng)
         columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
         for name in columns:
             if name in dataset.items.names:

@@ -11,10 +11,10 @@ import json
 import os
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.input_files import convert_read_errors
 from recbias.core.stage_context import warn
-from recbias.runner.storage.store import report_unwritable
+from recbias.runner.storage.store import VALUES, Store, report_unwritable
 
 SUFFIX = ".values"
 """The extension of the files."""
@@ -34,10 +34,12 @@ class TextValues:
 
     Args:
         folder: The folder of all detectors; it is created by the first values.
+        run_id: A run that uses its own values only; blank for the others.
         detector: The digest of everything but the text that could change the values.
     """
 
     folder: Path
+    run_id: str
     detector: str
 
     def find(self, digest: str) -> FloatArray | None:
@@ -61,13 +63,17 @@ class TextValues:
 
     @cached_property
     def _file(self) -> Path:
-        return self.folder / f"{self.detector}-{uuid.uuid4().hex[:12]}{SUFFIX}"
+        return self.folder / f"{self._prefix}-{uuid.uuid4().hex[:12]}{SUFFIX}"
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.detector}.{self.run_id}" if self.run_id else self.detector
 
     @cached_property
     def _values(self) -> dict[str, FloatArray]:
         values: dict[str, FloatArray] = {}
         n_damaged = 0
-        for path in sorted(self.folder.glob(f"{self.detector}-*{SUFFIX}")):
+        for path in sorted(self.folder.glob(f"{self._prefix}-*{SUFFIX}")):
             with suppress(OSError):  # used now, which resets its age
                 os.utime(path)
             for entry in _read_lines(path):
@@ -78,6 +84,16 @@ class TextValues:
         if n_damaged:
             warn(f"{n_damaged:,} damaged line(s) of the stored labels are computed again")
         return values
+
+
+def find_values(store: Store, run_id: str = "") -> Callable[[str], TextValues]:
+    """Return a function from the digest of a detector to its stored values.
+
+    Args:
+        store: The store whose folder holds them.
+        run_id: A run that uses its own values only; blank for the others.
+    """
+    return partial(TextValues, store.folder / VALUES, run_id)
 
 
 def _format_line(digest: str, values: FloatArray) -> bytes:
