@@ -91,7 +91,7 @@ def test_kinds_of_one_pass_equal_those_alone(model: str) -> None:
         alone, _, _ = label(model, texts, kinds=(kind,))
         assert alone[kind] == together[kind]
         assert alone[f"{kind}_score"] == pytest.approx(together[f"{kind}_score"], abs=2e-6)
-    assert facts["group_words"] == 6
+    assert facts["group_words"] == 7
 
 
 def test_the_words_of_a_group_are_summed(model: str) -> None:
