@@ -1,6 +1,6 @@
 """Masked group words a second by the detector ``masked_lm``, beside one forward pass a mask.
 
-    python benchmarks/masked_labels.py                    # all film descriptions; 200 masks one by one
+    python benchmarks/masked_labels.py                 # all descriptions; 200 masks one by one
     python benchmarks/masked_labels.py --texts 400
 
 The texts are the descriptions of films in ``ml-1m-side`` (``RECBIAS_DATA``), the model the masked

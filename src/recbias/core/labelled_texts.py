@@ -23,6 +23,10 @@ class LabelsTexts(Protocol):
 
     after_evaluation: ClassVar[frozenset[str]]
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of label."""
+
     def texts(self, items: Attributes) -> Ids:
         """Return the text of each item, None where it is missing, ``object[n_items]``."""
 

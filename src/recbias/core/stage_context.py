@@ -72,8 +72,7 @@ class StageContext:
         scratch_folder: Holds files that several stages share; None for a temporary folder.
         reply_folder: Holds the replies of language models; None for a temporary folder.
         run_id: Names the run, whose processes share the budget of a language model.
-        open_values: Returns the stored values of texts by the digest of a detector; None to store
-            none.
+        open_values: Returns a detector's stored values of texts by its digest; None stores none.
     """
 
     warnings: list[str] | None = None

@@ -19,7 +19,7 @@ from recbias.language.groups.swapped_groups import SwappedGroups
 class CausalLM(GroupDetector):
     """Label items whose text names the groups that a causal language model expects.
 
-        p(g) = softmax over the groups of ln P(the sentence with the word of g in place of the word)
+        p(g) = softmax over the groups of ln P(the sentence with g in place of the word)
         score of a word = p(named group) - max p(other group)
         score of a sentence = mean of its words
         label = 1 if the certainty factor of all sentences > threshold else 0

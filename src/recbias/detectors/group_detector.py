@@ -122,7 +122,7 @@ class GroupDetector(InheritsSections, OnDevice):
             raise UnknownColumn(message, where="from")
         if not is_text.any():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
-        return np.where(is_text, column.to_numpy(dtype=object), None)
+        return np.array(column.where(is_text, None), dtype=object)
 
     def evaluate(self, texts: Sequence[str]) -> Iterator[FloatArray]:
         """Yield the certainty and the number of scored sentences of each kind, and three counts.

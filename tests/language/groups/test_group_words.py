@@ -9,8 +9,16 @@ from recbias.language.groups.group_words import load_group_words
 from recbias.language.groups.mentions import Mentions
 
 SIZES = {
-    **{"man": 23, "woman": 19, "white": 24, "black": 9, "asian": 13, "hispanic": 12, "arab": 8},
-    **{"muslim": 13, "christian": 17, "jew": 12},
+    "man": 23,
+    "woman": 19,
+    "white": 24,
+    "black": 9,
+    "asian": 13,
+    "hispanic": 12,
+    "arab": 8,
+    "muslim": 13,
+    "christian": 17,
+    "jew": 12,
 }
 
 

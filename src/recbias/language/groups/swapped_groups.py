@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class SwappedGroups:
             scores[start : start + len(rows)] = np.stack(
                 [
                     np.logaddexp.reduce(logarithms[:, first:last], axis=1)
-                    for first, last in zip(bounds, bounds[1:], strict=False)
+                    for first, last in pairwise(bounds)
                 ],
                 axis=1,
             )
