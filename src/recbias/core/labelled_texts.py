@@ -21,6 +21,7 @@ class LabelsTexts(Protocol):
     text evaluate it no more. ``after_evaluation`` names the settings that do not affect them.
     """
 
+    libraries: ClassVar[tuple[str, ...]]
     after_evaluation: ClassVar[frozenset[str]]
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -109,14 +109,16 @@ class MaskedGroups:
     @cached_property
     def _word_tokens(self) -> list[dict[str, set[int]]]:
         """The tokens of each candidate of each group: of its spellings that are one token."""
-        found = self.model.find_token
         return [
-            {
-                word: {found(word), found(word[:1].upper() + word[1:])} - {None}
-                for word in self._list_candidates(group)
-            }
+            {word: set(self._find_tokens(word)) for word in self._list_candidates(group)}
             for group in self.words.groups
         ]
+
+    def _find_tokens(self, word: str) -> Iterator[int]:
+        for spelling in (word, word[:1].upper() + word[1:]):
+            token = self.model.find_token(spelling)
+            if token is not None:
+                yield token
 
     @cached_property
     def _tokens(self) -> list[AnyArray]:
