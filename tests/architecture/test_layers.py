@@ -76,6 +76,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "language": {
         "chat": set(),
         "corpora": set(),
+        "groups": set(),
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),

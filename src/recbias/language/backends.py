@@ -112,7 +112,9 @@ def refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
     """Raise MissingFile if a model was loaded without some of its weights."""
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
-        message = f"the weights in {source.folder} belong to another model: no {missing[0]}"
+        message = (
+            f"the weights in {source.folder} belong to another model: no {', '.join(missing)}"
+        )
         raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
 
 
