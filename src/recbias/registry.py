@@ -177,6 +177,7 @@ TESTS = {
     "paired_t": "recbias.statistics.tests.paired:PairedT",
     "wilcoxon": "recbias.statistics.tests.paired:Wilcoxon",
     "sign_flip": "recbias.statistics.tests.sign_flip:SignFlip",
+    "chi_squared": "recbias.statistics.tests.proportions:ChiSquared",
 }
 
 REGISTRIES: Mapping[str, Registry] = {
