@@ -150,6 +150,8 @@ METRICS = {
     "association": "recbias.metrics.prompts.association:Association",
     "mean_attribute": "recbias.metrics.prompts.mean_attribute:MeanAttribute",
     "top_words": "recbias.metrics.prompts.top_words:TopWords",
+    "attribute_share": "recbias.metrics.prompts.attribute_share:AttributeShare",
+    "catalogue_counts": "recbias.metrics.catalogue_counts:CatalogueCounts",
     "variance_split": "recbias.metrics.prompts.variance_split:VarianceSplit",
     "list_overlap": "recbias.metrics.identity.list_overlap:ListOverlap",
     "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
