@@ -10,11 +10,14 @@ from typing import Any
 
 from recbias.core.suggestions import normalize_name
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.headline import list_single_datasets, select_headline
+from recbias.reports.views.headline import ALL, list_single_datasets, select_headline
 from recbias.reports.views.run_tables import RunTables, to_records
 
 ANY = "*"
 """Matches any text."""
+
+OVERALL = "overall"
+"""As the dataset, the mean over the datasets of a run, or its only one."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Estimate:
     Args:
         dataset: The label of its dataset; ``all`` for the mean over datasets.
         is_first: Whether that is the run's first dataset.
+        is_overall: Whether that is the mean over datasets, or the only dataset.
         model: The label of its model.
         names: Every name of that model.
         metric: The definition of its metric.
@@ -108,6 +112,7 @@ class Estimate:
 
     dataset: str
     is_first: bool
+    is_overall: bool
     model: str
     names: frozenset[str]
     metric: Definition
@@ -131,10 +136,13 @@ class Estimate:
         if name == "model":
             return bool(texts & self.names)
         if name == "dataset":
-            return normalize_name(self.dataset) in texts
+            names = {normalize_name(self.dataset), *({OVERALL} if self.is_overall else ())}
+            return bool(texts & names)
         if name in {"group", "target"}:
             text = vars(self)[name]
-            return bool(texts & {normalize_name(text), normalize_name(text.rpartition("=")[2])})
+            attribute, _, value = text.rpartition("=")
+            names = {text, value} if " " not in attribute else {text}
+            return bool(texts & set(map(normalize_name, names)))
         settings = [str(self.metric.parameters.get(setting)) for setting in name.split()]
         return bool(texts & {normalize_name(settings[0]), normalize_name(" ".join(settings))})
 
@@ -154,8 +162,7 @@ def match_rows(
             if not join.applies_to(row) or math.isnan(row["value"]):
                 continue
             criteria = join.build_criteria(row)
-            for estimate in estimates:
-                estimate = _name_other(estimate, join.otherwise, published)
+            for estimate in (_name_other(other, join.otherwise, published) for other in estimates):
                 value = estimate.values.get(join.figure, math.nan)
                 if (
                     normalize_name(estimate.metric.name) == normalize_name(join.metric)
@@ -176,13 +183,15 @@ def _name_other(estimate: Estimate, otherwise: str, published: set[str]) -> Esti
 def collect_estimates(run: RunTables) -> Iterator[Estimate]:
     """Yield every headline estimate of the run, of each dataset and of their mean."""
     definitions, names = collect_definitions(run), _collect_names(run)
-    first = list_single_datasets(run)[:1]
+    single = list_single_datasets(run)
+    first = single[:1]
     statistics = _collect_statistics(run)
     for row in to_records(select_headline(run, run.metrics)):
         values = {**statistics.get(_get_key(row), {}), "value": row["value"]}
         yield Estimate(
             dataset=row["dataset"],
             is_first=row["dataset"] in first,
+            is_overall=row["dataset"] == ALL or single == [row["dataset"]],
             model=row["model"],
             names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
             metric=definitions[format_title(row["metric"], row["k"])],

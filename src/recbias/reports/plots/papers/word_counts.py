@@ -9,7 +9,6 @@ from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing.axes import Interval
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers import forest
-from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "top_words"
@@ -32,12 +31,12 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         models = rows.sort_models(run, (row["model"] for row in counts))
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
-            plot = _draw_plot(metric, model_counts, name_file)
+            plot = _draw_plot(model_counts, name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _draw_plot(metric: Definition, counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
+def _draw_plot(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
     groups = rows.list_distinct(counts, "group")
     largest = {
         word: max(row["value"] for row in counts if row["target"] == word)
@@ -75,8 +74,8 @@ def _write_caption(
     counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
 ) -> str:
     sentences = [
-        f"How often the names of the items recommended under each {label} have a word; repeated "
-        "items count each time."
+        f"How often the names of the items recommended under each {label} have a word.",
+        "An item that is recommended again counts again.",
     ]
     for group in groups:
         others = {row["target"] for row in counts if row["group"] != group}
