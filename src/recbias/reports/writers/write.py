@@ -73,7 +73,8 @@ def _load_content(
         resolve_name(name) for name in ([reference] if isinstance(reference, str) else reference)
     ]
     tables = [compare_published(run, name, tolerance=tolerance) for name in names]
-    comparison = pd.concat(tables, ignore_index=True)
+    filled = [table for table in tables if len(table)] or tables[:1]
+    comparison = pd.concat(filled, ignore_index=True)
     return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
