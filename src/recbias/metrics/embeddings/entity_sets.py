@@ -124,14 +124,18 @@ def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
         rows = np.asarray(vectors[codes], dtype=np.float64)
         choosing_rows = rows if choosing is None else np.asarray(choosing[codes], np.float64)
         usable = _has_direction(rows) & _has_direction(choosing_rows)
-        name, rows, choosing_rows = (
-            f"{pair.attribute}={value}",
-            rows[usable],
-            choosing_rows[usable],
+        name, rows = f"{pair.attribute}={value}", rows[usable]
+        entities = EntitySet(
+            name=name,
+            unit=UNITS[pair.of],
+            ids=ids[codes],
+            has_vector=usable,
+            codes=codes[usable],
+            vectors=rows,
+            directions=normalize_rows(rows),
+            choosing=choosing_rows[usable],
         )
-        members = ids[codes], usable, codes[usable]
-        vectors_of_set = rows, normalize_rows(rows), choosing_rows
-        sets.append(EntitySet(name, UNITS[pair.of], *members, *vectors_of_set))
+        sets.append(entities)
         if n_excluded := sets[-1].n_excluded:
             subject = f"{n_excluded:,} of the {usable.size:,} {pair.of} of {name}"
             warn(f"{evidence.metric}: {subject} have no vector, or a vector of 0: excluded")
