@@ -23,7 +23,7 @@ def make_catalogue(counts: list[float], categories: list[str | None], **fields: 
     ids = make_vocabulary("i", len(counts))
     items = Attributes(ids, pd.DataFrame({"categories": categories}))
     train = make_interactions([(0, 0)], n_users=1, n_items=len(counts))
-    defaults = {"items": items, "train": train, "item_counts": np.array(counts)}
+    defaults: dict[str, Any] = {"items": items, "train": train, "item_counts": np.array(counts)}
     return Evidence(make_user_queries(0), ids, metric="the metric", **(defaults | fields))
 
 

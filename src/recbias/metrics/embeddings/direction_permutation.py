@@ -138,8 +138,8 @@ class DirectionEstimator:
         pool, choosing = np.concatenate([a, b]), np.concatenate([choosing_a, choosing_b])
         n, n_extreme = len(a), 0
         with _limit_threads():
-            observed = self._refit((a, b), (choosing_a, choosing_b))
-            observed = float(score(observed[None, :])[0])
+            fitted = self._refit((a, b), (choosing_a, choosing_b))
+            observed = float(score(fitted[None, :])[0])
             for permutation in range(1, self.refits + 1):
                 order = rng.permutation(len(pool))
                 parts = (order[:n], order[n:])

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.prompts.slot_counts import (
@@ -70,7 +70,7 @@ class AttributeShare:
         check_attribute(evidence, self.attribute)
         membership = require_items(evidence).membership(self.attribute)
         matrix = membership.matrix.astype(np.float64)
-        has_value = np.asarray(matrix.sum(axis=1)).ravel() > 0
+        has_value: BoolArray = np.asarray(matrix.sum(axis=1)).ravel() > 0
         if self.of == "items":
             values = np.where(has_value[:, None], matrix.toarray(), np.nan)
             ids = evidence.item_ids.ids
@@ -86,12 +86,12 @@ class AttributeShare:
         ]
 
     def _compute_shares(
-        self, evidence: Evidence, matrix: FloatArray, has_value: FloatArray
+        self, evidence: Evidence, matrix: Matrix, has_value: BoolArray
     ) -> FloatArray:
         """Return the share of each value in each list, ``float64 (q, m)``."""
         n_queries = len(evidence.queries)
         items = count_items(evidence, np.arange(n_queries), n_queries, k=self.k)
-        warn_missing_attribute(evidence, items, np.asarray(has_value, dtype=bool), self.attribute)
+        warn_missing_attribute(evidence, items, has_value, self.attribute)
         positions = items @ has_value.astype(np.float64)
         with np.errstate(invalid="ignore"):
             return np.asarray((items @ matrix).toarray() / positions[:, None])

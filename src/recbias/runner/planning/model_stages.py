@@ -184,9 +184,9 @@ class ModelPlanner(StagePlanner):
         shared = (context.dataset, context.split, context.queries)
         choice = self._plan_choice(context, metric)
         compute = ComputeMetric(metric.plugin, metric.name, answer is not None, choice is not None)
-        inputs = _join(*shared, answer, choice, *labels)
+        read = _join(*shared, answer, choice, *labels)
         return self.place(
-            Stage("measure", title, "", compute, inputs, keys, location),
+            Stage("measure", title, "", compute, read, keys, location),
             metric,
             identity={
                 "metric": self.identify(metric),
