@@ -41,8 +41,8 @@ and an interval above it are conservative. `75.0% of 150` is a row in which only
 an interval. p-values are not corrected here. Permutation tests use 199 permutations; the
 directions of R-RIPA, except `centroid`, are estimated again 39 times.
 `direction_similarity`, `top_words`, `attribute_share`, `catalogue_counts`, and the deciles and
-favourites of `attribute_classification` are descriptive and not in the tables; `components` of `variance_split` and gaps of more than two
-groups have no interval.
+favourites of `attribute_classification` are descriptive and not in the tables; `components` of
+`variance_split` and gaps of more than two groups have no interval.
 """
 
 INTERVALS = "## Intervals"
