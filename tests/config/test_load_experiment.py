@@ -500,3 +500,20 @@ def test_a_check_of_a_model_with_a_fault_is_not_a_second_fault() -> None:
     models = "models: [{name: ItemKNN, neighbors: 1.0e+30}]\nmetrics: [nDCG]\n"
     (fault,) = collect_faults(HEAD + models + checks).faults
     assert "models[0].neighbors" in str(fault)
+
+
+def test_every_published_table_of_a_spec_is_checked() -> None:
+    named: list[str] = []
+
+    def refuse_second(name: str) -> None:
+        named.append(name)
+        if name == "b":
+            message = "no published table is called 'b'"
+            raise UnknownName(message, remedy="the valid names are a, c")
+
+    text = f"{HEAD}models: [MostPop]\nmetrics: [nDCG]\nreport: {{reference: [a, b, c]}}\n"
+    Path("spec.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(Faults) as caught:
+        load_experiment(Path("spec.yaml"), registries=REGISTRIES, check_reference=refuse_second)
+    assert named == ["a", "b", "c"]
+    assert "report.reference: no published table is called 'b'" in "\n".join(caught.value.lines())

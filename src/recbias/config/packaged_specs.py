@@ -18,6 +18,9 @@ STARTS = ("quickstart", "audit", "prompts", "vectors")
 FORMER_NAMES = {"own-lists": "audit", "own-prompts": "prompts", "own-vectors": "vectors"}
 """The present names of specs by their former ones, which are still found."""
 
+FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
+"""The spec that the name of a folder stands for, where the folder holds several."""
+
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -40,7 +43,9 @@ def list_specs() -> dict[str, Path]:
 
 
 def resolve_spec(name: str) -> str:
-    """Return the packaged name that a name stands for: ``papers/aab`` if it holds one spec.
+    """Return the packaged name that a name stands for: ``papers/aab`` for one in it.
+
+    A folder of several specs has a name only if ``FOLDERS`` names one of them.
 
     >>> resolve_spec("Quickstart"), resolve_spec("own-lists"), resolve_spec("papers/aab")
     ('quickstart', 'audit', 'papers/aab/ml-1m-gender')
@@ -56,6 +61,8 @@ def resolve_spec(name: str) -> str:
     inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]
     if len(inside) == 1:
         return inside[0]
+    if wanted in FOLDERS:
+        return FOLDERS[wanted]
     if inside:
         raise UnknownName(f"{name} is several specs", remedy=f"name one of {', '.join(inside)}")
     message = f"no file and no packaged spec is called {name!r}"
