@@ -52,12 +52,12 @@ class ResponseRatings:
         """
         keys = zip(self.query_ids, self.digests, strict=True)
         columns = {key: column for column, key in enumerate(keys)}
-        wanted = [
+        positions = [
             columns.get((query_id, digest_response(text)), -1)
             for query_id, text in zip(query_ids, texts, strict=True)
         ]
         none = np.full((len(self.raters), 1), np.nan)
-        return np.hstack([self.ratings, none])[:, np.array(wanted, dtype=np.int64)]
+        return np.hstack([self.ratings, none])[:, np.array(positions, dtype=np.int64)]
 
 
 def digest_response(text: str) -> str:

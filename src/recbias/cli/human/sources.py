@@ -44,13 +44,13 @@ class Sources:
     contexts: dict[str, str] = field(default_factory=dict)
     labels: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def add(self, model: str, query_id: str, text: str, where: str) -> None:
+    def add(self, model: str, query_id: str, text: str, location: str) -> None:
         """Add a response; MixedRuns if the model already has one to the query."""
         of_model = self.responses.setdefault(model, {})
         if query_id in of_model:
             message = f"{model} has two responses to {query_id!r}"
             remedy = "use a run with one dataset, seed and fold, and another label for each model"
-            raise MixedRuns(message, where=where, remedy=remedy)
+            raise MixedRuns(message, where=location, remedy=remedy)
         of_model[query_id] = text
 
 
@@ -93,9 +93,8 @@ def has_file_or_none(path: Path) -> bool:
 def _add_table(sources: Sources, model: str, path: Path) -> None:
     table = read_text_table(path)
     table.need("query_id", "response")
-    labels = table.labels(("query_id", "response", "reference")).to_dict("records") or [{}] * len(
-        table
-    )
+    frame = table.labels(("query_id", "response", "reference"))
+    labels = frame.to_dict("records") or [{}] * len(table)
     cells = zip(table.ids("query_id"), table.texts("response"), labels, strict=True)
     for row, (query_id, text, label) in enumerate(cells):
         sources.add(model, query_id, text, table.place(row))
@@ -112,9 +111,9 @@ def _add_run(sources: Sources, path: Path) -> None:
             try:
                 model, query_id, text = row["model"], row["query_id"], row["reply"]
             except (KeyError, TypeError) as error:
-                where = f"{path}:{number}"
-                raise MalformedLine("not a response of a run", where=where) from error
-            sources.add(model, query_id, text or "", f"{path}:{number}")
+                location = f"{path}:{number}"
+                raise MalformedLine("not a response of a run", where=location) from error
+            sources.add(model, query_id, "" if text is None else str(text), f"{path}:{number}")
             _add_context(sources, query_id, {"context": row.get("prompt")})
 
 
@@ -180,16 +179,16 @@ def list_items(sources: Sources, query_ids: Sequence[str]) -> list[SheetItem]:
     items = []
     for query_id in query_ids:
         context = _get_context(sources, query_id)
-        given: dict[str, tuple[str, list[str]]] = {}
+        variants: dict[str, tuple[str, list[str]]] = {}
         for model, of_model in sources.responses.items():
             text = of_model[query_id]
-            given.setdefault(digest_response(text), (text, []))[1].append(model)
+            variants.setdefault(digest_response(text), (text, []))[1].append(model)
         items += [
             SheetItem(
                 {**context, "response": text},
                 {QUERY: query_id, RESPONSE: digest, MODELS: models},
             )
-            for digest, (text, models) in given.items()
+            for digest, (text, models) in variants.items()
         ]
     return items
 
