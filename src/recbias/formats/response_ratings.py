@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class ResponseRatings:
         """Return the number of responses."""
         return int(self.query_ids.size)
 
-    def select(self, query_ids: Sequence[str], texts: Sequence[str]) -> FloatArray:
+    def select(self, query_ids: Iterable[str], texts: Iterable[str]) -> FloatArray:
         """Return the ratings of responses, ``float64[raters, n]``; NaN where there are none.
 
         A response is found by its query and its text, so that ratings of another text do not
