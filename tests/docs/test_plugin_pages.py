@@ -97,7 +97,15 @@ REQUIRED = {
     ("llm",): "{model: small}",
     ("candidates",): "ItemKNN",
     ("model",): "small",
+    ("ratings",): "table.csv",
 }
+ONE_OF = {
+    "sentence_tables": "test: table.csv",
+    "embedding_average": "vectors: vectors.txt",
+    "greedy_matching": "vectors: vectors.txt",
+}
+"""A setting for plug-ins that need one of several, none of which is required."""
+
 OTHER_KEYS = {
     "dataset": "dataset: demo",
     "split": "split: {name: random, test: 0.2}",
@@ -111,6 +119,7 @@ OTHER_KEYS = {
 
 def test_spec_snippet_of_each_page_is_valid(pages: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("user_id,item_id,query_id,rank\na,b,a,1\n")
+    (tmp_path / "vectors.txt").write_text("a 1\n")
     for name, text in pages.items():
         if name == "index.md":
             continue
@@ -118,6 +127,8 @@ def test_spec_snippet_of_each_page_is_valid(pages: dict[str, str], tmp_path: Pat
         for settings, value in REQUIRED.items():
             for setting in settings:
                 snippet = snippet.replace(f" {setting}: ...", f" {setting}: {value}")
+        for plugin, setting in ONE_OF.items():
+            snippet = snippet.replace(f"name: {plugin},", f"name: {plugin}, {setting},")
         assert "..." not in snippet, name
         key = snippet.partition(":")[0]
         other_lines = [line for name, line in OTHER_KEYS.items() if name != key]

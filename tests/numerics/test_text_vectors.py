@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cosine
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.numerics.text_vectors import count_vectors, embedding_average, greedy_matching
 
 VECTORS = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0], [0.0, 0.0], [-2.0, 0.0]])
@@ -18,9 +18,12 @@ PAIRS = st.lists(st.tuples(TEXT, TEXT), max_size=5)
 RANDOM = np.random.default_rng(3).normal(size=(8, 4))
 
 
-def compare(x: list[list[int]], y: list[list[int]], vectors: FloatArray) -> tuple[FloatArray, ...]:
-    tables = [count_vectors(texts, len(vectors)) for texts in (x, y)]
-    return embedding_average(*tables, vectors), greedy_matching(*tables, vectors)
+def compare(x: list[list[int]], y: list[list[int]], vectors: AnyArray) -> tuple[FloatArray, ...]:
+    counts, references = (count_vectors(texts, len(vectors)) for texts in (x, y))
+    return (
+        embedding_average(counts, references, vectors),
+        greedy_matching(counts, references, vectors),
+    )
 
 
 def match_directly(x: list[int], y: list[int]) -> float:
@@ -32,7 +35,7 @@ def match_directly(x: list[int], y: list[int]) -> float:
         sum(max(1 - cosine(RANDOM[a], RANDOM[b]) for b in other) for a in text) / len(text)
         for text, other in ((x, y), (y, x))
     ]
-    return sum(sides) / 2
+    return float(sum(sides) / 2)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class ResponseRatings:
         """Return the number of responses."""
         return int(self.query_ids.size)
 
-    def select(self, query_ids: Sequence[str], texts: Sequence[str]) -> FloatArray:
+    def select(self, query_ids: Iterable[str], texts: Iterable[str]) -> FloatArray:
         """Return the ratings of responses, ``float64[raters, n]``; NaN where there are none.
 
         A response is found by its query and its text, so that ratings of another text do not
@@ -52,12 +52,12 @@ class ResponseRatings:
         """
         keys = zip(self.query_ids, self.digests, strict=True)
         columns = {key: column for column, key in enumerate(keys)}
-        wanted = [
+        positions = [
             columns.get((query_id, digest_response(text)), -1)
             for query_id, text in zip(query_ids, texts, strict=True)
         ]
         none = np.full((len(self.raters), 1), np.nan)
-        return np.hstack([self.ratings, none])[:, np.array(wanted, dtype=np.int64)]
+        return np.hstack([self.ratings, none])[:, np.array(positions, dtype=np.int64)]
 
 
 def digest_response(text: str) -> str:

@@ -72,15 +72,15 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
     check_vector_file(path)
     is_archive = path.suffix.lower() == ARRAY_SUFFIX
     entries = (_read_archive if is_archive else _read_text)(path, frozenset(words))
-    found: dict[str, AnyArray] = {}
+    vectors: dict[str, AnyArray] = {}
     n_repeats = 0
     for word, vector in entries:
-        n_repeats += word in found
-        found.setdefault(word, vector)
+        n_repeats += word in vectors
+        vectors.setdefault(word, vector)
     if n_repeats:
         warn(f"{path.name}: {n_repeats:,} entries repeat a word; the first one counts")
-    table = np.stack([*found.values()]) if found else np.empty((0, 0), dtype=np.float32)
-    return WordVectors({word: row for row, word in enumerate(found)}, table)
+    table = np.stack([*vectors.values()]) if vectors else np.empty((0, 0), dtype=np.float32)
+    return WordVectors({word: row for row, word in enumerate(vectors)}, table)
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
@@ -117,15 +117,15 @@ def _read_size(line: bytes) -> int:
     return int(line.split()[1]) if _is_header(line) else len(line.split()) - 1
 
 
-def _parse(cells: list[bytes], size: int, where: str) -> AnyArray:
+def _parse(cells: list[bytes], size: int, location: str) -> AnyArray:
     try:
         vector = np.array([float(cell) for cell in cells], dtype=np.float32)
     except ValueError as error:
-        raise MalformedLine(f"a number is malformed: {error}", where=where) from error
+        raise MalformedLine(f"a number is malformed: {error}", where=location) from error
     if vector.size != size:
-        raise MalformedLine(f"{vector.size:,} numbers; the vectors have {size:,}", where=where)
+        raise MalformedLine(f"{vector.size:,} numbers; the vectors have {size:,}", where=location)
     if not np.isfinite(vector).all():
-        raise MalformedLine("a number is NaN, infinite or too large", where=where)
+        raise MalformedLine("a number is NaN, infinite or too large", where=location)
     return vector
 
 

@@ -50,7 +50,7 @@ def embedding_average(counts: Matrix, references: Matrix, vectors: AnyArray) -> 
     """
     wide = np.asarray(vectors, np.float64)
     sums = [_divide_by_length(np.asarray(table @ wide)) for table in (counts, references)]
-    return np.clip((sums[0] * sums[1]).sum(axis=1), -1.0, 1.0)
+    return np.asarray(np.clip((sums[0] * sums[1]).sum(axis=1), -1.0, 1.0))
 
 
 def greedy_matching(counts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
@@ -75,7 +75,7 @@ def greedy_matching(counts: Matrix, references: Matrix, vectors: AnyArray) -> Fl
         section 4.2.
     """
     unit = _divide_by_length(np.asarray(vectors, np.float64))
-    has_direction = ~np.isnan(unit).any(axis=1)
+    has_direction: AnyArray = np.asarray(~np.isnan(unit).any(axis=1))
     values = np.full(counts.shape[0], np.nan)
     for row in range(values.size):
         (x, n_x), (y, n_y) = (
@@ -85,7 +85,7 @@ def greedy_matching(counts: Matrix, references: Matrix, vectors: AnyArray) -> Fl
             cosines = unit[x] @ unit[y].T
             forward = n_x @ cosines.max(axis=1) / n_x.sum()
             values[row] = (forward + n_y @ cosines.max(axis=0) / n_y.sum()) / 2.0
-    return np.clip(values, -1.0, 1.0)
+    return np.asarray(np.clip(values, -1.0, 1.0))
 
 
 def _get_row(counts: Matrix, row: int, is_kept: AnyArray) -> tuple[AnyArray, AnyArray]:

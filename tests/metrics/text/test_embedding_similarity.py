@@ -30,8 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 def make_evidence(texts: list[str], references: list[str | None]) -> Evidence:
     ids = np.array([f"q{row}" for row in range(len(texts))], dtype=object)
-    columns = (np.array(column, dtype=object) for column in (texts, references))
-    responses = Responses(ids, *columns)
+    responses = Responses(ids, np.array(texts, dtype=object), np.array(references, dtype=object))
     queries, items = make_user_queries(0), make_vocabulary("i", 0)
     return Evidence(queries, items, responses=responses, metric="it")
 

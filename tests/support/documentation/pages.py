@@ -43,10 +43,10 @@ DEFAULT_KEYS = {
 """Lines that make a spec of a fragment that lacks them."""
 
 FILE_NAME = re.compile(
-    r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels|json)"
+    r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels|jsonl?)"
 )
 FILE_SETTINGS = {"path", "paths", "interactions", "items", "users", "train", "test"} | {
-    *("user_ids", "item_ids", "direction"),
+    *("user_ids", "item_ids", "direction", "vectors", "ratings"),
 }
 MESSAGES = ("error:", "help:", "warning:", "note:", "out of tolerance:")
 """How a line on stderr starts that is no progress."""

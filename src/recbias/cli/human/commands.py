@@ -18,8 +18,7 @@ ANSWERS = "answers"
 """The column of the key with the possible answers."""
 
 
-@app.command("export")
-def export(
+def export_sheets(
     sources: Annotated[
         list[str],
         typer.Argument(
@@ -56,12 +55,14 @@ def export(
 
         parse_answers(answers)
         rng = np.random.default_rng(seed)
-        found = read_sources(sources, dialogues, results)
-        queries = select_queries(found, sample, by, rng)
+        candidates = read_sources(sources, dialogues, results)
+        queries = select_queries(candidates, sample, by, rng)
         key = {"question": question, ANSWERS: answers}
-        items = [SheetItem(item.cells, {**item.key, **key}) for item in list_items(found, queries)]
+        items = [
+            SheetItem(item.cells, {**item.key, **key}) for item in list_items(candidates, queries)
+        ]
         paths = write_sheets(to_local_path(out), items, question, raters, rng)
-        print_line(f"models: {', '.join(found.responses)}")
+        print_line(f"models: {', '.join(candidates.responses)}")
         print_line(f"queries: {len(queries):,}")
         print_line(f"responses: {len(items):,}")
         for path in paths:
@@ -70,8 +71,7 @@ def export(
         print_line(f"{note}; key.jsonl is not for raters.", to_stderr=True)
 
 
-@app.command("import")
-def import_(
+def import_ratings(
     sheets: Annotated[list[Path], typer.Argument(metavar="SHEET...", help="The filled sheets.")],
     key: Annotated[Path, typer.Option(help="The key.jsonl that was written with the sheets.")],
     out: Annotated[Path, typer.Option(help="The file of ratings to write, .jsonl.")],
@@ -100,12 +100,18 @@ def import_(
         paths = [to_local_path(path) for path in sheets]
         read = read_sheets(paths, key_table.path, question, scale)
         models = tuple(tuple(text.split("\n")) for text in read.key[MODELS])
-        names = tuple(f"rater-{number + 1}" for number in range(len(paths)))
+        names = tuple(path.stem for path in paths)
+        if len(set(names)) < len(names):
+            names = tuple(f"rater-{number + 1}" for number in range(len(paths)))
         ratings = ResponseRatings(read.key[QUERY], read.key[RESPONSE], models, names, read.ratings)
         if np.isnan(read.ratings).all():
             remedy = f"fill the column {question} of a sheet"
             raise NothingLeft("no sheet has an answer", remedy=remedy)
-        written = write_ratings(to_local_path(out), ratings, question)
+        path = write_ratings(to_local_path(out), ratings, question)
         for line in (*describe_agreement(ratings), *describe_rates(ratings, question, scale)):
             print_line(line)
-        print_line(written, longest=None)
+        print_line(path, longest=None)
+
+
+app.command("export")(export_sheets)
+app.command("import")(import_ratings)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +45,13 @@ class Sources:
     contexts: dict[str, str] = field(default_factory=dict)
     labels: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def add(self, model: str, query_id: str, text: str, where: str) -> None:
-        """Add a response; MixedRuns if the model already has one to the query."""
+    def add(self, model: str, query_id: str, text: str, locate: Callable[[], str]) -> None:
+        """Add a response; MixedRuns, with its location, if the model has one to the query."""
         of_model = self.responses.setdefault(model, {})
         if query_id in of_model:
             message = f"{model} has two responses to {query_id!r}"
             remedy = "use a run with one dataset, seed and fold, and another label for each model"
-            raise MixedRuns(message, where=where, remedy=remedy)
+            raise MixedRuns(message, where=locate(), remedy=remedy)
         of_model[query_id] = text
 
 
@@ -93,12 +94,11 @@ def has_file_or_none(path: Path) -> bool:
 def _add_table(sources: Sources, model: str, path: Path) -> None:
     table = read_text_table(path)
     table.need("query_id", "response")
-    labels = table.labels(("query_id", "response", "reference")).to_dict("records") or [{}] * len(
-        table
-    )
+    frame = table.labels(("query_id", "response", "reference"))
+    labels = frame.to_dict("records") or [{}] * len(table)
     cells = zip(table.ids("query_id"), table.texts("response"), labels, strict=True)
     for row, (query_id, text, label) in enumerate(cells):
-        sources.add(model, query_id, text, table.place(row))
+        sources.add(model, query_id, text, partial(table.place, row))
         _add_context(sources, query_id, label)
 
 
@@ -108,13 +108,13 @@ def _add_run(sources: Sources, path: Path) -> None:
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            row = parse_json(line, path, line=number)
+            row, location = parse_json(line, path, line=number), f"{path}:{number}"
             try:
                 model, query_id, text = row["model"], row["query_id"], row["reply"]
             except (KeyError, TypeError) as error:
-                where = f"{path}:{number}"
-                raise MalformedLine("not a response of a run", where=where) from error
-            sources.add(model, query_id, text or "", f"{path}:{number}")
+                raise MalformedLine("not a response of a run", where=location) from error
+            answer = "" if text is None else str(text)
+            sources.add(model, query_id, answer, partial(str, location))
             _add_context(sources, query_id, {"context": row.get("prompt")})
 
 
@@ -154,7 +154,8 @@ def select_queries(
     chosen = [
         names[row] for names in groups.values() for row in rng.permutation(len(names))[:n_each]
     ]
-    return sorted(chosen, key=shared.index)
+    positions = {query_id: position for position, query_id in enumerate(shared)}
+    return sorted(chosen, key=positions.__getitem__)
 
 
 def _is_in_all(query_id: str, answered: Iterable[Mapping[str, str]]) -> bool:
@@ -180,16 +181,16 @@ def list_items(sources: Sources, query_ids: Sequence[str]) -> list[SheetItem]:
     items = []
     for query_id in query_ids:
         context = _get_context(sources, query_id)
-        given: dict[str, tuple[str, list[str]]] = {}
+        variants: dict[str, tuple[str, list[str]]] = {}
         for model, of_model in sources.responses.items():
             text = of_model[query_id]
-            given.setdefault(digest_response(text), (text, []))[1].append(model)
+            variants.setdefault(digest_response(text), (text, []))[1].append(model)
         items += [
             SheetItem(
                 {**context, "response": text},
                 {QUERY: query_id, RESPONSE: digest, MODELS: models},
             )
-            for digest, (text, models) in given.items()
+            for digest, (text, models) in variants.items()
         ]
     return items
 

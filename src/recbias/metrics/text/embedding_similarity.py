@@ -51,8 +51,6 @@ class _VectorMetric(InheritsSections, ResponseMetric):
         MalformedLine: A line of the file is not a word and its numbers.
     """
 
-    direction: ClassVar[Direction] = "higher"
-
     vectors: InputFile | None = None
     encoder: ModelName | None = None
     revision: str | None = None
@@ -94,7 +92,7 @@ class _VectorMetric(InheritsSections, ResponseMetric):
         ]
         _report_missing(evidence, codes, tables)
         values = np.full(texts.size, np.nan)
-        values[rows] = self._compare(*tables, vectors)
+        values[rows] = self._compare(tables[0], tables[1], vectors)
         return [measure_mean(evidence, values)]
 
     def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
@@ -131,6 +129,8 @@ class EmbeddingAverage(_VectorMetric):
         system", EMNLP 2016, section 4.2.
     """
 
+    direction: ClassVar[Direction] = "higher"
+
     def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
         return embedding_average(texts, references, vectors)
 
@@ -153,6 +153,8 @@ class GreedyMatching(_VectorMetric):
         Liu, Lowe, Serban, Noseworthy, Charlin and Pineau, "How not to evaluate your dialogue
         system", EMNLP 2016, section 4.2, after Rus and Lintean, BEA 2012.
     """
+
+    direction: ClassVar[Direction] = "higher"
 
     def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
         return greedy_matching(texts, references, vectors)

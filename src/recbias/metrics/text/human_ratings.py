@@ -39,8 +39,6 @@ class _HumanMetric(InheritsSections, ResponseMetric):
         MalformedLine: A rating is no number, or a rater rated a response twice.
     """
 
-    direction: ClassVar[Direction] = "higher"
-
     ratings: InputFile
 
     def check(self, evidence: Evidence) -> None:
@@ -143,6 +141,8 @@ class HumanScore(_HumanMean):
     Source:
         Zhao et al., "CHBias", ACL 2023, section 5.4 (the scale of 0, 1 and 2).
     """
+
+    direction: ClassVar[Direction] = "higher"
 
     def _summarize(self, ratings: FloatArray) -> FloatArray:
         n_ratings = (~np.isnan(ratings)).sum(axis=0)
