@@ -102,6 +102,7 @@ DETECTORS = {
     "names": "recbias.detectors.names:Names",
     "column": "recbias.detectors.column:Column",
     "sentences": "recbias.detectors.sentences:Sentences",
+    "llm_judge": "recbias.detectors.llm_judge:LLMJudge",
 }
 
 METRICS = {

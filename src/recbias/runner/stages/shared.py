@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.models.planned_requests import AsksAboutItems
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
@@ -105,6 +107,19 @@ class TakeQueries:
         return queries.take(np.array_split(np.arange(len(queries)), self.folds)[self.fold])
 
 
+@dataclass(frozen=True, eq=False)
+class ItemLabels:
+    """The labels of a detector.
+
+    Args:
+        columns: One row per item and one column per kind of label.
+        replies: One row per reply of a language model that the labels follow from; None without.
+    """
+
+    columns: pd.DataFrame
+    replies: pd.DataFrame | None = None
+
+
 @dataclass(frozen=True)
 class LabelItems:
     """Label every item of a dataset with a detector: the columns are ``label.kind``."""
@@ -113,12 +128,42 @@ class LabelItems:
     label: str
     seed: int
 
-    def __call__(self, dataset: Dataset) -> pd.DataFrame:
+    def __call__(self, dataset: Dataset) -> ItemLabels:
+        """Return the labels of every item."""
+        if not isinstance(self.detector, AsksAboutItems):
+            return ItemLabels(self._name_columns(dataset, self.detector.label))
+        kept: list[pd.DataFrame] = []
+
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            columns, replies = self.detector.label_with_replies(items)
+            kept.append(replies)
+            return columns
+
+        return ItemLabels(self._name_columns(dataset, label), *kept)
+
+    def rehearse(self, dataset: Dataset) -> ItemLabels:
+        """Return label 0 for every item in place of those that a language model would give.
+
+        Raises:
+            UserError: The items do not have what the detector reads.
+        """
+
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            self.detector.plan_label_requests(items)
+            return {
+                column: np.zeros(len(items.ids))
+                for kind in self.detector.kinds
+                for column in (kind, f"{kind}_score")
+            }
+
+        return ItemLabels(self._name_columns(dataset, label))
+
+    def _name_columns(self, dataset: Dataset, label: Callable[..., Any]) -> pd.DataFrame:
         """Return one row per item and one column per kind of label."""
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        labels = require_labels(self.detector.label, self.detector.kinds, dataset.items, rng)
+        labels = require_labels(label, self.detector.kinds, dataset.items, rng)
         columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
         for name in columns:
             if name in dataset.items.names:
@@ -127,12 +172,12 @@ class LabelItems:
         return pd.DataFrame(columns)
 
 
-def add_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
+def add_labels(dataset: Dataset, labels: Sequence[ItemLabels]) -> Dataset:
     """Return the dataset with the labels of detectors as columns of its items."""
     if dataset.items is None or not labels:
         return dataset
-    frame = dataset.items.frame.reset_index(drop=True)
-    items = replace(dataset.items, frame=pd.concat([frame, *labels], axis=1))
+    frame, columns = dataset.items.frame.reset_index(drop=True), [each.columns for each in labels]
+    items = replace(dataset.items, frame=pd.concat([frame, *columns], axis=1))
     return replace(dataset, items=items)
 
 
