@@ -49,44 +49,21 @@ class _AgreementMetric(InheritsSections):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CohenKappa(_AgreementMetric):
-    """Agreement between two labels of the items beyond chance.
-
-        κ = (p_o - p_e) / (1 - p_e)
-
-    p_o is the share of the items whose labels are equal, p_e the share expected by chance given
-    the frequencies of both labels. 1 is perfect agreement, 0 is agreement by chance, negative is
-    less. Items without one of the two labels are excluded and counted as undefined. The 95%
-    interval is κ ± 1.96 large-sample standard errors. Undefined if no item has both labels, or all
-    labels are equal.
+class _PairMetric(_AgreementMetric):
+    """A metric of two labels of the items.
 
     Args:
         a: A column of the items: ``ngim.gender``. Each distinct number is a category.
-        b: The other column.
+        b: The other column, such as the labels of people.
 
     Raises:
         OutOfRange: A label has more than 20 distinct numbers and is not categorical.
-
-    Range:
-        -1 to 1; undefined if all labels are equal.
-
-    Source:
-        Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
-        Measurement 1960; the standard error: Fleiss, Cohen and Everitt, Psychological Bulletin
-        1969.
     """
 
     direction: ClassVar[Direction] = "higher"
 
     a: str
     b: str
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the agreement, with its interval."""
-        a, b = self._read_labels(evidence)
-        kappa, error = cohen_kappa(a, b)
-        n_both = int(np.count_nonzero(~np.isnan(a + b)))
-        return [_measure(kappa, n_both, a.size, (kappa - _Z * error, kappa + _Z * error))]
 
     def _read_labels(self, evidence: Evidence) -> FloatArray:
         pair = [_read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")]
@@ -97,6 +74,58 @@ class CohenKappa(_AgreementMetric):
                 remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
                 raise OutOfRange(message, where=setting, remedy=remedy)
         return np.stack(pair)
+
+
+class LabelAccuracy(_PairMetric):
+    """The share of items whose two labels are equal.
+
+        accuracy = (1/n) Σ_i [ a_i = b_i ]
+
+    The sum runs over the n items that have both labels; the others are counted as undefined. The
+    95% interval is Wilson's. Where one label is rare the value is high for labels that agree by
+    chance only: report ``cohen_kappa`` beside it. Undefined if no item has both labels.
+
+    Range:
+        0 to 1; undefined if no item has both labels.
+
+    Source:
+        Wilson, "Probable inference, the law of succession, and statistical inference", Journal of
+        the American Statistical Association 1927 (the interval).
+    """
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the share, with its interval."""
+        a, b = self._read_labels(evidence)
+        equal = np.where(np.isnan(a + b), np.nan, (a == b).astype(np.float64))
+        return [Measurement.from_values(equal, share=True)]
+
+
+class CohenKappa(_PairMetric):
+    """Agreement between two labels of the items beyond chance.
+
+        κ = (p_o - p_e) / (1 - p_e)
+
+    p_o is the share of the items whose labels are equal, p_e the share expected by chance given
+    the frequencies of both labels. 1 is perfect agreement, 0 is agreement by chance, negative is
+    less. Items without one of the two labels are excluded and counted as undefined. The 95%
+    interval is κ ± 1.96 large-sample standard errors. Undefined if no item has both labels, or all
+    labels are equal.
+
+    Range:
+        -1 to 1; undefined if all labels are equal.
+
+    Source:
+        Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+        Measurement 1960; the standard error: Fleiss, Cohen and Everitt, Psychological Bulletin
+        1969.
+    """
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the agreement, with its interval."""
+        a, b = self._read_labels(evidence)
+        kappa, error = cohen_kappa(a, b)
+        n_both = int(np.count_nonzero(~np.isnan(a + b)))
+        return [_measure(kappa, n_both, a.size, (kappa - _Z * error, kappa + _Z * error))]
 
 
 @dataclass(frozen=True, kw_only=True)

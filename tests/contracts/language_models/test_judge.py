@@ -8,15 +8,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 import recbias
+from recbias.core.errors import UserError
 from recbias.runs import Run
 from support.chat.chat_server import ChatServer, serve_chat
 from support.chat.judges import judge, rate_words
 from support.commands import invoke_recbias
 
 N = 12
-"""The number of items, of which every third is about a housewife and every fourth about savages."""
+"""The number of items: every third is about a housewife, every fourth about savages."""
 
 
 def describe(item: int) -> str:
@@ -65,7 +67,7 @@ def read_lines(run: Run) -> list[dict[str, Any]]:
 
 
 def get_value(run: Run, metric: str) -> float:
-    rows = run.metrics[run.metrics["metric"] == metric]
+    rows = run.metrics[run.metrics["metric"].str.startswith(metric)]
     return float(rows["value"].iloc[0])
 
 
@@ -100,11 +102,107 @@ def test_a_run_labels_measures_and_keeps_every_reply(tmp_path: Path) -> None:
     assert 0 < get_value(run, "REC-ST") < 1
 
 
+def write_spec(folder: Path, server: ChatServer, **settings: Any) -> Path:
+    """Write the spec and its tables to files."""
+    spec = make_spec(server, **settings)
+    tables = spec["dataset"]
+    spec["dataset"] = {"name": "tables"}
+    for name in ("interactions", "items"):
+        tables[name].to_csv(folder / f"{name}.csv", index=False)
+        spec["dataset"][name] = f"{name}.csv"
+    path = folder / "judged.yaml"
+    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    return path
+
+
 def test_a_plan_counts_the_requests_and_sends_none(tmp_path: Path) -> None:
     with serve_chat(judge(rate_words)) as server:
-        spec = make_spec(server, samples=3)
-        path = write_spec(tmp_path, spec)
-        result = invoke_recbias("plan", str(path), "--out", str(tmp_path / "results"), "--json")
-        (entry,) = json.loads(result.stdout)["requests"]
+        path = write_spec(tmp_path, server, samples=3)
+        plan = invoke_recbias("plan", path, "--json", folder=tmp_path)
+        assert plan.code == 0, plan.err
         assert server.payloads == []
-        assert (entry["model"], entry["requests"], entry["stored"]) == ("judge", 3 * N, 0)
+        (entry,) = json.loads(plan.out)["requests"]
+        assert (entry["model"], entry["requests"], entry["to_send"]) == ("judge", 3 * N, 3 * N)
+        assert entry["tokens_out"] == 3 * N * 40
+        run = invoke_recbias("run", path, folder=tmp_path)
+        assert run.code == 0, run.err
+        assert len(server.payloads) == 3 * N
+        planned = invoke_recbias("plan", path, "--json", "--fresh", folder=tmp_path)
+        (entry,) = json.loads(planned.out)["requests"]
+        assert (entry["stored"], entry["to_send"]) == (3 * N, 0)
+        assert (
+            json.loads(invoke_recbias("plan", path, "--json", folder=tmp_path).out)["requests"]
+            == []
+        )
+    report = (tmp_path / "results/judged/latest/report.md").read_text(encoding="utf-8")
+    assert "Labels by language models" in report
+    assert "| label tables by judge | 36 | 36 | 0 |" in " ".join(report.split(" "))
+    assert "| label tables by judge | gender | 1.000 | 1.000 | 1.000 |" in report
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"from": "plot"}, "the items have no column 'plot'"),
+        ({"kinds": ["age"]}, "the rubric has no kind 'age'"),
+        ({"rubric": "nowhere.yaml"}, "nowhere.yaml"),
+        ({"name": "other"}, "'judge.gender'"),
+        ({"samples": 0}, "samples"),
+    ],
+)
+def test_faults_are_found_by_the_plan_without_a_request(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with serve_chat(judge(rate_words)) as server:
+        path = write_spec(tmp_path, server, **change)
+        for command in ("plan", "run"):
+            result = invoke_recbias(command, path, folder=tmp_path)
+            assert result.code == 2
+            assert message in result.err
+            assert "Traceback" not in result.err
+            if command == "plan":
+                assert server.payloads == []
+
+
+def test_a_judge_that_writes_prose_ends_the_run_with_a_remedy(tmp_path: Path) -> None:
+    with serve_chat(judge(lambda _: "What a lovely story.")) as server:
+        path = write_spec(tmp_path, server)
+        result = invoke_recbias("run", path, folder=tmp_path)
+    assert result.code == 2
+    assert "none of 12 replies can be read (12 prose): What a lovely story." in result.err
+    assert "reading: lenient" in result.err
+
+
+def test_offline_needs_stored_replies(tmp_path: Path) -> None:
+    with serve_chat(judge(rate_words)) as server:
+        path = write_spec(tmp_path, server)
+        refused = invoke_recbias("run", path, "--offline", folder=tmp_path)
+        assert refused.code == 2
+        assert "12 replies of small are not stored" in refused.err
+        assert invoke_recbias("run", path, folder=tmp_path).code == 0
+    again = invoke_recbias("run", path, "--offline", "--fresh", folder=tmp_path)
+    assert again.code == 0, again.err
+
+
+def test_an_exhausted_budget_keeps_the_replies(tmp_path: Path) -> None:
+    with serve_chat(judge(rate_words)) as server:
+        spec = make_spec(server)
+        llm = spec["labels"][0]["llm"]
+        llm |= {"budget": {"requests": 5}, "concurrency": 1}
+        with pytest.raises(UserError, match="does not allow the next request"):
+            recbias.run(spec, out=tmp_path)
+        assert len(server.payloads) == 5
+        llm["budget"] = {"requests": 7}
+        recbias.run(spec, out=tmp_path)
+        assert len(server.payloads) == N
+
+
+def test_seeds_and_filters_ask_for_no_text_again(tmp_path: Path) -> None:
+    with serve_chat(judge(rate_words)) as server:
+        spec = make_spec(server)
+        recbias.run(spec, out=tmp_path)
+        del spec["seed"]
+        spec["dataset"]["filters"] = [{"name": "k_core", "k": 2}]
+        run = recbias.run({**spec, "seeds": [2, 3]}, out=tmp_path)
+    assert len(server.payloads) == N
+    assert [line["seed"] for line in read_lines(run)] == [2] * N + [3] * N

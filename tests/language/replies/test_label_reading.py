@@ -48,11 +48,15 @@ def test_replies_in_a_form_that_is_asked_for(answer: str, expected: list[float])
         ("Gender: it shows women as weak. Probability = 0.9", [0.9, 0, 0]),
         ("Islamophobia: 0.9", [0, 0, 0.9]),
         ("Stereotype: Gender Stereotype\nProbability: 0.78", [0.78, 0, 0]),
-        ("1. Stereotype: Racial, Probability: 65%\n2. Stereotype: sex, Probability: 0.2",)
-        + ([0.2, 0.65, 0],),
+        (
+            "1. Stereotype: Racial, Probability: 65%\n2. Stereotype: sex, Probability: 0.2",
+            [0.2, 0.65, 0],
+        ),
         ('```json\n{"gender": 0.7, "race": "30%"}\n```', [0.7, 0.3, 0]),
-        ('[{"stereotype": "Gender", "probability": 0.9}, {"label": "faith", "score": 0.2}]',)
-        + ([0.9, 0, 0.2],),
+        (
+            '[{"stereotype": "Gender", "probability": 0.9}, {"label": "faith", "score": 0.2}]',
+            [0.9, 0, 0.2],
+        ),
         ('{"race": {"probability": 0.4, "reason": "villain"}}', [0, 0.4, 0]),
         ("0\n\nThe text has no stereotype.", [0, 0, 0]),
         ("0.", [0, 0, 0]),
@@ -110,7 +114,7 @@ def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]
         "\n".join(f"{kind}: {value:.2f}" for kind, value in lines),
         "\n".join(f"* {kind} stereotype: {round(100 * value)} %" for kind, value in lines),
         "\n".join(f"Stereotype: {kind}, Probability: {value:.2f}" for kind, value in lines),
-        "Sure! " + str({kind: value for kind, value in lines}).replace("'", '"'),
+        "Sure! " + str(dict(lines)).replace("'", '"'),
     ):
         reading, values = read(answer)
         assert reading in READ
