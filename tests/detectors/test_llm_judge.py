@@ -122,7 +122,7 @@ def test_unreadable_replies_are_counted_by_cause(
     outcome = "labelled 0" if unread == "zero" else "given no label"
     (warning,) = [text for text in warnings if "cannot be read" in text]
     assert warning.startswith("7 of 8 replies cannot be read (2 refusal, 1 prose, ")
-    assert warning.endswith(f"): 7 texts without another reply are {outcome}")
+    assert warning.endswith(f"); texts without another reply: 7, {outcome}")
 
 
 def test_the_lenient_form_reads_more(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_sample_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
     assert columns["gender"] == [1, 1, 1, 0, 0]
     assert warnings[1:] == [
         "2 samples at temperature 0 differ little: set llm: temperature",
-        "3 of 6 replies cannot be read (3 prose): 0 texts without another reply are labelled 0",
+        "3 of 6 replies cannot be read (3 prose); texts without another reply: 0, labelled 0",
     ]
     assert facts["agreement.gender.share"] is None  # no text has two
 

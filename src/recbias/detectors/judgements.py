@@ -110,8 +110,8 @@ class Judgements:
         if causes:
             n_without = int(np.isnan(next(iter(map(self.scores, self.probabilities)))).sum())
             replies = f"{sum(causes.values()):,} of {len(self.replies):,} replies"
-            outcome = f"{n_without:,} texts without another reply are {unread}"
-            warn(f"{replies} cannot be read ({described}): {outcome}")
+            outcome = f"texts without another reply: {n_without:,}, {unread}"
+            warn(f"{replies} cannot be read ({described}); {outcome}")
         for kind, values in self.probabilities.items():
             labels = mark_labelled(values, threshold)
             record_fact(
