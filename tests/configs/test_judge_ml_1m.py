@@ -30,7 +30,7 @@ def rate(text: str) -> str:
 def test_every_description_is_judged_once_and_compared(real_data: Path, tmp_path: Path) -> None:
     spec = yaml.safe_load((CHILDREN / "judge-ml-1m.yaml").read_text(encoding="utf-8"))
     spec["extends"] = str(CHILDREN / spec["extends"])
-    filters = [{"name": "threshold", "at_least": 4}, {"name": "k_core", "k": 150}]
+    filters = [{"name": "threshold", "at_least": 4}, {"name": "k_core", "k": 100}]
     spec["dataset"] |= {"name": "ml-1m", "filters": filters}  # the most popular films, for speed
     spec |= {"models": ["Random", "MostPop"], "report": {**spec["report"], "formats": ["csv"]}}
     with serve_chat(judge(rate)) as server:

@@ -85,7 +85,10 @@ class Judgements:
         values = self.probabilities[kind]
         n_read = (~np.isnan(values)).sum(axis=0)
         total = np.nansum(values, axis=0)
-        return np.divide(total, n_read, out=np.full(total.size, np.nan), where=n_read > 0)
+        scores: FloatArray = np.divide(
+            total, n_read, out=np.full(total.size, np.nan), where=n_read > 0
+        )
+        return scores
 
     def report(self, threshold: float, *, unread: str) -> None:
         """Record the readings and agreement as facts, and warn of replies that were not read.

@@ -60,8 +60,6 @@ class _PairMetric(_AgreementMetric):
         OutOfRange: A label has more than 20 distinct numbers and is not categorical.
     """
 
-    direction: ClassVar[Direction] = "higher"
-
     a: str
     b: str
 
@@ -93,6 +91,8 @@ class LabelAccuracy(_PairMetric):
         the American Statistical Association 1927 (the interval).
     """
 
+    direction: ClassVar[Direction] = "higher"
+
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the share, with its interval."""
         a, b = self._read_labels(evidence)
@@ -119,6 +119,8 @@ class CohenKappa(_PairMetric):
         Measurement 1960; the standard error: Fleiss, Cohen and Everitt, Psychological Bulletin
         1969.
     """
+
+    direction: ClassVar[Direction] = "higher"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the agreement, with its interval."""

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from recbias.language.prompts.rubrics import load_rubrics
 from recbias.language.replies.label_json import make_label_schema
-from recbias.language.replies.label_reading import READ, LabelProbabilities, read_labels
+from recbias.language.replies.label_reading import READ, Form, LabelProbabilities, read_labels
 
 WORDS = load_rubrics()["stereotypes"].words
 
 
-def read(answer: str, form: str = "lenient") -> tuple[str, list[float]]:
+def read(answer: str, form: Form = "lenient") -> tuple[str, list[float]]:
     """Return how a reply is read, and the probabilities of gender, race and religion."""
-    stated = read_labels(answer, WORDS, form)  # type: ignore[arg-type]  any text
+    stated = read_labels(answer, WORDS, form)
     return stated.reading, [*stated.probabilities.values()]
 
 

@@ -112,11 +112,11 @@ class ItemLabels:
     """The labels of a detector.
 
     Args:
-        columns: One row per item and one column per kind of label.
+        frame: One row per item and one column per kind of label.
         replies: One row per reply of a language model that the labels follow from; None without.
     """
 
-    columns: pd.DataFrame
+    frame: pd.DataFrame
     replies: pd.DataFrame | None = None
 
 
@@ -135,6 +135,7 @@ class LabelItems:
         kept: list[pd.DataFrame] = []
 
         def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            columns: Mapping[str, FloatArray]
             columns, replies = self.detector.label_with_replies(items)
             kept.append(replies)
             return columns
@@ -176,7 +177,7 @@ def add_labels(dataset: Dataset, labels: Sequence[ItemLabels]) -> Dataset:
     """Return the dataset with the labels of detectors as columns of its items."""
     if dataset.items is None or not labels:
         return dataset
-    frame, columns = dataset.items.frame.reset_index(drop=True), [each.columns for each in labels]
+    frame, columns = dataset.items.frame.reset_index(drop=True), [each.frame for each in labels]
     items = replace(dataset.items, frame=pd.concat([frame, *columns], axis=1))
     return replace(dataset, items=items)
 

@@ -65,7 +65,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 def save_labels(labels: ItemLabels, folder: Path) -> None:
     """Write the labels of a detector to a folder."""
-    save_frame(labels.columns, folder / "labels.parquet")
+    save_frame(labels.frame, folder / "labels.parquet")
     if labels.replies is not None:
         save_frame(labels.replies, folder / "replies.parquet")
 
