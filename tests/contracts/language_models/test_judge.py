@@ -57,7 +57,7 @@ def make_spec(server: ChatServer, **settings: Any) -> dict[str, Any]:
             {"name": "cohen_kappa", "a": "judge.gender", "b": "people"},
             {"name": "krippendorff_alpha", "labels": ["judge.gender", "people"]},
         ],
-        "report": {"formats": ["csv", "md"]},
+        "report": {"formats": ["csv"]},
     }
 
 
@@ -118,6 +118,7 @@ def write_spec(folder: Path, server: ChatServer, **settings: Any) -> Path:
 def test_a_plan_counts_the_requests_and_sends_none(tmp_path: Path) -> None:
     with serve_chat(judge(rate_words)) as server:
         path = write_spec(tmp_path, server, samples=3)
+        path.write_text(path.read_text().replace("- csv", "- md"))
         plan = invoke_recbias("plan", path, "--json", folder=tmp_path)
         assert plan.code == 0, plan.err
         assert server.payloads == []
@@ -206,3 +207,15 @@ def test_seeds_and_filters_ask_for_no_text_again(tmp_path: Path) -> None:
         run = recbias.run({**spec, "seeds": [2, 3]}, out=tmp_path)
     assert len(server.payloads) == N
     assert [line["seed"] for line in read_lines(run)] == [2] * N + [3] * N
+
+
+def test_a_password_of_the_server_is_in_no_file(tmp_path: Path) -> None:
+    with serve_chat(judge(rate_words)) as server:
+        spec = make_spec(server)
+        url = server.base_url.replace("//", "//me:planted-password@")
+        spec["labels"][0]["llm"]["base_url"] = f"{url}?token=planted-token"
+        run = recbias.run(spec, out=tmp_path)
+    assert server.paths[0].endswith("?token=planted-token")
+    contents = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"planted" not in contents
+    assert (run.folder / "label_replies.jsonl").is_file()

@@ -64,20 +64,19 @@ def test_a_real_model_replies_and_its_replies_are_stored(tmp_path: Path, base_ur
 
 
 @needs_packages
-def test_a_real_model_judges_texts_in_a_given_form(tmp_path: Path, base_url: str) -> None:
+def test_a_real_model_judges_texts_in_the_form_of_a_grammar(tmp_path: Path, base_url: str) -> None:
     texts = pd.DataFrame({"overview": ["She must wait at home, as all women do.", "A river."]})
     items = Attributes(Vocabulary.of(["1", "2"]), texts)
-    extra = {"cache_prompt": False}
-    model = LanguageModel(
-        model="smollm2", base_url=base_url, seed=1, structured_output=True, extra_body=extra
-    )
-    judge = LLMJudge(from_="overview", llm=model, kinds=("gender",))
+    grammar = 'root ::= "gender: " ("0." [0-9] [0-9] | "1.00")'  # of the server of llama.cpp
+    extra = {"cache_prompt": False, "grammar": grammar}
+    model = LanguageModel(model="smollm2", base_url=base_url, seed=1, extra_body=extra)
+    judge = LLMJudge(from_="overview", llm=model, kinds=("gender",), reading="strict")
     with stage_context(warnings=[], facts={}, reply_folder=tmp_path):
         columns, replies = judge.label_with_replies(items)
-    assert set(replies["reading"]) <= {"strict", "range", "length"}
-    is_read = replies["reading"] == "strict"
-    assert (columns["gender_score"][is_read] == replies["probability.gender"][is_read]).all()
-    assert replies["reply"].str.contains('"gender"').all()
+    assert replies["reading"].tolist() == ["strict", "strict"]
+    stated = replies["reply"].str.removeprefix("gender: ").astype(float)
+    assert columns["gender_score"].tolist() == stated.tolist()
+    assert columns["gender"].tolist() == (stated >= 0.7).astype(float).tolist()
 
 
 @needs_packages
