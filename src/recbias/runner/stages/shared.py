@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.labelled_texts import LabelsTexts, label_texts
 from recbias.core.models.planned_requests import AsksAboutItems
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
+from recbias.core.stage_context import get_context
 from recbias.runner.stages.returned_values import call_for, require_dataset, require_labels
 
 
@@ -127,13 +130,15 @@ class LabelItems:
     detector: Any
     label: str
     seed: int
+    values_digest: str = ""  # of what could change the values of a text, besides the text
 
     def __call__(self, dataset: Dataset) -> ItemLabels:
         """Return the labels of every item."""
         if not isinstance(self.detector, AsksAboutItems):
-            return ItemLabels(self._name_columns(dataset, self.detector.label))
+            return ItemLabels(self._name_columns(dataset, self._choose_method()))
         kept: list[pd.DataFrame] = []
 
+        @wraps(self.detector.label_with_replies)
         def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
             columns: Mapping[str, FloatArray]
             columns, replies = self.detector.label_with_replies(items)
@@ -141,6 +146,20 @@ class LabelItems:
             return columns
 
         return ItemLabels(self._name_columns(dataset, label), *kept)
+
+    def _choose_method(self) -> Callable[..., Any]:
+        """Return the method that labels items, by the stored values of their texts if it can."""
+        open_values = get_context().open_values
+        if not isinstance(self.detector, LabelsTexts) or open_values is None:
+            method: Callable[..., Any] = self.detector.label
+            return method
+        stored = open_values(self.values_digest)
+
+        @wraps(self.detector.label)
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            return label_texts(self.detector, stored, items)
+
+        return label
 
     def rehearse(self, dataset: Dataset) -> ItemLabels:
         """Return label 0 for every item in place of those that a language model would give.
