@@ -54,7 +54,7 @@ DATES = tuple(
 
 
 def draw_activity(rng: np.random.Generator, readers: int, shelved: int) -> np.ndarray:
-    """Return the number of books of each reader, most of whom have few; they sum to ``shelved``."""
+    """Return how many books each reader shelves; most have few, and all together ``shelved``."""
     weights = rng.lognormal(0.0, 1.8, readers)
     counts = 1 + np.floor(weights / weights.sum() * (shelved - readers)).astype(np.int64)
     counts = np.minimum(counts, MOST_SHELVED)
@@ -169,7 +169,7 @@ def write_lines(path: Path, lines: Iterator[str]) -> None:
 
 
 def write_files(data: Path, scale: float, seed: int) -> None:
-    """Write the three files; ``scale`` multiplies the number of readers, books and shelved books."""
+    """Write the three files; ``scale`` multiplies the numbers of readers, books and lines."""
     folder = data / "goodreads"
     folder.mkdir(parents=True, exist_ok=True)
     readers, books, shelved = (max(AGES, round(scale * n)) for n in (READERS, BOOKS, SHELVED))

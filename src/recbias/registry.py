@@ -154,6 +154,7 @@ METRICS = {
     "list_overlap": "recbias.metrics.identity.list_overlap:ListOverlap",
     "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
     "identity_effect": "recbias.metrics.identity.overlap_effects:IdentityEffect",
+    "labelled_items": "recbias.metrics.labelled_items:LabelledItems",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embeddings.embedding_association:EAA",

@@ -75,9 +75,11 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
-        stage = next(world.dataset for world in plan.data_contexts if world.keys.dataset == label)
+        context = next(world for world in plan.data_contexts if world.keys.dataset == label)
+        executor = Executor(store, Silent())
+        labels = [executor.value(stage) for stage in context.labels]
         yield f"{label}:"
-        yield from _render(describe_dataset(Executor(store, Silent()).value(stage)), "  ")
+        yield from _render(describe_dataset(executor.value(context.dataset), labels), "  ")
 
 
 def _render(facts: Mapping[Any, Any], margin: str, separator: str = ",") -> Iterator[str]:
