@@ -100,6 +100,8 @@ MODELS = {
 
 DETECTORS = {
     "names": "recbias.detectors.names:Names",
+    "causal_lm": "recbias.detectors.causal_lm:CausalLM",
+    "masked_lm": "recbias.detectors.masked_lm:MaskedLM",
     "column": "recbias.detectors.column:Column",
     "sentences": "recbias.detectors.sentences:Sentences",
 }

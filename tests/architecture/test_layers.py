@@ -73,6 +73,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "language": {
         "chat": set(),
+        "groups": set(),
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),

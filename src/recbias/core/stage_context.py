@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from recbias.core.arrays import AnyArray
+from recbias.core.labelled_texts import StoredValues
 
 T = TypeVar("T")
 
@@ -71,6 +72,7 @@ class StageContext:
         scratch_folder: Holds files that several stages share; None for a temporary folder.
         reply_folder: Holds the replies of language models; None for a temporary folder.
         run_id: Names the run, whose processes share the budget of a language model.
+        open_values: Returns a detector's stored values of texts by its digest; None stores none.
     """
 
     warnings: list[str] | None = None
@@ -81,6 +83,7 @@ class StageContext:
     scratch_folder: Path | None = None
     reply_folder: Path | None = None
     run_id: str = ""
+    open_values: Callable[[str], StoredValues] | None = None
 
 
 _NO_STAGE = StageContext()

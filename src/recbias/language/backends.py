@@ -84,7 +84,9 @@ def load_weights(auto: Any, source: Source, **options: Any) -> Any:
     model, info = auto.from_pretrained(source.folder, **options)
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
-        message = f"the weights in {source.folder} belong to another model: no {missing[0]}"
+        message = (
+            f"the weights in {source.folder} belong to another model: no {', '.join(missing)}"
+        )
         raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
     return model
 

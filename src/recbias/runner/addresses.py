@@ -44,6 +44,19 @@ def assign_address(
     return replace(stage, digest=digest)
 
 
+def address_values(
+    plugin: object, identity: Mapping[str, object], libraries: tuple[str, ...]
+) -> str:
+    """Return the digest of what could change the values that a plug-in gives to a text."""
+    return compute_digest(
+        {
+            "identity": identity,
+            "code": digest_sources(plugin),
+            "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
+        }
+    )
+
+
 @cache
 def library_version(name: str) -> str:
     """Return the installed version of a package, blank where it is absent."""

@@ -14,8 +14,11 @@ WORDS = ("soup", "bread", "tea", "beef", "rice", "good", "bad", "the", "was", "a
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def write_small_encoder(folder: Path, words: Sequence[str] = WORDS) -> Path:
-    """Write a BERT with two layers and a vocabulary of a dozen words, and its tokenizer."""
+def write_small_encoder(folder: Path, words: Sequence[str] = WORDS, *, head: bool = False) -> Path:
+    """Write a BERT with two layers and a vocabulary of a dozen words, and its tokenizer.
+
+    With ``head`` it is a masked language model whose predictions differ.
+    """
     vocabulary = {word: code for code, word in enumerate((*SPECIAL, *words))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -33,6 +36,10 @@ def write_small_encoder(folder: Path, words: Sequence[str] = WORDS) -> Path:
     )
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        model: Any = transformers.BertModel(config)
+        model: Any = (
+            transformers.BertForMaskedLM(config) if head else transformers.BertModel(config)
+        )
+        for weights in model.parameters() if head else ():
+            weights.data.normal_(0, 0.5)
     model.save_pretrained(folder)
     return folder

@@ -29,6 +29,7 @@ from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import StageCheckpoints
 from recbias.runner.storage.fingerprints import validate_unchanged
 from recbias.runner.storage.store import SCRATCH, Store
+from recbias.runner.storage.text_values import find_values
 
 __all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
 
@@ -120,10 +121,10 @@ class Executor:
         with (
             collect_warnings() as warnings,
             collect_facts() as facts,
-            stage_context(on_progress=self.observer.progressed),
-            stage_context(checkpoint_store=checkpoints),
+            stage_context(on_progress=self.observer.progressed, checkpoint_store=checkpoints),
             stage_context(scratch_folder=self.store.folder / SCRATCH),
             stage_context(reply_folder=self.store.reply_folder, run_id=self.run_id),
+            stage_context(open_values=find_values(self.store, self.run_id if self.fresh else "")),
         ):
             value, failure = attempt(
                 lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import Faults, UserError
+from recbias.core.labelled_texts import LabelsTexts
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
@@ -41,14 +42,15 @@ def check_inputs(plan: Plan, executor: Executor) -> list[str]:
     they are not stored, and the files of given lists are read.
 
     Returns:
-        The labels of the datasets that are too large to be read for this.
+        The labels of the datasets that are too large to be read for this, or whose texts a
+        language model would have to label.
 
     Raises:
         Faults: There is one or more.
     """
     contexts = {context.keys.dataset: context for context in reversed(plan.data_contexts)}
-    too_large = [name for name in contexts if _is_too_large(executor, contexts[name])]
-    checked = [contexts[name] for name in contexts if name not in too_large]
+    unchecked = [name for name in contexts if _takes_long(executor, contexts[name])]
+    checked = [contexts[name] for name in contexts if name not in unchecked]
     for context in checked:
         run_shared_stages(executor, context, plan.experiment)
     raise_faults(_find_faults(plan, executor, checked))
@@ -62,11 +64,14 @@ def check_inputs(plan: Plan, executor: Executor) -> list[str]:
     ]
     failures = [to_error(record) for record in answers if record.failure is not None]
     raise_faults(error for error in failures if isinstance(error, UserError))
-    return too_large
+    return unchecked
 
 
-def _is_too_large(executor: Executor, context: DataContext) -> bool:
-    """Return whether the files of a dataset that is not stored take too long to read."""
+def _takes_long(executor: Executor, context: DataContext) -> bool:
+    """Return whether the stages of a dataset that are not stored take too long for a plan."""
+    missing = [stage for stage in context.labels if _is_missing(executor, stage)]
+    if any(isinstance(getattr(stage.work, "detector", None), LabelsTexts) for stage in missing):
+        return True
     if not _is_missing(executor, context.dataset):
         return False
     return sum(path.stat().st_size for path in context.dataset.files) > MAX_CHECKED_BYTES

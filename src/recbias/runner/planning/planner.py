@@ -14,7 +14,7 @@ from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.devices import choose_devices
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan, count_query_folds
-from recbias.runner.planning.stage_planner import StagePlanner
+from recbias.runner.planning.stage_planner import StagePlanner, identify_values
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.shared import (
     LabelItems,
@@ -121,7 +121,9 @@ class _DataPlanner(StagePlanner):
                     "label",
                     f"label {dataset} by {spec.label}",
                     "",
-                    LabelItems(spec.plugin, spec.label, seed),
+                    LabelItems(
+                        spec.plugin, spec.label, seed, identify_values(spec, self.fingerprints)
+                    ),
                     (load,),
                     load.keys,
                 ),

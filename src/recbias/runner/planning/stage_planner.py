@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
+from recbias.core.labelled_texts import LabelsTexts
 from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.protocols import ActsAfterFit, ReadsModels
-from recbias.runner.addresses import assign_address
+from recbias.runner.addresses import address_values, assign_address
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import Fingerprints
 
@@ -24,6 +25,21 @@ def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
         paths = spec.plugin.model_files()
         identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
     return identity
+
+
+def identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
+    """Return the digest of what distinguishes the values that a detector gives to a text."""
+    if not isinstance(spec.plugin, LabelsTexts):
+        return ""
+    identity = identify(spec, fingerprints)
+    parameters = {
+        key: value
+        for key, value in omit_device_numbers(identify_plugin(spec, fingerprints.of)[1]).items()
+        if key.rstrip("_") not in spec.plugin.after_evaluation
+    }
+    return address_values(
+        spec.plugin, identity | {"parameters": parameters}, spec.plugin.libraries
+    )
 
 
 def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:

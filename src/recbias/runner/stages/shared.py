@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.labelled_texts import LabelsTexts, label_texts
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
+from recbias.core.stage_context import get_context
 from recbias.runner.stages.returned_values import call_for, require_dataset, require_labels
 
 
@@ -112,13 +115,20 @@ class LabelItems:
     detector: Any
     label: str
     seed: int
+    values_digest: str = ""  # of what could change the values of a text, besides the text
 
     def __call__(self, dataset: Dataset) -> pd.DataFrame:
         """Return one row per item and one column per kind of label."""
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        labels = require_labels(self.detector.label, self.detector.kinds, dataset.items, rng)
+        open_values = get_context().open_values
+        if isinstance(self.detector, LabelsTexts) and open_values is not None:
+            label = partial(label_texts, self.detector, open_values(self.values_digest))
+            labels = require_labels(label, self.detector.kinds, dataset.items)
+        else:
+            label = self.detector.label
+            labels = require_labels(label, self.detector.kinds, dataset.items, rng)
         columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
         for name in columns:
             if name in dataset.items.names:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from recbias.runner.storage.checkpoints import list_checkpoints
-from recbias.runner.storage.store import RECORD, SCRATCH, Store, report_unwritable
+from recbias.runner.storage.store import RECORD, SCRATCH, VALUES, Store, report_unwritable
 
 UNFINISHED = "unfinished"
 """The kind under which checkpoints of interrupted stages are counted."""
@@ -68,6 +68,7 @@ def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], 
         yield stored.kind, size, last_use, partial(store.remove, digest)
     scratch = store.folder / SCRATCH
     files = [(UNFINISHED, path) for path in list_checkpoints(store)]
+    files += [(VALUES, path) for path in (store.folder / VALUES).glob("*")]
     files += [(SCRATCH, path) for path in (scratch.iterdir() if scratch.is_dir() else ())]
     for kind, path in files:
         status = path.stat()

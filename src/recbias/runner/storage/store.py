@@ -39,6 +39,9 @@ SCRATCH = "scratch"
 REPLIES = "replies"
 """The folder of the replies of language models, beside the store: they are never evicted."""
 
+VALUES = "values"
+"""The folder of the values of texts, by which detectors label items."""
+
 HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
 """The machine, in the name of temporary folders: several machines may share a disk."""
 

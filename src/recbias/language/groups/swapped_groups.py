@@ -1,0 +1,144 @@
+"""How probable a sentence is with the word of each group, by a causal language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.errors import Contradiction
+from recbias.language.causal_models import CausalModel
+from recbias.language.groups.group_words import GroupWords
+from recbias.language.groups.mentions import Mentions
+from recbias.language.token_batches import TokenSpans, make_batches, pad_rows
+
+
+@dataclass(frozen=True, eq=False)
+class SwappedGroups:
+    """A causal language model and the words of groups.
+
+    Args:
+        load: Returns the model; called when a text is to be scored.
+        words: The groups.
+        uses_all_words: Whether a group is the sum over its words, or its name.
+        tokens_per_batch: The number of tokens in a pass of the model.
+    """
+
+    load: Callable[[], CausalModel]
+    words: GroupWords
+    uses_all_words: bool = False
+    tokens_per_batch: int = 1024
+
+    @cached_property
+    def model(self) -> CausalModel:
+        """The model."""
+        return self.load()
+
+    def check(self) -> None:
+        """Refuse nothing before the model is loaded."""
+
+    def score(self, mentions: Mentions) -> tuple[FloatArray, BoolArray]:
+        """Return ln p(sentence) with the word of each group, and which sentences are shortened.
+
+        A word with a capital is replaced by one with a capital. Of a sentence that is longer than
+        the model can read, the tokens around the word are read.
+
+        Returns:
+            ``float64[m, groups]``, and ``bool[m]`` for each occurrence.
+
+        Raises:
+            Contradiction: The tokenizer has no token that begins a text.
+        """
+        tokens = TokenSpans.from_sentences(
+            self.model.tokenizer, mentions.sentences, mentions.spans
+        )
+        is_shortened = np.asarray(tokens.sizes + self._reserve > self.model.max_length)
+        scores = np.empty((len(mentions), len(self.words.groups)))
+        n_rows = max(1, 4096 // sum(map(len, self._candidates)))
+        for start in range(0, len(mentions), n_rows):
+            rows = range(start, min(start + n_rows, len(mentions)))
+            texts = [
+                text
+                for row in rows
+                for text in self._swap(mentions, row, tokens if is_shortened[row] else None)
+            ]
+            logarithms = self._score_texts(texts).reshape(len(rows), -1)
+            bounds = np.cumsum([0, *map(len, self._candidates)])
+            scores[start : start + len(rows)] = np.stack(
+                [
+                    np.logaddexp.reduce(logarithms[:, first:last], axis=1)
+                    for first, last in pairwise(bounds)
+                ],
+                axis=1,
+            )
+        return scores, is_shortened
+
+    @cached_property
+    def _start(self) -> int:
+        tokenizer = self.model.tokenizer
+        for token in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+            if token is not None:
+                return int(token)
+        message = "the tokenizer has neither a start nor an end token"
+        raise Contradiction(message, where="model", remedy="name another causal model")
+
+    @cached_property
+    def _candidates(self) -> list[tuple[str, ...]]:
+        groups = self.words.groups
+        return [group.words if self.uses_all_words else (group.name,) for group in groups]
+
+    @cached_property
+    def _reserve(self) -> int:
+        """The tokens of the longest candidate, of the start and of a divided neighbour."""
+        words = [f" {word}" for words in self._candidates for word in words]
+        encoded = self.model.tokenizer(words, add_special_tokens=False).input_ids
+        return max(map(len, encoded)) + 4
+
+    def _swap(self, mentions: Mentions, row: int, tokens: TokenSpans | None) -> list[str]:
+        """Return a sentence, or its tokens around an occurrence, with each candidate."""
+        at, start, end = mentions.spans[row].tolist()
+        sentence = mentions.sentences[at]
+        left, right = 0, len(sentence)
+        if tokens is not None:
+            offsets = self.model.tokenizer(
+                sentence, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+            ).offset_mapping
+            half = max(1, (self.model.max_length - self._reserve) // 2)
+            first, last = int(tokens.starts[row]), int(tokens.ends[row])
+            left = offsets[max(0, first - half)][0]
+            right = offsets[min(len(offsets), last + half) - 1][1]
+        is_capital = sentence[start].isupper()
+        return [
+            sentence[left:start]
+            + (word[:1].upper() + word[1:] if is_capital else word)
+            + sentence[end:right]
+            for words in self._candidates
+            for word in words
+        ]
+
+    def _score_texts(self, texts: Sequence[str]) -> FloatArray:
+        """Return the sum of the log-probabilities of the tokens of each text, ``float64[n]``."""
+        import torch
+
+        encoded = self.model.tokenizer(list(texts), add_special_tokens=False).input_ids
+        ids = [[self._start, *tokens] for tokens in encoded]
+        totals = np.empty(len(texts))
+        lengths = np.array([len(tokens) for tokens in ids])
+        for rows in make_batches(lengths, self.tokens_per_batch):
+            padded = torch.from_numpy(pad_rows([ids[row] for row in rows], 0))
+            is_token = torch.arange(padded.shape[1]) < torch.from_numpy(lengths[rows])[:, None]
+            device = self.model.device
+            with torch.inference_mode():
+                logits = self.model.network(
+                    padded.to(device), attention_mask=is_token.long().to(device)
+                ).logits[:, :-1]
+                targets = padded[:, 1:].to(device)[..., None]
+                normalizers = torch.stack([row.float().logsumexp(-1) for row in logits])
+                chosen = logits.gather(-1, targets)[..., 0].float() - normalizers
+                chosen = chosen.double().cpu().masked_fill(~is_token[:, 1:], 0)
+            totals[rows] = chosen.sum(dim=1).numpy()
+        return totals

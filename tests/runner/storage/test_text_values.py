@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import Unwritable
+from recbias.core.stage_context import collect_warnings
+from recbias.runner.storage.cleaning import remove_unused
+from recbias.runner.storage.store import VALUES, Store
+from recbias.runner.storage.text_values import TextValues, find_values
+
+ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])
+
+
+def open_values(folder: Path, detector: str = "d", run_id: str = "") -> TextValues:
+    return find_values(Store(folder), run_id)(detector)
+
+
+def test_values_are_read_as_they_were_written(tmp_path: Path) -> None:
+    open_values(tmp_path).append(["a", "b"], ROWS)
+    stored = open_values(tmp_path)
+    np.testing.assert_array_equal(stored.find("a"), ROWS[0])
+    np.testing.assert_array_equal(stored.find("b"), ROWS[1])
+    assert stored.find("c") is None
+
+
+def test_detectors_and_fresh_runs_have_values_of_their_own(tmp_path: Path) -> None:
+    open_values(tmp_path).append(["a"], ROWS[:1])
+    assert open_values(tmp_path, "e").find("a") is None
+    assert open_values(tmp_path, run_id="run").find("a") is None
+    open_values(tmp_path, run_id="run").append(["a"], ROWS[1:])
+    np.testing.assert_array_equal(open_values(tmp_path, run_id="run").find("a"), ROWS[1])
+    np.testing.assert_array_equal(open_values(tmp_path).find("a"), ROWS[0])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "garbage", "empty"])
+def test_damaged_lines_are_skipped_and_said(tmp_path: Path, damage: str) -> None:
+    open_values(tmp_path).append(["a", "b"], ROWS)
+    (path,) = (tmp_path / VALUES).iterdir()
+    content = path.read_bytes()
+    changes = {
+        "truncated": content[:-20],
+        "changed": content[:-12] + bytes([content[-12] ^ 1]) + content[-11:],
+        "garbage": content.splitlines(keepends=True)[0] + b"\xff\x00 [[[\n",
+        "empty": content.splitlines(keepends=True)[0] + b"\n",
+    }
+    path.write_bytes(changes[damage])
+    stored = open_values(tmp_path)
+    with collect_warnings() as messages:
+        np.testing.assert_array_equal(stored.find("a"), ROWS[0])
+        assert stored.find("b") is None
+    assert messages == ["1 damaged line(s) of the stored labels are computed again"]
+    stored.append(["b"], ROWS[1:])
+    with collect_warnings():
+        np.testing.assert_array_equal(open_values(tmp_path).find("b"), ROWS[1])
+
+
+def _append_many(folder: Path, name: str, n: int) -> None:
+    stored = open_values(folder)
+    for at in range(n):
+        stored.append([f"{name}{at}"], np.full((1, 3), float(at)))
+
+
+def test_two_processes_append_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_append_many, args=(tmp_path, name, 20)) for name in "xy"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    stored = open_values(tmp_path)
+    for name in "xy":
+        for at in range(20):
+            np.testing.assert_array_equal(stored.find(f"{name}{at}"), np.full(3, float(at)))
+
+
+def test_what_a_killed_process_stored_is_kept(tmp_path: Path) -> None:
+    worker = multiprocessing.get_context("fork").Process(
+        target=_append_many, args=(tmp_path, "x", 10**6)
+    )
+    worker.start()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and open_values(tmp_path).find("x3") is None:
+        time.sleep(0.01)
+    os.kill(worker.pid or 0, signal.SIGKILL)
+    worker.join()
+    stored = open_values(tmp_path)
+    with collect_warnings():
+        for at in range(4):
+            np.testing.assert_array_equal(stored.find(f"x{at}"), np.full(3, float(at)))
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / VALUES).write_text("no folder")
+    with pytest.raises(Unwritable):
+        open_values(tmp_path).append(["a"], ROWS[:1])
+
+
+def test_values_are_removed_when_they_were_not_used_for_long(tmp_path: Path) -> None:
+    open_values(tmp_path, "old").append(["a"], ROWS[:1])
+    open_values(tmp_path, "used").append(["a"], ROWS[:1])
+    for path in (tmp_path / VALUES).iterdir():
+        os.utime(path, (0, 0))
+    assert open_values(tmp_path, "used").find("a") is not None
+    remaining, removed = remove_unused(tmp_path, 3600.0, dry_run=False)
+    assert (remaining["values"][0], removed["values"][0]) == (1, 1)
+    assert open_values(tmp_path, "old").find("a") is None
