@@ -53,11 +53,11 @@ DATES = tuple(
 )
 
 
-def draw_activity(rng: np.random.Generator, readers: int, shelved: int) -> np.ndarray:
+def draw_activity(rng: np.random.Generator, readers: int, shelved: int, most: int) -> np.ndarray:
     """Return how many books each reader shelves; most have few, and all together ``shelved``."""
     weights = rng.lognormal(0.0, 1.8, readers)
     counts = 1 + np.floor(weights / weights.sum() * (shelved - readers)).astype(np.int64)
-    counts = np.minimum(counts, MOST_SHELVED)
+    counts = np.minimum(counts, most)
     while missing := shelved - int(counts.sum()):
         np.add.at(counts, rng.integers(0, readers, missing), 1)
     return counts
@@ -80,7 +80,8 @@ def iterate_interactions(
 ) -> Iterator[str]:
     """Yield the lines, reader by reader; no reader shelves a book twice."""
     ages = rng.integers(0, AGES, readers)
-    users = np.repeat(np.arange(readers), draw_activity(rng, readers, shelved))
+    activity = draw_activity(rng, readers, shelved, min(MOST_SHELVED, books // 4))
+    users = np.repeat(np.arange(readers), activity)
     chosen = draw_books(rng, ages[users], books)
     for _ in range(50):
         keys = users * books + chosen

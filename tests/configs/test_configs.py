@@ -41,10 +41,20 @@ def create_blank_ml_10m_files(folder: Path) -> Path:
     return folder
 
 
+def create_blank_goodreads_files(folder: Path) -> Path:
+    """Return a data folder with the files of Goodreads, which tests do not have."""
+    (folder / "goodreads").mkdir()
+    for name in ("books_children", "interactions_children", "book_authors"):
+        (folder / "goodreads" / f"goodreads_{name}.json.gz").touch()
+    return folder
+
+
 def name_dataset(path: Path) -> str:
     """Return what the folder of a spec's dataset is called."""
     if path.parent.name == "lmrec":
         return "yelp"
+    if path.stem.startswith("goodreads"):
+        return "goodreads"
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
 
 
@@ -63,7 +73,11 @@ def test_every_config_plans(
         dataset = name_dataset(path)
         with pytest.raises(UserError, match=dataset):
             api.plan(path, out=tmp_path, data=tmp_path)
-        blank = {"yelp": create_blank_yelp_files, "ml-10m": create_blank_ml_10m_files}
+        blank = {
+            "yelp": create_blank_yelp_files,
+            "ml-10m": create_blank_ml_10m_files,
+            "goodreads": create_blank_goodreads_files,
+        }
         create = blank.get(dataset, lambda _: request.getfixturevalue("real_data"))
         data = create(tmp_path)
     plan, _ = api.plan(path, out=tmp_path, data=data)
