@@ -42,7 +42,8 @@ def find_people(texts: Ids, finder: FirstNames | PersonModel, known: Ids) -> Ids
     people = np.full(len(texts), None, dtype=object)
     for rows, block in divide_into_blocks(texts):
         text, mention = _find_mentions(block, finder)
-        for row, mentions in pd.Series(mention).groupby(text, sort=True):
+        by_text = pd.Series(mention, dtype=object).groupby(text, sort=True).agg(list)
+        for row, mentions in zip(by_text.index.to_numpy(np.int64), by_text, strict=True):
             index = rows[row]
             names = [list(_split(name)) for name in str(known[index] or "").split(SEPARATOR)]
             new = [name for name in dict.fromkeys(mentions) if not _is_known(name, names)]

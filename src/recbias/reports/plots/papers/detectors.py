@@ -98,7 +98,8 @@ def _write_caption(panels: list[forest.Panel], detectors: list[str]) -> str:
             marks = sorted(row.marks, key=lambda mark: mark.interval.value)
             if len(marks) > 1:
                 difference = marks[-1].interval.value - marks[0].interval.value
-                spreads.append((difference, row.label, marks[0], marks[-1]))
+                if difference > 0:
+                    spreads.append((difference, row.label, marks[0], marks[-1]))
         if spreads:
             difference, model, low, high = max(spreads, key=lambda spread: spread[0])
             prefix = f"{panel.title}: the" if panel.title else "The"
