@@ -23,6 +23,7 @@ from recbias.reports.plots.papers.group_means import draw_group_means
 from recbias.reports.plots.papers.prices import draw_prices
 from recbias.reports.plots.papers.projection import draw_projections
 from recbias.reports.plots.papers.stereotypes import draw_stereotypes
+from recbias.reports.plots.papers.word_counts import draw_word_counts
 from recbias.reports.plots.popularity_histogram import draw_popularity
 from recbias.reports.plots.running_means import draw_running_means
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
@@ -52,6 +53,7 @@ UNIT_PLOTS: Mapping[str, DrawPlots] = {
 METRIC_PLOTS: Mapping[str, DrawPlots] = {
     "Means by group": draw_group_means,
     "Price levels by label": draw_prices,
+    "Words in recommended names": draw_word_counts,
     "Averages by label": draw_attribute_ranking,
     "Association with two labels": draw_associations,
     "Metrics over settings": draw_setting_curves,
