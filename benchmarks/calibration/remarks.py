@@ -40,9 +40,9 @@ about {by_chance} are expected by chance; the remark in the row explains why. A 
 and an interval above it are conservative. `75.0% of 150` is a row in which only 150 samples have
 an interval. p-values are not corrected here. Permutation tests use 199 permutations; the
 directions of R-RIPA, except `centroid`, are estimated again 39 times.
-`direction_similarity`, `top_words`, and the deciles and favourites of `attribute_classification`
-are descriptive and not in the tables; `components` of `variance_split` and gaps of more than two
-groups have no interval.
+`direction_similarity`, `top_words`, `attribute_share`, `catalogue_counts`, and the deciles and
+favourites of `attribute_classification` are descriptive and not in the tables; `components` of
+`variance_split` and gaps of more than two groups have no interval.
 """
 
 INTERVALS = "## Intervals"

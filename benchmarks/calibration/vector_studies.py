@@ -23,9 +23,9 @@ from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_i
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
 from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select_sets
 from recbias.metrics.embeddings.latent_projection import LatentProjection
-from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.metrics.embeddings.r_ripa import RRipa
 from recbias.numerics.directions import normalize_rows
+from recbias.numerics.linear_svc import train_classifier
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")

@@ -153,11 +153,14 @@ METRICS = {
     "association": "recbias.metrics.prompts.association:Association",
     "mean_attribute": "recbias.metrics.prompts.mean_attribute:MeanAttribute",
     "top_words": "recbias.metrics.prompts.top_words:TopWords",
+    "attribute_share": "recbias.metrics.prompts.attribute_share:AttributeShare",
+    "catalogue_counts": "recbias.metrics.catalogue_counts:CatalogueCounts",
     "variance_split": "recbias.metrics.prompts.variance_split:VarianceSplit",
     "list_overlap": "recbias.metrics.identity.list_overlap:ListOverlap",
     "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
     "identity_effect": "recbias.metrics.identity.overlap_effects:IdentityEffect",
     "label_accuracy": "recbias.metrics.label_agreement:LabelAccuracy",
+    "labelled_items": "recbias.metrics.labelled_items:LabelledItems",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embeddings.embedding_association:EAA",
@@ -181,6 +184,7 @@ TESTS = {
     "paired_t": "recbias.statistics.tests.paired:PairedT",
     "wilcoxon": "recbias.statistics.tests.paired:Wilcoxon",
     "sign_flip": "recbias.statistics.tests.sign_flip:SignFlip",
+    "chi_squared": "recbias.statistics.tests.proportions:ChiSquared",
 }
 
 REGISTRIES: Mapping[str, Registry] = {

@@ -63,6 +63,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "data": {
         "datasets": set(),
         "fetch": {"datasets"},
+        "side": {"datasets", "fetch"},
         "splits": {"datasets"},
     },
     "formats": {

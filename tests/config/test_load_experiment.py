@@ -493,3 +493,20 @@ def test_any_mapping_gives_an_experiment_or_faults(
 def test_any_text_gives_faults(text: str) -> None:
     with pytest.raises(Faults):
         load(text.encode("utf-8", "ignore").decode())
+
+
+def test_every_published_table_of_a_spec_is_checked() -> None:
+    named: list[str] = []
+
+    def refuse_second(name: str) -> None:
+        named.append(name)
+        if name == "b":
+            message = "no published table is called 'b'"
+            raise UnknownName(message, remedy="the valid names are a, c")
+
+    text = f"{HEAD}models: [MostPop]\nmetrics: [nDCG]\nreport: {{reference: [a, b, c]}}\n"
+    Path("spec.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(Faults) as caught:
+        load_experiment(Path("spec.yaml"), registries=REGISTRIES, check_reference=refuse_second)
+    assert named == ["a", "b", "c"]
+    assert "report.reference: no published table is called 'b'" in "\n".join(caught.value.lines())

@@ -12,6 +12,7 @@ import pytest
 from recbias import api
 from recbias.core.errors import UserError
 from support.commands import run_recbias
+from support.files.lmrec_files import FOLDER
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
@@ -20,6 +21,7 @@ NEED_NO_DATA = {
     *("quickstart.yaml", "own-lists.yaml", "own-prompts.yaml", "own-scores.yaml"),
     *("demo-bias.yaml", "demo-vectors.yaml", "own-vectors.yaml", "sweep.yaml"),
 }
+CITIES = ("Atlanta", "Austin", "Boston", "Columbus", "Orlando", "Portland", "Toronto")
 NEED_A_SERVER = {"identity-audit.yaml"}
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}
 
@@ -41,10 +43,30 @@ def create_blank_ml_10m_files(folder: Path) -> Path:
     return folder
 
 
+def create_blank_goodreads_files(folder: Path) -> Path:
+    """Return a data folder with the files of Goodreads, which tests do not have."""
+    (folder / "goodreads").mkdir()
+    for name in ("books_children", "interactions_children", "book_authors"):
+        (folder / "goodreads" / f"goodreads_{name}.json.gz").touch()
+    return folder
+
+
+def create_blank_release_files(folder: Path) -> Path:
+    """Return a data folder with the LMRec authors' outputs, which nobody may pass on; blank."""
+    for city in CITIES:
+        for kind in ("names", "pairrelationships", "occupations", "additionalOccupations"):
+            path = folder / FOLDER / f"{city}_output_dataframes_5f" / f"yelp_qa_{kind}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    return folder
+
+
 def name_dataset(path: Path) -> str:
     """Return what the folder of a spec's dataset is called."""
     if path.parent.name == "lmrec":
-        return "yelp"
+        return "lmrec-release" if path.stem == "release" else "yelp"
+    if path.stem.startswith("goodreads"):
+        return "goodreads"
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
 
 
@@ -63,7 +85,12 @@ def test_every_config_plans(
         dataset = name_dataset(path)
         with pytest.raises(UserError, match=dataset):
             api.plan(path, out=tmp_path, data=tmp_path)
-        blank = {"yelp": create_blank_yelp_files, "ml-10m": create_blank_ml_10m_files}
+        blank = {
+            "yelp": create_blank_yelp_files,
+            "goodreads": create_blank_goodreads_files,
+            "lmrec-release": create_blank_release_files,
+            "ml-10m": create_blank_ml_10m_files,
+        }
         create = blank.get(dataset, lambda _: request.getfixturevalue("real_data"))
         data = create(tmp_path)
     plan, _ = api.plan(path, out=tmp_path, data=data)

@@ -21,6 +21,8 @@ SETS = {
 
 SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"label": "flag"} for key in ("HIT_BAD", "MRR_BAD", "REC-ST")},
+    "labelled_items": {"label": "flag", "attribute": "genres"},
+    "attribute_share": {"attribute": "genres"},
     "cohen_kappa": {"a": "flag", "b": "price"},
     "krippendorff_alpha": {"labels": ["flag", "price"]},
     **dict.fromkeys(("price_percentage", "mean_attribute", "variance_split"), LABEL),

@@ -34,7 +34,13 @@ def list_(
 ) -> None:
     """List everything of a KIND, each with a one-line description; without one, the kinds."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.cli.catalogue import KINDS, find_extra, find_kind, list_entries
+        from recbias.cli.catalogue import (
+            KINDS,
+            describe_use,
+            find_extra,
+            find_kind,
+            list_entries,
+        )
         from recbias.cli.grids import print_rows
         from recbias.cli.output.contents import describe_kinds
 
@@ -47,7 +53,12 @@ def list_(
             print_rows(("kind", "entries"), counts, numeric={"entries"})
             print_line("next: recbias list KIND")
             return
-        rows = [(*entry, find_extra(kind, entry[0])) for entry in list_entries(kind)]
+        entries = list_entries(kind)
+        if find_kind(kind) == "references":
+            rows = [(*entry, describe_use(entry[0])) for entry in entries]
+            print_rows(("name", "description", "spec, or why there is none"), rows)
+            return
+        rows = [(*entry, find_extra(kind, entry[0])) for entry in entries]
         print_rows(("name", "description", "extra"), rows)
 
 

@@ -46,11 +46,11 @@ def load_experiment(
     document = read_spec(source, overrides)
     sweep = expand_sweep(document, registries)
     experiment = _Loader(document, registries).load(sweep)
-    try:
-        if experiment.report and experiment.report.reference is not None:
-            check_reference(experiment.report.reference)
-    except UserError as error:
-        document.add_error(("report", "reference"), error)
+    for name in experiment.report.references if experiment.report else ():
+        try:
+            check_reference(name)
+        except UserError as error:
+            document.add_error(("report", "reference"), error)
     document.refuse()
     return experiment
 

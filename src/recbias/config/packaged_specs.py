@@ -15,6 +15,9 @@ from recbias.formats.yaml.tree import is_file, is_folder, read_file
 ALIASES = {"audit": "own-lists", "prompts": "own-prompts", "vectors": "own-vectors"}
 """Short names of specs."""
 
+FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
+"""The spec that the name of a folder stands for, where the folder holds several."""
+
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -38,7 +41,9 @@ def list_specs() -> dict[str, Path]:
 
 
 def resolve_spec(name: str) -> str:
-    """Return the packaged name that a name stands for: ``papers/aab`` if it holds one spec.
+    """Return the packaged name that a name stands for: ``papers/aab`` for one in it.
+
+    A folder of several specs has a name only if ``FOLDERS`` names one of them.
 
     >>> resolve_spec("Quickstart"), resolve_spec("own-lists"), resolve_spec("papers/aab")
     ('quickstart', 'audit', 'papers/aab/ml-1m-gender')
@@ -54,6 +59,8 @@ def resolve_spec(name: str) -> str:
     inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]
     if len(inside) == 1:
         return inside[0]
+    if wanted in FOLDERS:
+        return FOLDERS[wanted]
     if inside:
         raise UnknownName(f"{name} is several specs", remedy=f"name one of {', '.join(inside)}")
     message = f"no file and no packaged spec is called {name!r}"

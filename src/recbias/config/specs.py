@@ -36,13 +36,21 @@ class ReportSpec:
 
     Args:
         formats: The formats to write.
-        reference: Published results to compare with: ``children/a3``.
+        reference: Published results to compare with: ``children/a3``, or several:
+            ``[aab/1, aab/2]``.
         tolerance: The largest difference from a published value that counts as agreement.
     """
 
     formats: tuple[Format, ...] = ("csv", "json", "md", "html", "latex")
-    reference: str | None = None
+    reference: str | tuple[str, ...] | None = None
     tolerance: Annotated[float, Ge(0)] = 0.01
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The names of the published tables."""
+        if isinstance(self.reference, str):
+            return (self.reference,)
+        return self.reference or ()
 
 
 @dataclass(frozen=True, kw_only=True)

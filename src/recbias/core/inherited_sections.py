@@ -12,7 +12,7 @@ _ENTRY = re.compile(r"^    (\w+):.*(?:\n {5}.*)*", re.MULTILINE)
 class InheritsSections:
     """A plug-in whose docstring is completed by that of its base class.
 
-    A class gets the entries of its base's sections on settings and errors that it does not
+    A class gets the entries of its bases' sections on settings and errors that it does not
     describe itself, and the sections on range and source if it has none.
     """
 
@@ -20,7 +20,8 @@ class InheritsSections:
         """Complete the docstring."""
         super().__init_subclass__()
         body, sections = _split_sections(cls)
-        for title, inherited in _split_sections(cls.__base__)[1].items():
+        bases = [section for base in cls.__bases__ for section in _split_sections(base)[1].items()]
+        for title, inherited in bases:
             own = sections.get(title, "")
             if title in {"Args", "Raises"}:
                 entries = {match[1]: match[0] for match in _ENTRY.finditer(f"{inherited}\n{own}")}

@@ -176,6 +176,14 @@ class NeedsByParameters(Protocol):
 
 
 @runtime_checkable
+class ChoosesMembers(Protocol):
+    """A metric of embeddings that may choose members by the embeddings of another model."""
+
+    chosen_in: str | None
+    """The label of the other model, whose embeddings are ``evidence.choosing_embeddings``."""
+
+
+@runtime_checkable
 class Pools(Protocol):
     """A metric whose value over several datasets follows from counts that add up."""
 

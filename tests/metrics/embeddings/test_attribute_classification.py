@@ -235,3 +235,68 @@ def test_gender_on_movielens(real_data: Path) -> None:
     ]
     assert shares[0] < 0.2
     assert shares[-1] > 0.9
+
+
+def test_predictions_of_both_sets_and_their_test_by_hand() -> None:
+    # Romance at x = 1, 1, -1: said F, F, M; Action at x = -1, 1: said M, F
+    measurements = measure(METRIC, make_world())
+    predictions = measurements["gender=F", "predictions for genres=Romance and genres=Action"]
+    assert (predictions.value, predictions.n) == (3 / 5, 5)
+    assert predictions.units is not None
+    units = dict(zip(predictions.units.ids, predictions.units.values, strict=True))
+    assert units == {"i0": 1.0, "i1": 1.0, "i2": 0.0, "i3": 0.0, "i4": 1.0}
+    accuracy = measurements["", "accuracy of genres=Romance and genres=Action"]
+    assert (accuracy.value, accuracy.n) == (3 / 5, 5)
+    (test,) = accuracy.contrasts
+    assert (test.between, test.a, test.b) == ("targets", "genres=Romance", "genres=Action")
+    # correct: 1, 1, 0 against 1, 0: U = 2 x (1/2 + 1) + (0 + 1/2) = 3.5 of 6
+    assert (test.test, test.statistic) == ("rank_sum", 3.5)
+    assert test.effect_size == pytest.approx(2 * 3.5 / 6 - 1)
+
+
+def test_an_item_of_both_sets_is_predicted_once() -> None:
+    facts = make_world(genres=["Romance|Action", "Romance", "Romance", "Action", "Action", None])
+    both = replace(METRIC, targets=replace(GENRES, exclusive=False))
+    predictions = measure(both, facts)[
+        "gender=F", "predictions for genres=Romance and genres=Action"
+    ]
+    assert (predictions.n, predictions.value) == (5, 3 / 5)
+
+
+def test_favourites_are_measured_for_each_group() -> None:
+    facts = plant_association(
+        np.random.default_rng(1),
+        shift=0.7,
+        train=make_interactions([(user, user) for user in range(120)], n_users=120, n_items=120),
+    )
+    with collect_warnings():
+        measurements = measure(METRIC, facts)
+    both, *groups = (
+        measurements[group, "accuracy from top 3 items"] for group in ("", "gender=F", "gender=M")
+    )
+    assert [group.n for group in groups] == [12, 12]
+    assert both.value == pytest.approx(np.mean([group.value for group in groups]))
+
+
+def test_training_members_are_chosen_in_another_model() -> None:
+    # In the other model the members are in the opposite order, so the others are chosen.
+    rng = np.random.default_rng(4)
+    facts = plant_association(
+        rng, shift=0.7, train=make_interactions([(0, 0)], n_users=120, n_items=120)
+    )
+    assert facts.embeddings is not None
+    users = facts.embeddings.users
+    assert users is not None
+    flipped = replace(facts.embeddings, users=users * np.array([-1.0] + [1.0] * 7, users.dtype))
+    chosen = replace(METRIC, direction_="csvc", top_n=10)
+    with collect_warnings():
+        own = measure(chosen, facts)["", "accuracy"]
+        same = measure(chosen, replace(facts, choosing_embeddings=facts.embeddings))
+        other = measure(chosen, replace(facts, choosing_embeddings=flipped))
+    assert same["", "accuracy"].value == own.value
+    # mirrored vectors have the mirrored centroid: the same members
+    assert other["", "accuracy"].value == own.value
+    shuffled = replace(facts.embeddings, users=rng.permutation(users))
+    with collect_warnings():
+        random = measure(chosen, replace(facts, choosing_embeddings=shuffled))["", "accuracy"]
+    assert random.value != own.value

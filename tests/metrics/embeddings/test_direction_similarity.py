@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingFile, NothingLeft
+from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.direction_similarity import DirectionSimilarity
 from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
@@ -65,3 +66,20 @@ def test_bad_input_is_found_early(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         DirectionSimilarity(groups=GENDER, directions=("pca", tmp_path / "no.npy")).check(facts)
     assert DirectionSimilarity(groups=GENDER).needs_now() == {"embeddings", "users"}
+
+
+def test_csvc_is_trained_on_the_members_chosen_in_another_model() -> None:
+    rng = np.random.default_rng(1)
+    facts = plant_association(rng, shift=0.5)
+    metric = DirectionSimilarity(groups=GENDER, directions=("csvc", "svc", "centroid"), top_n=(8,))
+
+    def measure(facts: Evidence) -> dict[str, float]:
+        return {estimate.target: estimate.value for estimate in metric.measure(facts)}
+
+    own, same = measure(facts), measure(replace(facts, choosing_embeddings=facts.embeddings))
+    other = measure(
+        replace(facts, choosing_embeddings=plant_association(rng, shift=0.5).embeddings)
+    )
+    assert same == own
+    assert other["svc vs centroid"] == own["svc vs centroid"]
+    assert other["csvc 8 vs centroid"] < own["csvc 8 vs centroid"]

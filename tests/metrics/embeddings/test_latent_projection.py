@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft
+from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.latent_projection import LatentProjection
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
@@ -22,7 +23,7 @@ def test_the_plane_by_hand() -> None:
         (target, group)
         for target in ("PC1", "PC2")
         for group in ("gender=F", "gender=M", "genres=Romance", "genres=Action")
-    ]
+    ] + [("PC1 vs centroid", "")]
     points = [
         measurement.units.values.tolist() for measurement in measurements if measurement.units
     ]
@@ -41,8 +42,8 @@ def test_the_plane_by_hand() -> None:
 def test_only_the_most_aligned_are_fitted_and_shown() -> None:
     facts = plant_association(np.random.default_rng(1), shift=1.0)
     measurements = replace(METRIC, top_n=7).measure(facts)
-    assert [measurement.n for measurement in measurements] == [7, 7, 60, 60] * 2
-    assert [measurement.undefined for measurement in measurements] == [53, 53, 0, 0] * 2
+    assert [measurement.n for measurement in measurements] == [*[7, 7, 60, 60] * 2, 120]
+    assert [measurement.undefined for measurement in measurements] == [*[53, 53, 0, 0] * 2, 0]
     f, m, romance, action = measurements[:4]
     assert f.value > m.value
     assert romance.value > action.value
@@ -83,7 +84,7 @@ def test_vectors_that_do_not_span_a_plane() -> None:
             make_vectors(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]])
         )
     assert notes == ["the metric: the vectors of the groups span only 1 dimension(s)"]
-    assert [measurement.n for measurement in measurements] == [2, 2, 2, 3, 0, 0, 0, 0]
+    assert [measurement.n for measurement in measurements] == [2, 2, 2, 3, 0, 0, 0, 0, 4]
 
 
 def test_bad_input_is_found_early() -> None:
@@ -92,3 +93,47 @@ def test_bad_input_is_found_early() -> None:
     with pytest.raises(NothingLeft, match="genres=Western"):
         replace(METRIC, targets=replace(GENRES, e="Western")).check(facts)
     assert METRIC.needs_now() == {"embeddings", "users", "items"}
+
+
+def test_the_first_component_is_compared_with_the_centroid_direction() -> None:
+    # F (4, 1), (4, -1) and M (-4, 1), (-4, -1): the first component and the centroid are x
+    *_, along = METRIC.measure(make_vectors(users=CROSS))
+    assert (along.target, along.n) == ("PC1 vs centroid", 4)
+    assert along.value == pytest.approx(1.0)
+    # F (4, 1), (-4, 1) and M (4, -1), (-4, -1): the component is x, the centroid difference y
+    *_, across = METRIC.measure(make_vectors(users=[CROSS[0], CROSS[2], CROSS[1], CROSS[3]]))
+    assert across.value == pytest.approx(0.0, abs=1e-6)
+    with collect_warnings():
+        *_, equal = METRIC.measure(make_vectors(users=[*CROSS[:2], *CROSS[:2]]))
+    assert np.isnan(equal.value)  # no centroid difference
+    assert equal.undefined == 4
+
+
+def test_members_are_chosen_in_another_model() -> None:
+    # of the women u0 to u2 and the men u3 to u5, the other model has u1 and u4 farthest apart
+    users = [[4.0, 1.0], [3.0, 2.0], [2.0, 3.0], [-4.0, 1.0], [-3.0, 2.0], [-2.0, 3.0]]
+    others = [[1.0, 1.0], [1.0, 0.0], [0.5, 1.0], [-1.0, 1.0], [-1.0, 0.0], [-0.5, 1.0]]
+    facts = make_vectors(users=users, gender=["F"] * 3 + ["M"] * 3)
+    chooser = make_vectors(users=others, gender=["F"] * 3 + ["M"] * 3).embeddings
+
+    def list_chosen(facts: Evidence) -> list[str]:
+        women, men, *_ = replace(METRIC, top_n=1).measure(facts)
+        return [
+            group.units.ids[~np.isnan(group.units.values)].item()
+            for group in (women, men)
+            if group.units
+        ]
+
+    with collect_warnings():
+        assert list_chosen(facts) == ["u0", "u3"]
+        assert list_chosen(replace(facts, choosing_embeddings=chooser)) == ["u1", "u4"]
+
+
+def test_members_without_a_vector_in_the_other_model_are_excluded() -> None:
+    facts = make_vectors(users=[*CROSS, [9.0, 0.0]], gender=["F", "F", "M", "M", "F"])
+    chooser = Embeddings(np.array([*CROSS, [0.0, 0.0]], dtype=np.float32), None)
+    with collect_warnings() as notes:
+        women, *_ = METRIC.measure(replace(facts, choosing_embeddings=chooser))
+    assert (women.n, women.undefined) == (2, 1)
+    message = "1 of the 3 users of gender=F have no vector, or a vector of 0: excluded"
+    assert notes == [f"the metric: {message}"]

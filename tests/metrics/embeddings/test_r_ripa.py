@@ -271,3 +271,17 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
     assert at_random[0].effect_size < 1.0
     assert at_random[1].p == 1.0
     assert at_random[2].p > 0.05
+
+
+def test_chosen_members_of_another_model_are_resampled_and_permuted_with_the_groups() -> None:
+    rng = np.random.default_rng(1)
+    facts = plant_association(rng, shift=0.5)
+    settings: dict[str, Any] = {"top_n": 8, "refits": 9}
+    own = measure(facts, "csvc", **settings)[0]
+    same = measure(replace(facts, choosing_embeddings=facts.embeddings), "csvc", **settings)[0]
+    chooser = plant_association(rng, shift=0.5).embeddings
+    other = measure(replace(facts, choosing_embeddings=chooser), "csvc", **settings)[0]
+    assert (same.value, same.ci_low, same.ci_high) == (own.value, own.ci_low, own.ci_high)
+    assert [test.p for test in same.contrasts] == [test.p for test in own.contrasts]
+    assert other.value != own.value
+    assert other.ci_low < other.value < other.ci_high

@@ -152,7 +152,7 @@ def test_the_table_has_one_row_per_compared_value() -> None:
             "within": [True],
         }
     )
-    table = build_reference_table(frame, ["a remark"])
+    table = build_reference_table("children/a3", frame, ["a remark"])
     assert table.title == "Comparison with children/a3"
     assert [cell.text for cell in table.rows[0]] == [
         *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes"),
@@ -161,6 +161,6 @@ def test_the_table_has_one_row_per_compared_value() -> None:
 
 
 def test_a_comparison_without_a_match_has_a_note() -> None:
-    table = build_reference_table(pd.DataFrame(columns=["table", "system"]), [])
+    table = build_reference_table("wok/2", pd.DataFrame(columns=["table", "system"]), [])
     assert table.rows == ()
     assert "no model and metric" in table.notes[0]

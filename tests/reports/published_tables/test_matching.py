@@ -168,15 +168,24 @@ def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
     assert any("the city that its label names" in remark for remark in remarks)
 
 
-def test_a_table_without_datasets_matches_the_first(tmp_path: Path) -> None:
+def test_a_value_of_all_cities_matches_the_mean_over_datasets(tmp_path: Path) -> None:
     rows = [
         {"model": "LMRec", "value": value, "group": "race=black", "target": "price=$"}
         | {"dataset": city}
         for city, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
     ]
     run = write_run(tmp_path, {"name": "price_percentage"}, rows, [])
-    assert compare_published(run, "lmrec/text")["measured"].tolist() == [0.7]
-    assert "Only the dataset mine of the run is compared." in list_remarks(run, "lmrec/text")
+    assert compare_published(run, "lmrec/text")["measured"].tolist() == [0.45]
+
+
+def test_a_table_without_datasets_matches_the_first(tmp_path: Path) -> None:
+    rows = [
+        {"model": "NG", "value": value, "dataset": name}
+        for name, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
+    ]
+    run = write_run(tmp_path, {"name": "DEAA"}, rows, [])
+    assert compare_published(run, "aab/text")["measured"].tolist() == [0.7]
+    assert "Only the dataset mine of the run is compared." in list_remarks(run, "aab/text")
 
 
 def test_a_metric_of_another_name_does_not_match(tmp_path: Path) -> None:
@@ -192,3 +201,138 @@ def test_every_join_refers_to_published_metrics_and_values(name: str) -> None:
         assert set(join.published) == set(rows["metric"])
         for column, value in join.only.items():
             assert (rows[column] == value).any()
+
+
+def compare_values(run: RunTables, name: str) -> dict[str, list[float]]:
+    """Return the published and the measured value by system and metric."""
+    table = compare_published(run, name)
+    rows = zip(
+        table["system"], table["metric"], table["published"], table["measured"], strict=True
+    )
+    return {f"{system}: {metric}": [published, value] for system, metric, published, value in rows}
+
+
+def test_models_with_and_without_gender_match_by_their_label(tmp_path: Path) -> None:
+    metric = {"name": "attribute_classification", "parameters": {"direction": "svc", "top_n": 200}}
+    rows = [
+        {"model": model, "value": value, "target": target}
+        for model, value in (("WG", 0.9), ("NG", 0.8), ("PureSVD", 0.7))
+        for target in ("accuracy", "training accuracy")
+    ]
+    values = compare_values(write_run(tmp_path, metric, rows, []), "aab/1")
+    assert values == {
+        "WG: accuracy (SVC, WG, train)": [0.992, 0.9],
+        "WG: accuracy (SVC, WG, test)": [0.993, 0.9],
+        "NG: accuracy (SVC, NG, train)": [0.829, 0.8],
+        "NG: accuracy (SVC, NG, test)": [0.829, 0.8],
+        "PureSVD: accuracy (SVC, NG, train)": [0.829, 0.7],
+        "PureSVD: accuracy (SVC, NG, test)": [0.829, 0.7],
+    }
+
+
+@pytest.mark.parametrize(
+    ("top_n", "published"), [(200, 0.96), (500, 0.964), (2500, 0.964), (300, None)]
+)
+def test_csvc_matches_by_its_number_of_members(
+    tmp_path: Path, top_n: int, published: float | None
+) -> None:
+    parameters = {"direction": "csvc", "top_n": top_n}
+    rows = [{"model": "WG", "value": 0.5, "target": "accuracy"}]
+    run = write_run(
+        tmp_path, {"name": "attribute_classification", "parameters": parameters}, rows, []
+    )
+    expected = [] if published is None else [published]
+    assert compare_published(run, "aab/1")["published"].tolist() == expected
+
+
+def test_directions_match_in_pairs(tmp_path: Path) -> None:
+    rows = [
+        {"model": "WG", "value": 0.6, "target": "svc vs csvc 500"},
+        {"model": "NG", "value": 0.1, "target": "centroid vs pca"},
+        {"model": "NG", "value": 0.2, "target": "svc vs random"},
+    ]
+    values = compare_values(
+        write_run(tmp_path, {"name": "direction_similarity"}, rows, []), "aab/2"
+    )
+    assert values == {"WG: SVC vs CSVC-2 (WG)": [0.75, 0.6], "NG: CD vs PCA (NG)": [0.06, 0.1]}
+
+
+def test_shares_of_men_are_the_complement(tmp_path: Path) -> None:
+    metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
+    rows = [
+        {
+            "model": "WG",
+            "group": "gender=F",
+            "value": value,
+            "target": f"predicted at {decile} gender=F",
+        }
+        for decile, value in (("50-60%", 0.9), ("10-20%", 0.25))
+    ]
+    values = compare_values(write_run(tmp_path, metric, rows, []), "aab/4")
+    expected = {
+        "female (SVC, WG, 50% female)": [0.708, 0.9],
+        "male (SVC, WG, 50% female)": [0.292, 0.1],
+        "female (SVC, WG, 80% male)": [0.051, 0.25],
+        "male (SVC, WG, 80% male)": [0.949, 0.75],
+    }
+    assert {name.partition("predicted ")[2]: pair for name, pair in values.items()} == {
+        name: pytest.approx(pair) for name, pair in expected.items()
+    }
+
+
+def test_genres_of_films_stand_for_those_of_podcasts(tmp_path: Path) -> None:
+    metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
+    rows = [
+        {
+            "model": "NG",
+            "group": f"gender={group}",
+            "value": value,
+            "target": f"F1 of genres={genre}",
+        }
+        for group, genre, value in (("F", "Romance", 0.8), ("M", "Sports", 0.9), ("M", "War", 0.1))
+    ]
+    values = compare_values(write_run(tmp_path, metric, rows, []), "aab/5")
+    assert values == {
+        "NG: F1-Score (SVC, NG, True Crime)": [0.81, 0.8],
+        "NG: F1-Score (SVC, NG, Sports)": [0.94, 0.9],
+    }
+
+
+def test_values_of_the_text_match_groups_sums_and_tests_between_models(tmp_path: Path) -> None:
+    metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
+    target = "predictions for genres=Romance and genres=Action"
+    rows = [
+        {"model": "WG", "group": "gender=F", "value": 0.8, "target": "accuracy from top 3 items"},
+        {"model": "WG", "group": "gender=F", "value": 0.4, "target": target},
+    ]
+    test = {"between": "models", "a": "WG", "b": "NG", "test": "chi_squared", "p": 0.03}
+    tests = [test | {"model": "", "group": "gender=F", "target": target}]
+    values = compare_values(write_run(tmp_path, metric, rows, tests), "aab/text")
+    assert values == {
+        "WG: female users classified male, percent (WG)": [17.9, pytest.approx(20.0)],
+        "WG: chi-squared p-value, with vs without gender (SVC)": [0.007, 0.03],
+    }
+    sums = [
+        {"model": "NG", "value": 5.0, "target": "genres=Romance"},
+        {"model": "NG", "value": 0.1, "target": "mean of genres=Romance"},
+    ]
+    values = compare_values(write_run(tmp_path, {"name": "DEAA"}, sums, []), "aab/text")
+    assert values == {"NG: GEAA (True Crime, NG)": [73.98, 5.0]}
+
+
+def test_counts_and_price_levels_match_by_city(tmp_path: Path) -> None:
+    rows = [
+        {"model": "(dataset)", "dataset": "Boston", "value": value, "target": target}
+        for target, value in (("items", 1100.0), ("most values of an item", 17.0), ("other", 1.0))
+    ]
+    values = compare_values(write_run(tmp_path, {"name": "catalogue_counts"}, rows, []), "lmrec/2")
+    assert values == {
+        "(dataset): n_businesses (Boston)": [1124, 1100],
+        "(dataset): max_categories_per_business (Boston)": [17, 17],
+    }
+    shares = [{"model": "LMRec", "dataset": "Boston", "value": 0.6, "target": "price=$$"}]
+    metric = {"name": "attribute_share", "parameters": {"of": "lists"}}
+    values = compare_values(write_run(tmp_path, metric, shares, []), "lmrec/4")
+    assert values == {
+        "LMRec: percentage of recommendations ($$, Boston)": [58.19, pytest.approx(60.0)]
+    }

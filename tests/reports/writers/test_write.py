@@ -67,6 +67,21 @@ def test_a_published_table_adds_its_comparison(tmp_path: Path) -> None:
     assert set(frame["system"]) == {"Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD"}
 
 
+def test_several_published_tables_each_have_a_table(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    tables = ("children/a3", "children/tableA_4", "wok/3")
+    paths = write_reports(tmp_path, formats=["latex", "md"], reference=tables)
+    names = list_names(tmp_path, paths)
+    assert {
+        f"tables/reference-{name}.tex" for name in ("children-a3", "children-a4", "wok-3")
+    } <= (names)
+    frame = pd.read_csv(tmp_path / "reference.csv")
+    assert list(frame["table"].unique()) == ["children/a3", "children/a4"]
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "Comparison with children/a4" in report
+    assert "Comparison with wok/3" in report  # without a match, which its note says
+
+
 def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
     parts = (("race=<b>", "price=$"),)
     failures = [

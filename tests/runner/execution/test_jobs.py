@@ -198,3 +198,40 @@ def test_jobs_whose_answers_are_stored_need_no_gpu(
     (job,) = Jobs.from_plan(plan, Executor(store, Silent())).waiting
     assert Jobs(Executor(store, Silent())).count_gpus(job) == 0
     assert Jobs(Executor(store, Silent(), fresh=True)).count_gpus(job) == 1
+
+
+SIMILARITY = {
+    "name": "direction_similarity",
+    "groups": {"of": "users", "attribute": "gender", "a": "F", "b": "M"},
+    "chosen_in": "first",
+}
+
+
+def make_choosing_jobs(folder: Path, first: dict[str, Any]) -> Jobs:
+    models = [first | {"label": "first"}, {"name": "PureSVD", "label": "second", "factors": 3}]
+    plan, store = api.plan(
+        make_small_spec(models=models, split=SPLIT, metrics=[SIMILARITY]), out=folder
+    )
+    execute(plan, store, Silent(), fresh=False, stop=True, run_models=lambda plan, executor: [])
+    return Jobs.from_plan(plan, Executor(store, Silent()))
+
+
+def test_a_model_waits_for_the_one_that_chooses_its_members(tmp_path: Path) -> None:
+    jobs = make_choosing_jobs(tmp_path, {"name": "PureSVD", "factors": 2})
+    (first,) = jobs.take()
+    assert first.work.model.label == "first"  # type: ignore[union-attr]  # a model's plan
+    assert jobs.take() == []
+    jobs.finish(make_records(first))
+    assert len(jobs.take()) == 1
+
+
+def test_a_model_does_not_wait_for_one_whose_search_failed(tmp_path: Path) -> None:
+    search = make_search("PureSVD", 1, 1, factors={"int": [2, 3]})
+    search["tune"]["parallel"] = 2
+    search["tune"]["trials"] = 2
+    jobs = make_choosing_jobs(tmp_path, search)
+    trials = jobs.take()
+    assert [job.stages[0].kind for job in trials] == ["trial", "trial"]
+    jobs.finish([make_record(trials[0].stages[0], failure=Failure("broken"))])
+    (second,) = jobs.take()
+    assert second.work.model.label == "second"  # type: ignore[union-attr]  # a model's plan

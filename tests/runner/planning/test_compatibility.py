@@ -164,3 +164,21 @@ def test_vectors_suit_metrics_of_lists_and_of_vectors(tmp_path: Path) -> None:
     metrics = ["nDCG", f"{tmp_path}/own.py:Association"]
     plan, _ = api.plan(make_small_spec(models=[{**vectors, **ids}], metrics=metrics), out=tmp_path)
     assert len(plan.model_plans[0].measures) == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen_in", "message", "remedy"),
+    [
+        ("PureSVDD", "no model is labelled 'PureSVDD'", "did you mean PureSVD?"),
+        ("MostPop", "MostPop has no embeddings to choose members by", "provides embeddings"),
+    ],
+)
+def test_a_model_that_cannot_choose_members_is_refused(
+    tmp_path: Path, chosen_in: str, message: str, remedy: str
+) -> None:
+    groups = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
+    metric = {"name": "direction_similarity", "groups": groups, "chosen_in": chosen_in}
+    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
+    text = plan_and_collect_faults(tmp_path, models=models, metrics=[metric])
+    assert f"metrics[0].chosen_in: {message}" in text
+    assert remedy in text

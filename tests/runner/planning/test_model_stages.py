@@ -96,3 +96,27 @@ def test_the_identity_of_a_model_covers_the_files_of_its_encoder(tmp_path: Path)
         config.read_text().replace('"num_attention_heads": 2', '"num_attention_heads": 4')
     )
     assert identify_encoder() != before
+
+
+GROUPS = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
+SIMILARITY = {"name": "direction_similarity", "groups": GROUPS, "chosen_in": "first"}
+TWO_MODELS = [
+    {"name": "PureSVD", "label": label, "factors": factors}
+    for label, factors in (("first", 2), ("second", 3))
+]
+
+
+def test_a_metric_that_chooses_members_reads_the_answers_of_the_other_model(
+    tmp_path: Path,
+) -> None:
+    spec = make_small_spec(models=TWO_MODELS, metrics=[SIMILARITY])
+    first, second = api.plan(spec, out=tmp_path)[0].model_plans
+    assert first.choices == ()
+    assert second.choices == (first.answer,)
+    (measure,) = second.measures
+    assert [stage for stage in measure.inputs if stage.kind == "answer"] == [
+        *(second.answer, first.answer),
+    ]
+    plain = make_small_spec(models=TWO_MODELS, metrics=[SIMILARITY | {"chosen_in": None}])
+    (own,) = api.plan(plain, out=tmp_path)[0].model_plans[1].measures
+    assert own.digest != measure.digest

@@ -16,6 +16,7 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
+    build_replicate_tables,
     build_unit_tables,
 )
 
@@ -132,3 +133,20 @@ def test_a_mean_over_datasets_has_an_interval_from_three_on() -> None:
     # mean 3, sd sqrt((4 + 1 + 9) / 2) = 2.645751; t(0.975; 2) = 4.302653: half 6.572407
     assert mean["ci_high"] == pytest.approx(3 + 6.572407, abs=1e-5)
     assert math.isnan(build_metrics_table(rows[:2]).iloc[-1]["ci_high"])
+
+
+def test_degrees_of_freedom_of_replicates_are_always_fractions() -> None:
+    # One chunk may have a whole number and the next none: both have the type of one file.
+    tables = list(
+        build_replicate_tables(
+            [
+                replace(
+                    make_row([1.0]),
+                    measurement=Measurement(1.0, 2, 0, replicates=np.array([0.5, 1.5]), df=df),
+                )
+                for df in (math.nan, 32)
+            ],
+            {("d", 42, 1): "q"},
+        )
+    )
+    assert [table["df"].dtype for table in tables] == [np.dtype(np.float64)] * 2

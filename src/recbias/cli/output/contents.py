@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from recbias.cli.catalogue import find_extra, list_entries
+from recbias.reports.published_tables.sources import read_source
 from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.headline import select_headline
 from recbias.reports.views.run_tables import read_run, to_records
@@ -92,14 +93,27 @@ def _describe_requests(totals: RequestTotals) -> dict[str, Any]:
 
 
 def describe_kinds(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of each kind: name, summary, and the extra that installs its packages."""
+    """Return the entries of each kind: name, summary, and the extra that installs its packages.
+
+    A published table has the specs that are compared with it, or the reason why none is, too.
+    """
     return {
         kind: [
-            {"name": name, "summary": summary, "extra": find_extra(kind, name) or None}
+            {
+                "name": name,
+                "summary": summary,
+                "extra": find_extra(kind, name) or None,
+                **(_describe_use(name) if kind == "references" else {}),
+            }
             for name, summary in list_entries(kind)
         ]
         for kind in kinds
     }
+
+
+def _describe_use(name: str) -> dict[str, Any]:
+    table = read_source(name)
+    return {"specs": [*table.specs], "reason": table.reason or None}
 
 
 def describe_runs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

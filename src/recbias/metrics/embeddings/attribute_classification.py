@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, FloatArray, Ids
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
@@ -23,19 +23,24 @@ from recbias.metrics.embeddings.audience import (
 from recbias.metrics.embeddings.bias_direction import Sample, TopN
 from recbias.metrics.embeddings.entity_sets import (
     MIN_SIZE,
+    EntitySet,
     SetPair,
     get_vectors,
     select_groups_and_targets,
     select_members,
 )
-from recbias.metrics.embeddings.linear_svc import Hyperplane, TrainedClassifier, train_classifier
-from recbias.metrics.embeddings.set_estimates import SetValues, add_interval, measure_sets
-from recbias.metrics.embeddings.vector_metrics import TargetMetric
+from recbias.metrics.embeddings.target_classification import (
+    build_scores,
+    concatenate_scores,
+    measure_targets,
+)
+from recbias.metrics.embeddings.vector_metrics import ChoosingMetric, TargetMetric
 from recbias.numerics.directions import normalize_rows
+from recbias.numerics.linear_svc import Hyperplane, TrainedClassifier, train_classifier
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributeClassification(TargetMetric):
+class AttributeClassification(ChoosingMetric, TargetMetric):
     """Whether a classifier can predict the group of users and items from their vectors.
 
         predict A if w · x + w_0 > 0
@@ -48,10 +53,15 @@ class AttributeClassification(TargetMetric):
     - ``precision of E``, ``recall of E``, ``F1 of E``: on the items of E and P, where A is the
       correct prediction for E; likewise B for P. The group of a value is the correct prediction.
       Precision is undefined if the group is never predicted.
+    - ``predictions for E and P``: the share of the items of E and P that are classified as A. With
+      the test ``chi_squared`` of a spec it is compared between models.
+    - ``accuracy of E and P``: the share of correct predictions, with the rank-sum test
+      (Mann-Whitney) of the correct predictions of E against those of P.
     - ``predicted A at 50-60%``: the share of items that are classified as A, among all items of
       whose audience (training users of A and B) this share is of A; 90-100% includes both ends.
-    - ``accuracy from top 3 items``: of a classifier trained on the mean vector of each user's
-      favourite training items instead: those with the highest rating, or most interactions.
+    - ``accuracy from top 3 items``, in total and per group: of a classifier trained on the mean
+      vector of each user's favourite training items instead: those with the highest rating, or
+      most interactions.
 
     Accuracy is undefined for members that are not tested. The last two are measured if the groups
     are of users and the targets of items. Intervals of precision and F1 come from a bootstrap of
@@ -96,29 +106,42 @@ class AttributeClassification(TargetMetric):
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         if self.lengths == "unit":
             groups, targets = (
-                (
-                    replace(first, vectors=first.directions),
-                    replace(second, vectors=second.directions),
-                )
+                (_scale_to_unit_length(first), _scale_to_unit_length(second))
                 for first, second in (groups, targets)
             )
-        classifier = self._train(groups[0].vectors, groups[1].vectors, evidence)
+        (a, b), choosing = (
+            (groups[0].vectors, groups[1].vectors),
+            (groups[0].choosing, groups[1].choosing),
+        )
+        classifier = self._train(a, b, evidence, choosing)
         measurements = [*_measure_accuracy(classifier, groups)]
-        measurements += _measure_targets(classifier.separator, groups, targets, evidence)
+        measurements += measure_targets(classifier.separator, groups, targets, evidence)
         if self._uses_items:
             evidence.need("train")
             train: Interactions = evidence.train  # type: ignore[assignment]  # need() raises
             measurements += self._measure_deciles(classifier.separator, groups, evidence, train)
-            measurements.append(self._measure_favourites(evidence, train))
+            measurements += self._measure_favourites(evidence, train)
         return measurements
 
     @property
     def _uses_items(self) -> bool:
         return (self.groups.of, self.targets.of) == ("users", "items")
 
-    def _train(self, a: AnyArray, b: AnyArray, evidence: Evidence) -> TrainedClassifier:
-        top_n = self.top_n if self.direction_ == "csvc" else None
-        return train_classifier(a, b, rng=evidence.rng(), sample=self.sample, top_n=top_n)
+    def _train(
+        self,
+        a: AnyArray,
+        b: AnyArray,
+        evidence: Evidence,
+        choosing: tuple[AnyArray, AnyArray] | None = None,
+    ) -> TrainedClassifier:
+        return train_classifier(
+            a,
+            b,
+            rng=evidence.rng(),
+            sample=self.sample,
+            top_n=self.top_n if self.direction_ == "csvc" else None,
+            choosing=choosing,
+        )
 
     def _get_item_vectors(self, evidence: Evidence) -> FloatArray:
         """Return the vectors of all items, ``float64 (n_items, d)``; NaN for a missing vector."""
@@ -143,7 +166,7 @@ class AttributeClassification(TargetMetric):
             scores = UnitScores("item", evidence.item_ids.ids[items], predicted[items])
             yield Measurement.from_units(scores, group=name, target=target)
 
-    def _measure_favourites(self, evidence: Evidence, train: Interactions) -> Measurement:
+    def _measure_favourites(self, evidence: Evidence, train: Interactions) -> list[Measurement]:
         """Return the test accuracy of the classifier of the mean vectors of favourite items."""
         codes = select_members(evidence, self.groups)
         vectors = self._get_item_vectors(evidence)
@@ -154,14 +177,27 @@ class AttributeClassification(TargetMetric):
         if min(len(a), len(b)) < MIN_SIZE:
             reason = f"a group has fewer than {MIN_SIZE} users with items"
             warn(f"{evidence.metric}: {target}: {reason}")
-            return Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)
+            return [Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)]
         classifier = self._train(a, b, evidence)
         test_a, test_b = classifier.test
         correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
         ids = train.user_ids.ids
-        scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
-        scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
-        return Measurement.from_units(_concatenate(scores_a, scores_b), target=target)
+        scores_a = build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
+        scores_b = build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
+        names = [f"{self.groups.attribute}={value}" for value in self.groups.values]
+        return [
+            Measurement.from_units(scores, group=name, target=target)
+            for name, scores in (
+                ("", concatenate_scores(scores_a, scores_b)),
+                *zip(names, (scores_a, scores_b), strict=True),
+            )
+        ]
+
+
+def _scale_to_unit_length(entities: EntitySet) -> EntitySet:
+    """Return the members with vectors of length 1, also those by which they are chosen."""
+    choosing = normalize_rows(entities.choosing)
+    return replace(entities, vectors=entities.directions, choosing=choosing)
 
 
 def _score_predictions(
@@ -178,62 +214,12 @@ def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterato
     names = [group.name for group in groups]
     test = _score_predictions(classifier.separator, vectors, classifier.test)
     scores_a, scores_b = (
-        _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
+        build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
         for group, rows, correct in zip(groups, classifier.test, test, strict=True)
     )
-    yield Measurement.from_units(_concatenate(scores_a, scores_b), target="accuracy")
+    yield Measurement.from_units(concatenate_scores(scores_a, scores_b), target="accuracy")
     for name, scores in zip(names, (scores_a, scores_b), strict=True):
         yield Measurement.from_units(scores, group=name, target="accuracy")
     train = _score_predictions(classifier.separator, vectors, classifier.train)
     for name, values in (("", np.concatenate(train)), *zip(names, train, strict=True)):
         yield replace(Measurement.from_values(values), group=name, target="training accuracy")
-
-
-def _build_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
-    """Return the values of some rows of ``ids``; the others are undefined."""
-    unit_values = np.full(ids.size, np.nan)
-    unit_values[rows] = values
-    return UnitScores(unit, ids, unit_values)
-
-
-def _concatenate(a: UnitScores, b: UnitScores) -> UnitScores:
-    return UnitScores(a.unit, np.concatenate([a.ids, b.ids]), np.concatenate([a.values, b.values]))
-
-
-def _measure_targets(
-    separator: Hyperplane, groups: SetPair, targets: SetPair, evidence: Evidence
-) -> Iterator[Measurement]:
-    """Yield precision, F1 and recall of E as A, then of P as B."""
-    e, p = targets
-    e_as_a, p_as_a = (separator.predict_a(items.vectors).astype(np.float64) for items in targets)
-    if np.unique(np.concatenate([e_as_a, p_as_a])).size == 1:
-        reason = f"everything in {e.name} and {p.name} is classified as one group"
-        warn(f"{evidence.metric}: {reason}; if vector lengths differ, lengths: unit may help")
-    for group, positives, negatives, predicted in (
-        (groups[0], e, p, (e_as_a, p_as_a)),
-        (groups[1], p, e, (1.0 - p_as_a, 1.0 - e_as_a)),
-    ):
-        sizes = len(positives), len(negatives)
-        hit, false = SetValues((positives, negatives), predicted).resample(evidence)
-        for name, score in (("precision", _compute_precision), ("F1", _compute_f1)):
-            estimate = measure_sets(
-                float(score(predicted[0].mean(), predicted[1].mean(), *sizes)),
-                targets,
-                group=group.name,
-                target=f"{name} of {positives.name}",
-            )
-            yield add_interval(estimate, score(hit, false, *sizes))
-        target = f"recall of {positives.name}"
-        yield positives.measure_mean(predicted[0], group=group.name, target=target)
-
-
-def _compute_precision(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
-    """Return the precision from the shares predicted in a set of n and in another set of m."""
-    predicted = np.asarray(n * hit + m * false)
-    undefined = np.full(predicted.shape, np.nan)
-    return np.asarray(np.divide(n * hit, predicted, out=undefined, where=predicted > 0))
-
-
-def _compute_f1(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
-    """Return F1 from the same shares."""
-    return np.asarray(2.0 * n * hit / (n * hit + m * false + n))

@@ -16,13 +16,13 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.entity_sets import SetPair
-from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.numerics.directions import (
     centroid_difference,
     fit_pair_component,
     orient_direction,
     sample_direction,
 )
+from recbias.numerics.linear_svc import train_classifier
 
 DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centred", "random"]
 DirectionChoice: TypeAlias = DirectionName | InputFile
@@ -63,7 +63,10 @@ def find_direction(
             remedy = "use a vector of the embedding space of the model"
             raise BrokenContract(message, where=str(choice), remedy=remedy)
     else:
-        vector = estimate_direction(choice, a, b, rng=evidence.rng(), top_n=top_n, sample=sample)
+        choosing = groups[0].choosing, groups[1].choosing
+        vector = estimate_direction(
+            choice, (a, b), rng=evidence.rng(), top_n=top_n, sample=sample, choosing=choosing
+        )
     direction = orient_direction(vector, *(group.directions for group in groups))
     if np.isnan(direction).any():
         names = " and ".join(group.name for group in groups)
@@ -112,17 +115,19 @@ def check_direction(choice: DirectionName | Path) -> None:
 
 def estimate_direction(
     choice: DirectionName,
-    a: FloatArray,
-    b: FloatArray,
+    groups: tuple[FloatArray, FloatArray],
     *,
     rng: np.random.Generator,
     top_n: int = 200,
     sample: int | None = None,
+    choosing: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """Estimate the direction of two groups: ``float64[d]`` of any length and sign, 0 for none.
 
     The groups are ``float64 (n, d)`` and ``(m, d)``; the settings are those of ``find_direction``.
+    ``choosing`` are the vectors by which ``csvc`` chooses members, by default those of the groups.
     """
+    a, b = groups
     if choice == "centroid":
         return centroid_difference(a, b)
     if choice == "random":
@@ -130,4 +135,7 @@ def estimate_direction(
     if choice in {"pca", "pca_centred"}:
         return fit_pair_component(a, b, centred=choice == "pca_centred")
     n_training = top_n if choice == "csvc" else None
-    return train_classifier(a, b, rng=rng, sample=sample, top_n=n_training).separator.weights
+    classifier = train_classifier(
+        a, b, rng=rng, sample=sample, top_n=n_training, choosing=choosing
+    )
+    return classifier.separator.weights

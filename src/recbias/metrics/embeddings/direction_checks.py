@@ -26,6 +26,7 @@ from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair, select_se
 from recbias.metrics.embeddings.set_estimates import measure_sets
 from recbias.metrics.embeddings.vector_metrics import GroupMetric
 from recbias.numerics.directions import normalize_rows, sample_cosines
+from recbias.statistics.tests.rank_sums import compare_ranks
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 
@@ -150,6 +151,7 @@ def _split_group(group: EntitySet, rng: np.random.Generator) -> tuple[EntitySet,
             codes=group.codes[members[group.has_vector]],
             vectors=group.vectors[members[group.has_vector]],
             directions=group.directions[members[group.has_vector]],
+            choosing=group.choosing[members[group.has_vector]],
         )
         for members in (in_half, ~in_half)
     )
@@ -163,8 +165,6 @@ def _test_median(
     names: tuple[str, str],
 ) -> list[Contrast]:
     """Return both tests of values, ``float64[n]``, against the sample with the median p-value."""
-    from scipy.stats import mannwhitneyu
-
     tests = []
     for sample in samples:
         codes = np.repeat([0, 1], [values.size, sample.size])
@@ -174,19 +174,4 @@ def _test_median(
         return []
     tests.sort(key=lambda row: row[0].p)
     welch, sample = tests[len(tests) // 2]
-    rank_sum = mannwhitneyu(values, sample, alternative="two-sided", method="asymptotic")
-    u, unknown = float(rank_sum.statistic), math.nan
-    effect_size = 2.0 * u / (values.size * sample.size) - 1.0
-    return [
-        welch,
-        replace(
-            welch,
-            test="rank_sum",
-            statistic=u,
-            p=float(rank_sum.pvalue),
-            df=unknown,
-            ci_low=unknown,
-            ci_high=unknown,
-            effect_size=effect_size,
-        ),
-    ]
+    return [welch, compare_ranks(names, values, sample, between=between)]

@@ -90,20 +90,24 @@ class DirectionEstimator:
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
                 pairs = list(zip(self.groups, samples, strict=True))
-                direction = self._refit(*(group.vectors[sample] for group, sample in pairs))
+                a, b = (group.vectors[sample] for group, sample in pairs)
+                choosing_a, choosing_b = (group.choosing[sample] for group, sample in pairs)
+                direction = self._refit((a, b), (choosing_a, choosing_b))
                 unit_vectors = (group.directions[sample] for group, sample in pairs)
                 directions.append(orient_direction(direction, *unit_vectors))
         return ResampledDirections(np.stack(directions))
 
-    def _refit(self, a: FloatArray, b: FloatArray) -> FloatArray:
+    def _refit(
+        self, groups: tuple[FloatArray, FloatArray], choosing: tuple[FloatArray, FloatArray]
+    ) -> FloatArray:
         with collect_warnings():  # the fit to the groups themselves has given these warnings
             return estimate_direction(
                 self.choice,  # type: ignore[arg-type]  # a file is fixed
-                a,
-                b,
+                groups,
                 rng=self.evidence.rng(),
                 top_n=self.top_n,
                 sample=self.sample,
+                choosing=choosing,
             )
 
     def compute_p_value(
@@ -130,12 +134,19 @@ class DirectionEstimator:
         a, b = (group.vectors for group in self.groups)
         if self.choice == "centroid":
             return permute_sums(a, b, score, n_permutations=permutations, rng=rng)
-        pool, n, n_extreme = np.concatenate([a, b]), len(a), 0
+        choosing_a, choosing_b = (group.choosing for group in self.groups)
+        pool, choosing = np.concatenate([a, b]), np.concatenate([choosing_a, choosing_b])
+        n, n_extreme = len(a), 0
         with _limit_threads():
-            observed = float(score(self._refit(a, b)[None, :])[0])
+            fitted = self._refit((a, b), (choosing_a, choosing_b))
+            observed = float(score(fitted[None, :])[0])
             for permutation in range(1, self.refits + 1):
-                rows = pool[rng.permutation(len(pool))]
-                cosine = float(score(self._refit(rows[:n], rows[n:])[None, :])[0])
+                order = rng.permutation(len(pool))
+                parts = (order[:n], order[n:])
+                refitted = self._refit(
+                    (pool[parts[0]], pool[parts[1]]), (choosing[parts[0]], choosing[parts[1]])
+                )
+                cosine = float(score(refitted[None, :])[0])
                 n_extreme += cosine >= observed - ZERO_TOLERANCE
                 report_progress("directions of permuted groups", permutation, self.refits)
         return (n_extreme + 1) / (self.refits + 1)

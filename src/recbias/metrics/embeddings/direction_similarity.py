@@ -23,11 +23,11 @@ from recbias.metrics.embeddings.bias_direction import (
 )
 from recbias.metrics.embeddings.entity_sets import SetPair, select_sets
 from recbias.metrics.embeddings.set_estimates import measure_sets
-from recbias.metrics.embeddings.vector_metrics import GroupMetric
+from recbias.metrics.embeddings.vector_metrics import ChoosingMetric, GroupMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectionSimilarity(GroupMetric):
+class DirectionSimilarity(ChoosingMetric, GroupMetric):
     """The cosine of every two estimated directions of one attribute.
 
         cos(ψ, ψ') = ψ · ψ' / (|ψ| |ψ'|)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import (
     BrokenContract,
-    Contradiction,
     MissingEvidence,
     NothingLeft,
     UnknownColumn,
@@ -21,90 +20,14 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import REMEDIES, Evidence
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
+from recbias.metrics.embeddings.entity_pairs import Entity, EntityPair, GroupPair, TargetPair
 from recbias.numerics.directions import normalize_rows
-
-Entity: TypeAlias = Literal["users", "items"]
 
 UNITS: dict[Entity, str] = {"users": "user", "items": "item"}
 """The unit of one of them."""
 
 MIN_SIZE = 2
 """A set needs two members to have a variance."""
-
-
-class EntityPair:
-    """Two sets of users or items by their values of an attribute."""
-
-    setting: ClassVar[str]
-    """The setting that names them, for error messages."""
-    sides: ClassVar[tuple[str, str]]
-    """The fields of the two values."""
-
-    of: Entity
-    attribute: str
-    exclusive: bool
-
-    def __post_init__(self) -> None:
-        """Refuse two equal sets."""
-        if self.values[0] == self.values[1]:
-            message = f"both sets are {self.values[0]!r}"
-            raise Contradiction(message, where=self.sides[1], remedy="name two different values")
-
-    @property
-    def values(self) -> tuple[str, str]:
-        """The value of the first set and of the second."""
-        first, second = self.sides
-        return vars(self)[first], vars(self)[second]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupPair(EntityPair):
-    """The two groups that define a sensitive attribute.
-
-    Args:
-        of: ``users`` or ``items``.
-        attribute: A column of their table; a cell ``x|y`` has both values.
-        a: The value of group A: positive estimates are towards it.
-        b: The value of group B.
-        exclusive: Exclude members that have both values; otherwise they are in both groups.
-
-    Raises:
-        Contradiction: Both values are the same.
-    """
-
-    setting = "groups"
-    sides = ("a", "b")
-
-    of: Entity = "users"
-    attribute: str
-    a: str
-    b: str
-    exclusive: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetPair(EntityPair):
-    """The two sets whose association with the groups is measured.
-
-    Args:
-        of: ``users`` or ``items``.
-        attribute: A column of their table; a cell ``x|y`` has both values.
-        e: The value of set E.
-        p: The value of set P, which E is compared with.
-        exclusive: Exclude members that have both values; otherwise they are in both sets.
-
-    Raises:
-        Contradiction: Both values are the same.
-    """
-
-    setting = "targets"
-    sides = ("e", "p")
-
-    of: Entity = "items"
-    attribute: str
-    e: str
-    p: str
-    exclusive: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +42,8 @@ class EntitySet:
         codes: The codes of these n members, ascending, ``intp[n]``.
         vectors: Their vectors, ``float64 (n, d)``.
         directions: The vectors scaled to length 1, ``float64 (n, d)``.
+        choosing: The vectors by which members are chosen, ``float64 (n, d')``: those of another
+            model if the metric names one, else ``vectors``.
     """
 
     name: str
@@ -128,6 +53,7 @@ class EntitySet:
     codes: npt.NDArray[np.intp]
     vectors: FloatArray
     directions: FloatArray
+    choosing: FloatArray
 
     def __len__(self) -> int:
         """Return the number of members with a vector."""
@@ -183,6 +109,8 @@ def select_members(evidence: Evidence, pair: EntityPair) -> tuple[AnyArray, AnyA
 def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
     """Return the two sets; a warning counts the members that are excluded without a vector.
 
+    Members of groups need one in the model that chooses members too.
+
     Raises:
         MissingEvidence: There are no embeddings, or none of users or of items.
         NothingLeft: Fewer than two members of a set have a vector.
@@ -190,13 +118,24 @@ def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
     evidence.need("embeddings")
     members = select_members(evidence, pair)
     ids, vectors = vars(evidence)[pair.of].ids.ids, get_vectors(evidence, pair.of)
+    choosing = _get_choosing_vectors(evidence, pair)
     sets = []
     for value, codes in zip(pair.values, members, strict=True):
         rows = np.asarray(vectors[codes], dtype=np.float64)
-        usable = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
+        choosing_rows = rows if choosing is None else np.asarray(choosing[codes], np.float64)
+        usable = _has_direction(rows) & _has_direction(choosing_rows)
         name, rows = f"{pair.attribute}={value}", rows[usable]
-        unit, directions = UNITS[pair.of], normalize_rows(rows)
-        sets.append(EntitySet(name, unit, ids[codes], usable, codes[usable], rows, directions))
+        entities = EntitySet(
+            name=name,
+            unit=UNITS[pair.of],
+            ids=ids[codes],
+            has_vector=usable,
+            codes=codes[usable],
+            vectors=rows,
+            directions=normalize_rows(rows),
+            choosing=choosing_rows[usable],
+        )
+        sets.append(entities)
         if n_excluded := sets[-1].n_excluded:
             subject = f"{n_excluded:,} of the {usable.size:,} {pair.of} of {name}"
             warn(f"{evidence.metric}: {subject} have no vector, or a vector of 0: excluded")
@@ -236,6 +175,17 @@ def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
         message = f"{evidence.metric or 'the metric'} needs vectors of {of}, which the model lacks"
         raise MissingEvidence(message, remedy=REMEDIES["embeddings"])
     return np.asarray(vectors)
+
+
+def _get_choosing_vectors(evidence: Evidence, pair: EntityPair) -> AnyArray | None:
+    if evidence.choosing_embeddings is None or not isinstance(pair, GroupPair):
+        return None
+    return get_vectors(replace(evidence, embeddings=evidence.choosing_embeddings), pair.of)
+
+
+def _has_direction(rows: FloatArray) -> BoolArray:
+    """Return which rows are finite and not 0."""
+    return np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
 
 
 def _refuse_small(sizes: AnyArray, pair: EntityPair, condition: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,14 +14,19 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.bias_direction import TopN
-from recbias.metrics.embeddings.entity_sets import select_groups_and_targets
-from recbias.metrics.embeddings.linear_svc import select_most_aligned
-from recbias.metrics.embeddings.vector_metrics import TargetMetric
-from recbias.numerics.directions import principal_components
+from recbias.metrics.embeddings.entity_sets import SetPair, select_groups_and_targets
+from recbias.metrics.embeddings.set_estimates import measure_sets
+from recbias.metrics.embeddings.vector_metrics import ChoosingMetric, TargetMetric
+from recbias.numerics.directions import (
+    centroid_difference,
+    normalize_vector,
+    principal_components,
+)
+from recbias.numerics.linear_svc import select_most_aligned
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentProjection(TargetMetric):
+class LatentProjection(ChoosingMetric, TargetMetric):
     """Coordinates of users and items on two principal components of the most biased users.
 
         PC1(x) = (x - m) · c_1,    PC2(x) = (x - m) · c_2
@@ -30,7 +36,8 @@ class LatentProjection(TargetMetric):
     mean of group A is not below that of B. Each value is the mean coordinate of one set, named by
     its group, with the coordinate of every entity. Undefined for members of the groups on which
     the components were not fitted, and for an entity without a vector, or with a vector of 0. In a
-    space of one dimension there is no PC2.
+    space of one dimension there is no PC2. ``PC1 vs centroid`` is the cosine of c_1 with the
+    difference of the mean vectors of all members of A and of B.
 
     Args:
         top_n: Number of members per group that the components are fitted on.
@@ -50,7 +57,7 @@ class LatentProjection(TargetMetric):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean coordinates of each set, with those of its entities."""
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
-        aligned = select_most_aligned(groups[0].vectors, groups[1].vectors, self.top_n)
+        aligned = select_most_aligned(groups[0].choosing, groups[1].choosing, self.top_n)
         a, b = (group.vectors[rows] for group, rows in zip(groups, aligned, strict=True))
         vectors = np.concatenate([a, b])
         axes = _fit_components(vectors, evidence)
@@ -70,7 +77,15 @@ class LatentProjection(TargetMetric):
                 measurements.append(
                     entities.measure_mean(values, group=entities.name, target=f"PC{number}")
                 )
-        return measurements
+        return [*measurements, _compare_with_centroid(axes[0], groups)]
+
+
+def _compare_with_centroid(axis: FloatArray, groups: SetPair) -> Measurement:
+    """Return the cosine of the first component with the centroid direction; NaN without one."""
+    a, b = groups
+    centroid = normalize_vector(centroid_difference(a.vectors, b.vectors))
+    cosine = float(np.clip(axis @ centroid, -1.0, 1.0)) if centroid.any() else math.nan
+    return measure_sets(cosine, groups, target="PC1 vs centroid")
 
 
 def _fit_components(vectors: FloatArray, evidence: Evidence) -> FloatArray:

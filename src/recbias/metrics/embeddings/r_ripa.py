@@ -23,13 +23,13 @@ from recbias.metrics.embeddings.bias_direction import (
 from recbias.metrics.embeddings.direction_permutation import DirectionEstimator, resample_sets
 from recbias.metrics.embeddings.entity_sets import SetPair, select_groups_and_targets
 from recbias.metrics.embeddings.set_estimates import SetValues, attach_estimate, measure_sets
-from recbias.metrics.embeddings.vector_metrics import TargetMetric
+from recbias.metrics.embeddings.vector_metrics import ChoosingMetric, TargetMetric
 from recbias.numerics.directions import compute_cosine_tail, normalize_vector
 from recbias.statistics.permutation.label_permutation import Permutations
 
 
 @dataclass(frozen=True, kw_only=True)
-class RRipa(TargetMetric):
+class RRipa(ChoosingMetric, TargetMetric):
     """The difference of two sets of items along the direction from one group to the other.
 
         R-RIPA(E, ψ) = mean_{e in E} cos(e, ψ),    differential = R-RIPA(E, ψ) - R-RIPA(P, ψ)
@@ -117,7 +117,7 @@ class RRipa(TargetMetric):
         resampled = resample_sets(estimator, axis, targets)
         samples = resampled.mean_cosines
         n_samples = samples[0].size
-        df = math.nan if n_samples == evidence.n_bootstrap else n_samples - 1
+        df = math.nan if n_samples == evidence.n_bootstrap else n_samples - 1.0
         cosines = SetValues(targets, (e.directions @ axis, p.directions @ axis), samples, df)
         difference = cosines.measure_difference(evidence)
         main, *means = resampled.add_intervals([difference, *cosines.measure_means(evidence)])

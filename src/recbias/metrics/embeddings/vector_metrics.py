@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select_members
+from recbias.metrics.embeddings.entity_pairs import GroupPair, TargetPair
+from recbias.metrics.embeddings.entity_sets import select_members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,21 @@ class GroupMetric(InheritsSections):
     def check(self, evidence: Evidence) -> None:
         """Validate the settings before any training."""
         select_members(evidence, self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoosingMetric(InheritsSections):
+    """A metric that uses the members of two groups that are most aligned with their group.
+
+    Args:
+        chosen_in: The label of the model in whose embedding space the most aligned members are
+            chosen, so that several models use the same ones; by default each model its own.
+
+    Raises:
+        UnknownName: No model has this label.
+    """
+
+    chosen_in: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

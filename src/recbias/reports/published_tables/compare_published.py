@@ -185,20 +185,19 @@ def _split_label(definition: Definition) -> tuple[str, str]:
     return label.partition(".")[0], label.rpartition(".")[2]
 
 
-def build_reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
-    """Return the rows of ``reference.csv`` as a table."""
+def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
+    """Return the rows of ``reference.csv`` of one published table as a table."""
     records = to_records(frame)
     numbers = ("published", "measured", "difference")
-    places = count_decimals(row[name] for row in records for name in numbers)
+    places = count_decimals(row[column] for row in records for column in numbers)
     rows = tuple(
         (
             *(Cell(row["system"]), Cell(row["metric"])),
-            *(Cell(format_value(row[name], places), row[name]) for name in numbers),
+            *(Cell(format_value(row[column], places), row[column]) for column in numbers),
             Cell("yes" if row["within"] else "no"),
         )
         for row in records
     )
     columns = make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
-    name = str(frame["table"].iloc[0]) if len(frame) else "a published table"
     notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
     return Table(f"Comparison with {name}", columns, rows, tuple(notes))

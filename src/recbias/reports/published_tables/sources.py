@@ -35,6 +35,8 @@ class PublishedTable:
         comparable: Whether a run can be compared with it.
         joins: The estimates that its quantities are compared with, where a model and a metric do
             not determine them.
+        specs: The packaged specs that name it as a reference: ``papers/children/a3``.
+        reason: Why no packaged spec does, one sentence; blank if one does.
     """
 
     name: str
@@ -46,6 +48,8 @@ class PublishedTable:
     remarks: tuple[str, ...]
     comparable: bool
     joins: tuple[Join, ...] = ()
+    specs: tuple[str, ...] = ()
+    reason: str = ""
 
 
 def list_published() -> list[str]:
@@ -122,6 +126,8 @@ def read_source(name: str) -> PublishedTable:
             Join(**{**join, "published": tuple(join["published"])})
             for join in table.get("joins", [])
         ),
+        specs=tuple(table.get("specs", [])),
+        reason=table.get("reason", ""),
     )
 
 

@@ -28,6 +28,7 @@ _TESTS = {
     "paired_t": "paired t-test",
     "wilcoxon": "Wilcoxon signed-rank test",
     "sign_flip": "sign-flip permutation test",
+    "chi_squared": "chi-squared test",
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
     "overlap_t": "t-test of groups that share units",

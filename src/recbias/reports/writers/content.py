@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -65,13 +65,14 @@ class Content:
 
     Args:
         run: The run.
-        reference: The comparison with a published table, or None.
-        remarks: Reasons why published and measured values differ, and what is not compared.
+        reference: The comparison with published tables, or None.
+        remarks: Reasons why published and measured values differ, and what is not compared, for
+            each published table.
     """
 
     run: RunTables
     reference: pd.DataFrame | None = None
-    remarks: Sequence[str] = ()
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     failures = _build_by(facts.list_failures)
     warnings = _build_by(facts.list_warnings)
@@ -92,11 +93,15 @@ class Content:
     searches = _build_by(draw_search_plots)
 
     @cached_property
-    def published(self) -> Table | None:
-        """The comparison with a published table, or None."""
-        if self.reference is None:
-            return None
-        return build_reference_table(self.reference, self.remarks)
+    def published(self) -> dict[str, Table]:
+        """The comparison with each published table, by the name of that table."""
+        return {
+            name: build_reference_table(
+                name, self.reference[self.reference["table"] == name], texts
+            )
+            for name, texts in self.remarks.items()
+            if self.reference is not None
+        }
 
     @cached_property
     def group_tables(self) -> list[Table]:
@@ -110,7 +115,8 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.settings_tables, self.checks, *self.group_tables, self.published),
+            *(*self.settings_tables, self.checks, *self.group_tables),
+            *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]
         return [table for table in tables if table is not None]

@@ -8,11 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
 from recbias.reports.markup import strip_folders
 from recbias.reports.plots.drawing.svg import FileNames
 from recbias.reports.published_tables.compare_published import compare_published, list_remarks
+from recbias.reports.published_tables.sources import resolve_name
+from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import RunTables, read_run
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
@@ -30,7 +34,7 @@ def write_reports(
     folder: Path,
     *,
     formats: Sequence[str],
-    reference: str | None = None,
+    reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
 ) -> list[Path]:
     """Write the reports of a run into its folder and return the paths of the files.
@@ -38,7 +42,7 @@ def write_reports(
     Args:
         folder: The run folder.
         formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html`` and ``latex``.
-        reference: A published table to compare with; ``reference.csv`` is written too.
+        reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
 
     Raises:
@@ -56,15 +60,22 @@ def write_reports(
     return [_write_file(folder / name, text) for name, text in files]
 
 
-def _load_content(run: RunTables, reference: str | None, tolerance: float) -> Content:
+def _load_content(
+    run: RunTables, reference: str | Sequence[str] | None, tolerance: float
+) -> Content:
     manifest = strip_folders(dict(run.manifest))
     if not isinstance(manifest, dict):
         raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
     run = replace(run, manifest=manifest)
     if reference is None:
         return Content(run)
-    comparison = compare_published(run, reference, tolerance=tolerance)
-    return Content(run, comparison, list_remarks(run, reference))
+    names = [
+        resolve_name(name) for name in ([reference] if isinstance(reference, str) else reference)
+    ]
+    tables = [compare_published(run, name, tolerance=tolerance) for name in names]
+    filled = [table for table in tables if len(table)] or tables[:1]
+    comparison = pd.concat(filled, ignore_index=True)
+    return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
 def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
@@ -89,7 +100,7 @@ def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
     tables = {
         "summary": content.summary,
         "checks": content.checks,
-        "reference": content.published,
+        **{f"reference{suffix}": table for suffix, table in _name_published(content)},
         "parts": content.fold_table,
     }
     for name, table in tables.items():
@@ -98,6 +109,13 @@ def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
     names = FileNames()
     for table in (*content.settings_tables, *content.group_tables):
         yield f"tables/{names.free(table.title)}.tex", render_latex(table)
+
+
+def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
+    """Yield the comparisons with published tables, with a suffix where there are several."""
+    tables = content.published
+    for name, table in tables.items():
+        yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
 
 
 def _write_file(path: Path, text: str) -> Path:

@@ -188,7 +188,7 @@ def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
         records.append(executor.ensure(stage))
         if records[-1].failure is not None and stage.kind != "measure":
             break
-    executor.forget(model_plan.stages)
+    executor.forget([*model_plan.stages, *model_plan.choices])
     return records
 
 

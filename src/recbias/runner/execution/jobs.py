@@ -19,12 +19,15 @@ class Job:
     """The unit of work of a worker.
 
     Args:
-        needs: The addresses of the stages that must finish before: trials, and an answer that
+        needs: The addresses of the stages that must succeed before: trials, and an answer that
             the models of several folds share.
+        after: The addresses of the stages that must end before: answers of earlier models by which
+            metrics choose members.
     """
 
     work: Stage | ModelPlan
     needs: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -74,13 +77,29 @@ class Jobs:
             digests = frozenset(trial.digest for trial in trials)
             planned |= digests
             jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
+        jobs.waiting = _wait_for_choices(jobs.waiting)
         return jobs
 
     def take(self, limit: int | None = None) -> Sequence[Job]:
         """Remove the next jobs that can start from the queue and return them."""
-        ready = [job for job in self.waiting if job.needs <= self.done][:limit]
+        ended = self.executor.records.keys() | self._list_lost_answers()
+        ready = [job for job in self.waiting if job.needs <= self.done and job.after <= ended][
+            :limit
+        ]
         self.waiting = [job for job in self.waiting if job not in ready]
         return ready
+
+    def _list_lost_answers(self) -> set[str]:
+        """Return the addresses of the answers of waiting jobs that need a failed stage."""
+        records = self.executor.records
+        failed = {digest for digest, record in records.items() if record.failure is not None}
+        return {
+            stage.digest
+            for job in self.waiting
+            if job.needs & failed
+            for stage in job.stages
+            if stage.kind == "answer"
+        }
 
     def count_gpus(self, job: Job) -> int:
         """Return the number of GPUs that a job needs: 1 if a stage to run uses CUDA, else 0."""
@@ -132,3 +151,15 @@ def run_job(
     if isinstance(job.work, ModelPlan):
         return run_model(executor, job.work)
     return [executor.ensure(job.work)]
+
+
+def _wait_for_choices(waiting: Sequence[Job]) -> list[Job]:
+    """Return the jobs, those of a model after the earlier models that choose members for it."""
+    jobs, answers = [], set[str]()
+    for job in waiting:
+        after = frozenset[str]()
+        if isinstance(job.work, ModelPlan):
+            after = frozenset({stage.digest for stage in job.work.choices} & answers)
+            answers |= {job.work.answer.digest} if job.work.answer else set()
+        jobs.append(replace(job, after=after))
+    return jobs

@@ -10,12 +10,14 @@ from recbias.core.errors import (
     MissingEvidence,
     MissingExtra,
     OutOfRange,
+    UnknownName,
     UserError,
 )
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.protocols import OUTPUTS
-from recbias.runner.planning.plan import count_query_folds, list_missing_outputs
+from recbias.core.suggestions import suggest
+from recbias.runner.planning.plan import count_query_folds, find_chooser, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
 
 MOST_STAGES = 500_000
@@ -155,6 +157,7 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
         for dataset in experiment.datasets:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
+        yield from _check_chooser(experiment, metric)
         if metric.grouping is not None and metric.plugin.unit != "query":
             message = f"{metric.name} has no value for each query, so it cannot be grouped"
             where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
@@ -162,6 +165,21 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
         if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
+
+
+def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
+    """Yield a fault if members are chosen in a model that is not there or has no embeddings."""
+    label, where = find_chooser(metric), (*metric.where, "chosen_in")
+    if label is None:
+        return
+    models = {model.label: model for model in experiment.models}
+    if label not in models:
+        message, remedy = f"no model is labelled {label!r}", suggest(label, models)
+        yield experiment.fault(where, message, remedy=remedy, kind=UnknownName)
+    elif "embeddings" not in models[label].plugin.provides:
+        message = f"{label} has no embeddings to choose members by"
+        remedy = REMEDIES["embeddings"]
+        yield experiment.fault(where, message, remedy=remedy, kind=MissingEvidence)
 
 
 def _suggest_data(need: str) -> str:

@@ -10,7 +10,12 @@ from recbias.core.measurements.columns import DATASET
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.devices import list_devices
-from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
+from recbias.runner.planning.plan import (
+    DataContext,
+    ModelPlan,
+    find_chooser,
+    list_missing_outputs,
+)
 from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
@@ -48,6 +53,20 @@ class ModelPlanner(StagePlanner):
             yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
+        planned = self._plan_outputs(context, model)
+        keys = replace(context.training_keys, model=model.label, fold=context.keys.fold)
+        metrics = tuple(
+            metric
+            for metric in self.experiment.metrics
+            if measures_models(metric) and not list_missing_outputs(metric, model)
+        )
+        measures = tuple(
+            self._plan_metric(context, planned.answer, metric, keys) for metric in metrics
+        )
+        return replace(planned, metrics=metrics, measures=measures)
+
+    def _plan_outputs(self, context: DataContext, model: PluginSpec) -> ModelPlan:
+        """Return the plan of a model without metrics."""
         keys = replace(context.training_keys, model=model.label)
         trials, search = self._plan_search(context, model, keys)
         # A model that selects rows of a file by the dataset receives the label of the dataset.
@@ -92,16 +111,16 @@ class ModelPlanner(StagePlanner):
                 keys,
             )
             answer = self.place(take, identity={})
-        metrics = tuple(
-            metric
-            for metric in self.experiment.metrics
-            if measures_models(metric) and not list_missing_outputs(metric, model)
-        )
-        measures = tuple(self._plan_metric(context, answer, metric, keys) for metric in metrics)
         return ModelPlan(
-            *(context, model, fit, answer, metrics, measures, trials, search),
+            *(context, model, fit, answer, (), (), trials, search),
             shared_answer=None if answer is shared else shared,
         )
+
+    def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
+        """Return the answer of the model in which a metric chooses members, if it names one."""
+        label = find_chooser(metric)
+        models = [model for model in self.experiment.models if model.label == label]
+        return self._plan_outputs(context, models[0]).answer if models else None
 
     def _place_model(
         self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
@@ -163,9 +182,11 @@ class ModelPlanner(StagePlanner):
             return self.place(stage, identity={"split": metric.split_settings})
         labels = context.labels if "items" in metric.needs else ()
         shared = (context.dataset, context.split, context.queries)
-        compute = ComputeMetric(metric.plugin, metric.name, answer is not None)
+        choice = self._plan_choice(context, metric)
+        compute = ComputeMetric(metric.plugin, metric.name, answer is not None, choice is not None)
+        read = _join(*shared, answer, choice, *labels)
         return self.place(
-            Stage("measure", title, "", compute, _join(*shared, answer, *labels), keys, location),
+            Stage("measure", title, "", compute, read, keys, location),
             metric,
             identity={
                 "metric": self.identify(metric),

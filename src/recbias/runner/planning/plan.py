@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.protocols import OUTPUTS
+from recbias.core.protocols import OUTPUTS, ChoosesMembers
 from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.planning.plugin_declarations import list_undocumented
 from recbias.runner.stage import Keys, Stage
@@ -97,6 +97,17 @@ class ModelPlan:
         return (*self.trials, *filter(None, model_stages), *self.measuring)
 
     @property
+    def choices(self) -> tuple[Stage, ...]:
+        """The answers of other models by which metrics choose members."""
+        answers = [
+            stage
+            for measure in self.measures
+            for stage in measure.inputs
+            if stage.kind == "answer" and stage != self.answer
+        ]
+        return tuple({stage.digest: stage for stage in answers}.values())
+
+    @property
     def measuring(self) -> tuple[Stage, ...]:
         """The stages that measure, each once: a metric before its values by group."""
         ungrouped = [
@@ -117,6 +128,11 @@ def count_query_folds(experiment: Experiment) -> int:
 def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
     """Return the outputs that a metric needs and a model does not provide."""
     return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
+
+
+def find_chooser(metric: PluginSpec) -> str | None:
+    """Return the label of the model in which a metric chooses members, None for its own."""
+    return metric.plugin.chosen_in if isinstance(metric.plugin, ChoosesMembers) else None
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def build_replicate_tables(
         n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
         yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
             "queries": encode_constant(digest, n),
-            "df": np.full(n, row.measurement.df),
+            "df": np.full(n, row.measurement.df, dtype=np.float64),
             "value": replicates,
         }
 

@@ -187,14 +187,22 @@ class ComputeMetric:
     metric: Any
     name: str
     has_outputs: bool = True
+    has_choice: bool = False
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
     ) -> Sequence[Measurement]:
-        """Return the values; ``inputs`` are the outputs of the model if any, then the labels."""
+        """Return the values.
+
+        ``inputs`` are the outputs of the model if any, those of the model that chooses members if
+        any, and the labels.
+        """
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
-        labels = inputs[1:] if self.has_outputs else inputs
-        evidence = build_evidence(dataset, split, queries, labels)
+        evidence = build_evidence(
+            dataset, split, queries, inputs[self.has_outputs + self.has_choice :]
+        )
+        if self.has_choice:
+            evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
         evidence = replace(evidence, **vars(outputs), metric=self.name)
         return require_measurements(self.metric.measure, self.metric.measure(evidence))
 

@@ -8,8 +8,8 @@ import pytest
 
 from recbias.core.arrays import FloatArray
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings import linear_svc as linear_separator
-from recbias.metrics.embeddings.linear_svc import (
+from recbias.numerics import linear_svc as linear_separator
+from recbias.numerics.linear_svc import (
     Hyperplane,
     fit_svc,
     select_most_aligned,

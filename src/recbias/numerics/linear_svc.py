@@ -65,6 +65,7 @@ def train_classifier(
     rng: np.random.Generator,
     sample: int | None = None,
     top_n: int | None = None,
+    choosing: tuple[AnyArray, AnyArray] | None = None,
 ) -> TrainedClassifier:
     """Train a classifier of two groups on four fifths of each.
 
@@ -75,10 +76,13 @@ def train_classifier(
         sample: Maximum number of members per group.
         top_n: Train on this number of training members per group, those most aligned with the
             centroid difference.
+        choosing: The vectors by which these are chosen, ``(n_a, d')`` and ``(n_b, d')``, if not by
+            their own.
     """
     (train_a, train_b), test = split_members((len(a), len(b)), sample, rng)
     if top_n is not None:
-        aligned_a, aligned_b = select_most_aligned(a[train_a], b[train_b], top_n)
+        choosing_a, choosing_b = choosing or (a, b)
+        aligned_a, aligned_b = select_most_aligned(choosing_a[train_a], choosing_b[train_b], top_n)
         train_a, train_b = train_a[aligned_a], train_b[aligned_b]
     return TrainedClassifier(fit_svc(a[train_a], b[train_b]), (train_a, train_b), test)
 
