@@ -194,9 +194,8 @@ class ComputeMetric:
         any, and the labels.
         """
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
-        evidence = build_evidence(
-            dataset, split, queries, inputs[self.has_outputs + self.has_choice :]
-        )
+        labels = inputs[self.has_outputs + self.has_choice :]
+        evidence = build_evidence(dataset, split, queries, labels)
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
         evidence = replace(evidence, **vars(outputs), metric=self.name)
