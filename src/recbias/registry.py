@@ -110,6 +110,7 @@ DETECTORS = {
     "masked_lm": "recbias.detectors.masked_lm:MaskedLM",
     "column": "recbias.detectors.column:Column",
     "sentences": "recbias.detectors.sentences:Sentences",
+    "llm_judge": "recbias.detectors.llm_judge:LLMJudge",
 }
 
 METRICS = {
@@ -164,6 +165,8 @@ METRICS = {
     "list_overlap": "recbias.metrics.identity.list_overlap:ListOverlap",
     "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
     "identity_effect": "recbias.metrics.identity.overlap_effects:IdentityEffect",
+    "label_accuracy": "recbias.metrics.label_agreement:LabelAccuracy",
+    "labelled_items": "recbias.metrics.labelled_items:LabelledItems",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embeddings.embedding_association:EAA",

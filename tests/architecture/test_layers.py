@@ -66,6 +66,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "datasets": set(),
         "fetch": {"datasets"},
         "sentences": {"datasets"},
+        "side": {"datasets", "fetch"},
         "splits": {"datasets"},
     },
     "formats": {

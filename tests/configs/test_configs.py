@@ -44,6 +44,14 @@ def create_blank_ml_10m_files(folder: Path) -> Path:
     return folder
 
 
+def create_blank_goodreads_files(folder: Path) -> Path:
+    """Return a data folder with the files of Goodreads, which tests do not have."""
+    (folder / "goodreads").mkdir()
+    for name in ("books_children", "interactions_children", "book_authors"):
+        (folder / "goodreads" / f"goodreads_{name}.json.gz").touch()
+    return folder
+
+
 def create_blank_release_files(folder: Path) -> Path:
     """Return a data folder with the LMRec authors' outputs, which nobody may pass on; blank."""
     for city in CITIES:
@@ -58,6 +66,8 @@ def name_dataset(path: Path) -> str:
     """Return what the folder of a spec's dataset is called."""
     if path.parent.name == "lmrec":
         return "lmrec-release" if path.stem == "release" else "yelp"
+    if path.stem.startswith("goodreads"):
+        return "goodreads"
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
 
 
@@ -78,6 +88,7 @@ def test_every_config_plans(
             api.plan(path, out=tmp_path, data=tmp_path)
         blank = {
             "yelp": create_blank_yelp_files,
+            "goodreads": create_blank_goodreads_files,
             "lmrec-release": create_blank_release_files,
             "ml-10m": create_blank_ml_10m_files,
         }

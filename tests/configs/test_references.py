@@ -47,7 +47,9 @@ def test_the_list_of_references_has_the_spec_or_the_reason(tmp_path: Path) -> No
     assert lines["chbias/6"].endswith("People judged the replies; no run can measure it.")
     rows = json.loads(run_recbias("list", "references", "--json", folder=tmp_path).out)
     by_name = {row["name"]: row for row in rows["kinds"]["references"]}
-    assert by_name["children/a4"]["specs"] == ["papers/children/a4-side"]
+    assert by_name["children/a4"]["specs"] == [
+        *("papers/children/a1-search", "papers/children/a4-side"),
+    ]
     assert by_name["children/a4"]["reason"] is None
     assert by_name["chbias/6"]["specs"] == []
     assert by_name["chbias/6"]["reason"].startswith("People judged")

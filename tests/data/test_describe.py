@@ -139,3 +139,24 @@ def test_sentences_are_described_by_part() -> None:
     assert (test["sentences"], test["characters"]["mean"]) == (2, 4.0)
     assert test["group"]["values"] == {"old": 1, "young": 1}
     assert train["category"] == {"missing": 1, "distinct": 0, "values": {}}
+
+
+def test_labels_are_counted() -> None:
+    interactions = make_interactions([(0, 0)], n_users=1, n_items=4)
+    labels = {
+        "ngim.gender": [1.0, 0.0, math.nan, 1.0],
+        "ngim.gender_score": [0.5, 0.25, math.nan, 0.75],
+        "judge.race": [math.nan] * 4,
+    }
+    statistics = describe(Dataset(interactions), [pd.DataFrame(labels)])["labels"]
+    assert statistics["ngim.gender"] == {
+        "labelled": 2,
+        "not labelled": 1,
+        "missing": 1,
+        "labelled share": pytest.approx(2 / 3),
+    }
+    assert statistics["ngim.gender_score"]["missing"] == 1
+    assert statistics["ngim.gender_score"]["numbers"]["median"] == 0.5
+    assert statistics["judge.race"]["missing"] == 4
+    assert math.isnan(statistics["judge.race"]["labelled share"])
+    assert describe(Dataset(interactions))["labels"] is None

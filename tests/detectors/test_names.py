@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.data.datasets.demo import Demo
-from recbias.detectors.names import Names, first_name, gender_of
+from recbias.detectors.first_names import first_name, gender_of
+from recbias.detectors.names import Names
 from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan
@@ -207,3 +208,54 @@ def test_movielens_with_four_actors(real_data: Path) -> None:
     assert columns["gender"].sum() == 2373
     ties = np.isnan(columns["gender_score"]) | (columns["gender_score"] == 0.5)
     assert ties.sum() == 1016
+
+
+def label_texts(texts: list[Any], **settings: Any) -> Mapping[str, FloatArray]:
+    authors = ["Mary Smith", "Mary Smith", "Tom Hanks"]
+    frame = pd.DataFrame({"description": texts, "authors": authors, "pages": [1.0, 2.0, 3.0]})
+    items = Attributes(make_vocabulary("i", 3), frame)
+    detector = Names(from_="description", persons="names", **settings)
+    with collect_warnings():
+        return detector.label(items, np.random.default_rng(0))
+
+
+def test_people_in_texts_are_counted_without_the_authors() -> None:
+    texts = [
+        "Mary Smith tells of Tom, Annie and Tim.",
+        "Mary Smith writes. Tom Gray, Annie and Tom's mother Annie Gray",
+        None,
+    ]
+    with_authors = label_texts(texts, unique=True)
+    assert with_authors["gender"].tolist() == [0, 0, 0]
+    without = label_texts(texts, unique=True, exclude="authors")
+    assert without["gender"].tolist() == [1, 0, 0]
+    assert without["gender_score"].tolist()[:2] == [2 / 3, 1 / 2]
+    # Tom Gray and Tom are two mentions, as are Annie and Annie Gray
+    assert label_texts(texts, exclude="authors")["gender_score"].tolist()[1] == 1 / 2
+
+
+def test_the_manifest_has_the_number_of_people() -> None:
+    with stage_context(facts={}) as context:
+        label_texts(["Tom and Annie", "Tim", None])
+    assert context.facts == {"people_per_item": 1.0}
+
+
+def test_items_without_a_text_are_counted_apart() -> None:
+    detector = Names(from_="cast", persons="names")
+    with collect_warnings() as warnings:
+        detector.label(build_items(["Tom met Annie", "a dog", None]), np.random.default_rng(0))
+    assert warnings == [
+        "names: of 3 items, 1 have no 'cast' and 1 name nobody of known gender: labelled 0"
+    ]
+
+
+def test_settings_of_texts_are_checked() -> None:
+    with pytest.raises(Contradiction, match="people in texts"):
+        Names(from_="cast", exclude="authors")
+    with pytest.raises(UnknownColumn, match="holds numbers") as caught:
+        label_texts(["Tom", "Annie", "Tim"], exclude="pages")
+    assert caught.value.where == "exclude"
+    detector = Names(from_="cast", persons="no/such/model")
+    with pytest.raises(UserError) as missing:
+        detector.label(build_items(["Tom"]), np.random.default_rng(0))
+    assert missing.value.where == "persons"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any, TypeAlias
@@ -51,6 +53,57 @@ def fetch(name: Name, data: Data = None) -> None:
         print_line(folder, longest=None)
 
 
+class SideSource(StrEnum):
+    """Where the side information of films is from."""
+
+    imdb = "imdb"
+    tmdb = "tmdb"
+
+
+@app.command("side")
+def side(
+    name: Name,
+    data: Data = None,
+    source: Annotated[SideSource, typer.Option(help="IMDb's files, or TMDB.")] = SideSource.imdb,
+    links: Annotated[
+        Path | None, typer.Option(help="MovieLens links.", show_default="the dataset's")
+    ] = None,
+    cast: Annotated[int, typer.Option(help="People in the cast.", min=1)] = 5,
+    key_env: Annotated[str, typer.Option(help="Variable with your TMDB key.")] = "TMDB_API_KEY",
+    language: Annotated[str, typer.Option(help="Language of TMDB's overviews.")] = "en-US",
+    url: Annotated[
+        str | None, typer.Option(help="Address of a mirror.", show_default="the source's")
+    ] = None,
+    replace: Annotated[bool, typer.Option(help="Replace an existing table.")] = False,
+) -> None:
+    """Write the cast, directors and overviews of the films of a MovieLens dataset."""
+    with report_errors():
+        from recbias import api
+        from recbias.core.errors import Contradiction
+        from recbias.core.stage_context import stage_context
+        from recbias.data.side import build, imdb, tmdb
+        from recbias.progress import open_observer
+
+        key = os.environ.get(key_env, "").strip()
+        if source is SideSource.tmdb and not key:
+            message = f"TMDB needs a key, and the variable {key_env} is not set"
+            remedy = "get a key at themoviedb.org, or take the public files: --source imdb"
+            raise Contradiction(message, where="--key-env", remedy=remedy)
+        folder = api.data_folder(data)
+        facts: imdb.Imdb | tmdb.Tmdb = imdb.Imdb(folder / "imdb", url or imdb.URL, cast)
+        if source is SideSource.tmdb:
+            facts = tmdb.Tmdb(key, url or tmdb.URL, language, cast)
+        print_text(facts.terms, to_stderr=True)
+        with (
+            open_observer(quiet=False, verbose=False) as observer,
+            stage_context(on_progress=observer.progressed),
+        ):
+            table = build.build_side_table(name, folder, facts, links=links, replace=replace)
+        columns = ", ".join(f"{count:,} with {name}" for name, count in table.counts.items())
+        print_line(f"{table.n_films:,} films: {columns}", to_stderr=True)
+        print_line(table.path, longest=None)
+
+
 @app.command("describe")
 def describe(name: Name, data: Data = None) -> None:
     """Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels."""
@@ -80,9 +133,11 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
-        stage = next(world.dataset for world in plan.data_contexts if world.keys.dataset == label)
+        context = next(world for world in plan.data_contexts if world.keys.dataset == label)
+        executor = Executor(store, Silent())
+        labels = [executor.value(stage) for stage in context.labels]
         yield f"{label}:"
-        yield from _render(describe_dataset(Executor(store, Silent()).value(stage)), "  ")
+        yield from _render(describe_dataset(executor.value(context.dataset), labels), "  ")
 
 
 def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
@@ -26,10 +28,14 @@ MAX_VALUES = 10
 """The number of most frequent values of a text column."""
 
 
-def describe(dataset: Dataset) -> dict[str, Any]:
+def describe(dataset: Dataset, labels: Sequence[pd.DataFrame] = ()) -> dict[str, Any]:
     """Compute statistics of a dataset: counts, ratings, popularity, attributes, reviews.
 
     Items and users without interactions have the count 0; an undefined statistic is NaN.
+
+    Args:
+        dataset: The dataset.
+        labels: The columns of detectors, one row per item each.
 
     Returns:
         ``counts`` (users, items, interactions, duplicates, sparsity and the counts of the reader),
@@ -38,7 +44,9 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         ``popularity`` (share of the interactions with the 20% most popular items, Gini index over
         all items, power law of the popularity distribution, P(x) ~ x^-exponent for x from some
         popularity, and Zipf exponent of popularity over rank), ``users`` and ``items`` (for each
-        column its missing cells and most frequent values, or its quantiles), ``reviews``,
+        column its missing cells and most frequent values, or its quantiles), ``labels`` (for each
+        column of 0 and 1 the number of items that are labelled, not labelled and without a label,
+        and the labelled share of the others; for a graded one its quantiles), ``reviews``,
         ``sentences`` (number, length and labels of each part). A dataset that has nothing but
         sentences has only ``counts`` and ``sentences``.
     """
@@ -54,6 +62,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "popularity": _describe_popularity(rows.item_counts()),
         "users": _describe_columns(dataset.users),
         "items": _describe_columns(dataset.items),
+        "labels": _describe_labels(labels),
         "reviews": _describe_reviews(dataset.reviews),
         "sentences": _describe_sentences(dataset.sentences),
     }
@@ -118,6 +127,29 @@ def _describe_columns(table: Attributes | None) -> dict[str, Any] | None:
     if table is None:
         return None
     return {name: _describe_column(table.frame[name]) for name in table.names}
+
+
+def _describe_labels(labels: Sequence[pd.DataFrame]) -> dict[str, Any] | None:
+    """Return the counts of each label; None without labels."""
+    return {
+        str(name): _count_label(frame[name].to_numpy(dtype=np.float64))
+        for frame in labels
+        for name in frame.columns
+    } or None
+
+
+def _count_label(label: FloatArray) -> dict[str, Any]:
+    values = label[~np.isnan(label)]
+    missing = label.size - values.size
+    if not np.isin(values, (0.0, 1.0)).all():
+        return {"missing": missing, "numbers": _summarize(values)}
+    n_labelled = int(values.sum())
+    return {
+        "labelled": n_labelled,
+        "not labelled": values.size - n_labelled,
+        "missing": missing,
+        "labelled share": n_labelled / values.size if values.size else math.nan,
+    }
 
 
 def _describe_column(column: pd.Series[Any]) -> dict[str, Any]:

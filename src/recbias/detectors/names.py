@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,18 +13,15 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
-from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.stage_context import warn
-
-_GENDERS = {"male": 1, "mostly_male": 1, "female": -1, "mostly_female": -1}
-_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?")
-_SUFFIXES = {"", "jr", "sr", "ii", "iii", "iv"}
-_TITLES = frozenset(
-    (  # noqa: SIM905  one name a line would be 30 lines
-        "captain capt col count countess dame dr father gen king lady lord major miss mr mrs ms "
-        "prince princess prof queen rev sgt sir sister st"
-    ).split()
-)
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.models.devices import Device
+from recbias.core.protocols import ModelName
+from recbias.core.stage_context import record_fact, warn
+from recbias.detectors.first_names import first_name, gender_of
+from recbias.language.masking.people import find_people
+from recbias.language.masking.person_names import FirstNames, PersonModel, get_dictionary_path
+from recbias.language.model_folders import list_model_files
+from recbias.numerics.devices import find_device
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +36,22 @@ class Names:
     is 0. An item with nobody identified is 0 too, as in the paper, and counted in a warning; its
     score is undefined.
 
+    With ``persons`` the column holds texts, and the people are those that the text mentions, each
+    mention as it is written once. ``exclude`` leaves out the people of another column, such as the
+    authors: mentions of several words of such a name, and its last word alone. The mean number of
+    people of an item is the fact ``people_per_item`` of the manifest.
+
     Args:
-        from_: The column of people.
+        from_: The column of people, or of texts.
+        persons: How people are found in texts. ``none``: the column holds people, not texts.
+            ``names``: by first names of the package gender-guesser, of three letters or more, that
+            are written with one capital (``Emily``), unless the texts write the word in lower case
+            (``will``) more often than with a capital inside sentences; up to three words with a
+            capital after it are surnames. Any other value is a token-classification model (its
+            name on the Hugging Face hub, a folder, or an installed package): words that it labels
+            PER or PERSON.
+        exclude: The column of people who are left out of texts; blank for none.
+        device: Where a model for persons computes.
         unique: Count a first name once per item: for names extracted from a text, where Betsy and
             Betsy Ray are one person. In a cast, two people called Lawrence are two.
         spelling: ``exact`` looks the first word up as it is written. ``near`` skips titles and
@@ -54,6 +64,9 @@ class Names:
     Raises:
         UnknownColumn: The items have no such column, or it holds numbers.
         NothingLeft: Nobody is identified in any item.
+        Contradiction: ``exclude`` without ``persons``.
+        MissingFile: The model for persons cannot be found or read.
+        WrongType: The model for persons has no label for them.
 
     >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> cast = pd.DataFrame({"cast": ["Tom Hanks|Tim Allen|Annie Potts", "Mary Woronov|Topol"]})
@@ -70,9 +83,34 @@ class Names:
     libraries: ClassVar[tuple[str, ...]] = ("gender-guesser",)
 
     from_: str
+    persons: Literal["none", "names"] | ModelName = "none"
+    exclude: str = ""
+    device: Device = "auto"
     unique: bool = False
     spelling: Literal["exact", "near"] = "exact"
     missing: Literal["zero", "undefined"] = "zero"
+
+    def __post_init__(self) -> None:
+        """Refuse people to leave out where none are found."""
+        if self.exclude and self.persons == "none":
+            message = "exclude applies to people in texts, and the column holds people"
+            raise Contradiction(message, remedy="set persons: names, or remove exclude")
+
+    def libraries_now(self) -> tuple[str, ...]:
+        """Return the packages of a model for persons."""
+        return ("torch", "transformers") if self._has_model else ()
+
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of a model for persons; ``auto`` without one."""
+        return {"device": find_device(self.device) if self._has_model else "auto"}
+
+    def model_files(self) -> Sequence[Path]:
+        """Return the dictionary of first names, or the files of a model for persons."""
+        return list_model_files(self.persons) if self._has_model else (get_dictionary_path(),)
+
+    @property
+    def _has_model(self) -> bool:
+        return self.persons not in {"none", "names"}
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -81,7 +119,7 @@ class Names:
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""
-        column = self._read_column(items)
+        column = self._read_people(items)
         rows, signs = self._identify(column)
         men = np.bincount(rows[signs > 0], minlength=len(column))
         people = np.bincount(rows, minlength=len(column))
@@ -89,9 +127,11 @@ class Names:
         if is_empty.all():
             message = f"in no item is a first name of {self.from_!r} known"
             remedy = "name a column of people, Tom Hanks|Annie Potts, or try spelling: near"
+            if self.persons == "none":
+                remedy += "; in a column of texts, people are found with persons: names"
             raise NothingLeft(message, where="from", remedy=remedy)
         if is_empty.any():
-            n_missing = int(column.isna().sum())
+            n_missing = int(_read_column(items, self.from_, "from").isna().sum())
             outcome = "labelled 0" if self.missing == "zero" else "given no label"
             unknown = f"{int(is_empty.sum()) - n_missing:,} name nobody of known gender"
             counts = f"{n_missing:,} have no {self.from_!r} and {unknown}"
@@ -102,15 +142,29 @@ class Names:
         scores = np.divide(men, people, out=np.full(len(column), np.nan), where=~is_empty)
         return {"gender": labels, "gender_score": scores}
 
-    def _read_column(self, items: Attributes) -> pd.Series[Any]:
+    def _read_people(self, items: Attributes) -> pd.Series[Any]:
+        """Return the people of each item, as ``Tom Hanks|Annie Potts``."""
+        column = _read_column(items, self.from_, "from")
+        if self.persons == "none":
+            return column
+        known = np.full(len(column), None, dtype=object)
+        if self.exclude:
+            excluded = _read_column(items, self.exclude, "exclude").astype(object)
+            known = excluded.where(excluded.notna(), None).to_numpy(dtype=object)
+        texts = column.astype(object).where(column.notna(), "").to_numpy(dtype=object)
+        people = pd.Series(find_people(texts, self._load_finder(), known), dtype=object)
+        n_people = people.dropna().str.count(re.escape(SEPARATOR)).add(1).sum()
+        record_fact("people_per_item", float(n_people) / max(len(people), 1))
+        return people
+
+    def _load_finder(self) -> FirstNames | PersonModel:
+        if not self._has_model:
+            return FirstNames()
         try:
-            column = items.column(self.from_).reset_index(drop=True)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
-        if column.dtype.kind == "f" and column.notna().any():
-            message = f"column {self.from_!r} of the items holds numbers, not names of people"
-            raise UnknownColumn(message, where="from")
-        return column
+            return PersonModel(self.persons, self.device)
+        except UserError as error:
+            error.where = "persons"
+            raise
 
     def _identify(self, column: pd.Series[Any]) -> tuple[AnyArray, AnyArray]:
         """Return the rows of the people of known gender, and 1 for a man, -1 for a woman."""
@@ -128,63 +182,12 @@ class Names:
         return rows[signs != 0], signs[signs != 0]
 
 
-def first_name(person: str, *, near: bool = False) -> str:
-    """Return the first name of a person, blank if there is none.
-
-    Args:
-        person: ``Tom Hanks`` or ``Hanks, Tom``.
-        near: Whether to skip titles and initials before the surname.
-
-    >>> first_name("Hanks, Tom"), first_name("F. Murray Abraham"), first_name("J.D. Cannon")
-    ('Tom', 'F.', 'J.D.')
-    >>> first_name("F. Murray Abraham", near=True), first_name("Dr. J.D. Cannon", near=True)
-    ('Murray', '')
-    """
-    before_comma, _, after_comma = person.partition(",")
-    is_suffix = after_comma.strip().rstrip(".").casefold() in _SUFFIXES
-    given_names = [] if is_suffix else after_comma.split()
-    words = given_names or before_comma.split()
-    if not near:
-        return words[0] if words else ""
-    candidates = words if given_names or len(words) == 1 else words[:-1]
-    return next((word for word in candidates if not _is_title_or_initial(word)), "")
-
-
-def gender_of(name: str, *, near: bool = False) -> int:
-    """Return 1 for a first name of men, -1 for one of women, 0 for one of both or unknown.
-
-    Args:
-        name: The name.
-        near: Whether to try other spellings of an unknown name.
-
-    >>> [gender_of(name) for name in ("Murray", "Jean-Louis", "Mía", "Li", "Zopon")]
-    [1, 0, 0, 0, 0]
-    >>> [gender_of(name, near=True) for name in ("MURRAY", "Jean-Louis", "Mía", "Li", "Zopon")]
-    [1, 1, -1, 0, 0]
-    """
-    for spelling in _list_spellings(name) if near else (name,):
-        gender = _load_detector().get_gender(spelling)
-        if gender != "unknown":
-            return _GENDERS.get(gender, 0)
-    return 0
-
-
-def _is_title_or_initial(word: str) -> bool:
-    plain = word.rstrip(".").casefold()
-    return plain in _TITLES or len(plain) == 1 or _INITIALS.fullmatch(word) is not None
-
-
-def _list_spellings(name: str) -> Iterator[str]:
-    """Yield the spellings under which a first name is looked up, in order."""
-    cased = name.title() if name.isupper() or name.islower() else name
-    for spelling in (cased, cased.partition("-")[0]):
-        letters = unicodedata.normalize("NFD", spelling)
-        yield spelling
-        yield "".join(letter for letter in letters if not unicodedata.combining(letter))
-
-
-@cache
-def _load_detector() -> Any:
-    from gender_guesser.detector import Detector
-
-    return Detector()
+def _read_column(items: Attributes, name: str, setting: str) -> pd.Series[Any]:
+    try:
+        column = items.column(name).reset_index(drop=True)
+    except UnknownColumn as error:
+        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
+    if column.dtype.kind == "f" and column.notna().any():
+        message = f"column {name!r} of the items holds numbers, not names of people"
+        raise UnknownColumn(message, where=setting)
+    return column

@@ -57,12 +57,12 @@ class _LabelMetric(InheritsSections):
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label, or it is not within 0 and 1."""
-        _read_grades(evidence, self.label)
+        read_grades(evidence, self.label)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
-        labels = np.append(_read_grades(evidence, self.label), np.nan)
+        labels = np.append(read_grades(evidence, self.label), np.nan)
         grades = labels[np.where(known, items, -1)]
         has_label = ~np.isnan(grades)
         n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(has_label))
@@ -146,7 +146,7 @@ class RecST(_LabelMetric):
         return np.asarray(gains @ weights / np.maximum(maximum, 1.0))
 
 
-def _read_grades(evidence: Evidence, label: str) -> FloatArray:
+def read_grades(evidence: Evidence, label: str) -> FloatArray:
     """Return the label of each item, ``float64[n_items]``; NaN if it does not carry the label."""
     evidence.need("items")
     try:

@@ -41,7 +41,8 @@ the dataset.
 
 Args:
     side: Optional columns of the movies. ``overview``, ``cast`` and ``director`` are columns of
-        ``{name}-side/items.csv.gz`` in the data folder; ``links`` adds ``imdb_id`` and
+        ``{name}-side/items.csv.gz`` in the data folder, which ``recbias data side {name}`` writes;
+        ``links`` adds ``imdb_id`` and
         ``tmdb_id`` from ``links.csv`` in the dataset's folder or in ``{name}-side``; ``tags`` adds
         the distinct tags of each movie (MovieLens 100K and 1M have no tags).
     bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.

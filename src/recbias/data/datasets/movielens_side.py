@@ -40,7 +40,8 @@ def list_side_files(
     paths: dict[str, Path] = {}
     if set(side) & set(FACTS):
         columns = ", ".join(("item_id", *FACTS))
-        remedy = f"create it with the columns {columns}, or remove these from side"
+        source = " --source tmdb" if "overview" in side else ""
+        remedy = f"recbias data side {release.name}{source}, or create it: {columns}"
         paths["facts"] = _require_file(side_folder / "items.csv.gz", remedy)
     if "links" in side:
         published = folder / "links.csv"

@@ -30,6 +30,12 @@ class FileChanged(InterruptedTransfer):
     """The partial file is of another version: the transfer starts again."""
 
 
+class RefusedRequest(DownloadFailed):
+    """The server answers with an error that no retry changes; ``status`` is its code."""
+
+    status = 0
+
+
 @contextmanager
 def open_url(url: str, headers: Mapping[str, str], policy: RetryPolicy) -> Iterator[Any]:
     """Open an ``http`` or ``https`` address and yield the response.
@@ -53,7 +59,9 @@ def open_url(url: str, headers: Mapping[str, str], policy: RetryPolicy) -> Itera
             raise InterruptedTransfer(message) from error
         if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
             raise FileChanged("the published file has changed") from error
-        raise DownloadFailed(message, where=url, remedy=SITE_REMEDY) from error
+        refused = RefusedRequest(message, where=url, remedy=SITE_REMEDY)
+        refused.status = error.code
+        raise refused from error
     except (OSError, http.client.HTTPException) as error:
         raise InterruptedTransfer(f"no answer: {error}") from error
     except ValueError as error:  # a redirect to an invalid address

@@ -94,8 +94,14 @@ def transfer(
     raise DownloadFailed(message, where=url, remedy=RETRY_REMEDY)
 
 
-def fetch_text(url: str, *, policy: RetryPolicy | None = None) -> str:
-    """Return a small text file: its first 64 kB.
+def fetch_text(
+    url: str,
+    *,
+    policy: RetryPolicy | None = None,
+    headers: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_TEXT_BYTES,
+) -> str:
+    """Return a small text file: at most its first ``max_bytes``.
 
     Raises:
         DownloadFailed: The server does not have the file, or the network failed too often.
@@ -105,14 +111,14 @@ def fetch_text(url: str, *, policy: RetryPolicy | None = None) -> str:
     for failures in range(policy.attempts):
         policy.wait(failures)
         try:
-            with open_url(url, {}, policy) as response:
+            with open_url(url, headers or {}, policy) as response:
                 announced = parse_content_length(response.url, response.headers)
                 text = b""
-                while n_left := MAX_TEXT_BYTES - len(text):
+                while n_left := max_bytes - len(text):
                     if not (piece := read_piece(response, n_left)):
                         break
                     text += piece
-                if len(text) >= min(announced, MAX_TEXT_BYTES):
+                if len(text) >= min(announced, max_bytes):
                     return text.decode("utf-8", "replace")
                 problem = "the connection ended early"
         except InterruptedTransfer as error:

@@ -13,10 +13,12 @@ import pandas as pd
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing.svg import FileNames, Plot
+from recbias.reports.plots.fold_values import draw_fold_values
 from recbias.reports.plots.long_tail import compute_exposure, count_recommendations, draw_long_tail
 from recbias.reports.plots.metric_agreement import draw_metric_agreement
 from recbias.reports.plots.papers.associations import draw_associations
 from recbias.reports.plots.papers.attribute_ranking import draw_attribute_ranking
+from recbias.reports.plots.papers.detectors import draw_detectors
 from recbias.reports.plots.papers.group_means import draw_group_means
 from recbias.reports.plots.papers.prices import draw_prices
 from recbias.reports.plots.papers.projection import draw_projections
@@ -41,7 +43,9 @@ DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 
 UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
+    "Exposure by detector": draw_detectors,
     "Latent space": draw_projections,
+    "Values by fold": draw_fold_values,
     "Running means": draw_running_means,
 }
 """Plots of the users and items of one dataset."""

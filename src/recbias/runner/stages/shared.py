@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,9 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import BrokenContract, MissingEvidence
-from recbias.core.labelled_texts import LabelsTexts, label_texts
-from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
-from recbias.core.stage_context import get_context
-from recbias.runner.stages.returned_values import call_for, require_dataset, require_labels
+from recbias.runner.stages.returned_values import call_for, require_dataset
 
 
 @dataclass(frozen=True)
@@ -106,44 +100,6 @@ class TakeQueries:
     def __call__(self, queries: Queries) -> Queries:
         """Return the queries of the fold."""
         return queries.take(np.array_split(np.arange(len(queries)), self.folds)[self.fold])
-
-
-@dataclass(frozen=True)
-class LabelItems:
-    """Label every item of a dataset with a detector: the columns are ``label.kind``."""
-
-    detector: Any
-    label: str
-    seed: int
-    values_digest: str = ""  # of what could change the values of a text, besides the text
-
-    def __call__(self, dataset: Dataset) -> pd.DataFrame:
-        """Return one row per item and one column per kind of label."""
-        if dataset.items is None:
-            raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
-        rng = make_generator(self.seed, "label", self.label)
-        open_values = get_context().open_values
-        if isinstance(self.detector, LabelsTexts) and open_values is not None:
-            label = partial(label_texts, self.detector, open_values(self.values_digest))
-            labels = require_labels(label, self.detector.kinds, dataset.items)
-        else:
-            label = self.detector.label
-            labels = require_labels(label, self.detector.kinds, dataset.items, rng)
-        columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
-        for name in columns:
-            if name in dataset.items.names:
-                message = f"the items table already has a column {name!r}"
-                raise BrokenContract(message, remedy="give the labels another name")
-        return pd.DataFrame(columns)
-
-
-def add_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
-    """Return the dataset with the labels of detectors as columns of its items."""
-    if dataset.items is None or not labels:
-        return dataset
-    frame = dataset.items.frame.reset_index(drop=True)
-    items = replace(dataset.items, frame=pd.concat([frame, *labels], axis=1))
-    return replace(dataset, items=items)
 
 
 def align_dataset(dataset: Dataset, split: Split) -> Dataset:

@@ -18,6 +18,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.grouping import GroupMeasurements
+from recbias.runner.stages.labels import ItemLabels
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, build_evidence
 
 
@@ -33,7 +34,7 @@ class ValidationScorer:
 
     data: TrainingData
     metric: PluginSpec
-    labels: Sequence[pd.DataFrame] = ()
+    labels: Sequence[ItemLabels] = ()
 
     def check(self) -> None:
         """Check before any training that the metric can be computed on the data.

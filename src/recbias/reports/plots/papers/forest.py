@@ -49,7 +49,8 @@ class Panel:
 class Forest:
     """A forest plot.
 
-    A single series has no legend; ``neutral`` is the value without bias, or NaN.
+    A single series has no legend; ``neutral`` is the value without bias, or NaN. The marks of a
+    row are below each other, or on one line if they are not ``stacked``.
     """
 
     panels: tuple[Panel, ...]
@@ -58,6 +59,7 @@ class Forest:
     note: str = ""
     neutral: float = math.nan
     neutral_label: str = ""
+    stacked: bool = True
 
     def rows(self) -> list[Row]:
         """Return all rows."""
@@ -69,7 +71,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     legend, lines = _draw_legend(forest)
     top = 8 + _LINE * lines
     most = max(len(row.marks) for row in forest.rows())
-    row_height = 22.0 if most < 2 else 12.0 + 9.0 * most
+    row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > TALL:
@@ -113,15 +115,15 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             label = svg.shorten(row.label, _LONGEST)
             middle = y + row_height / 2
             elements.append(svg.draw_text((scale.start - 10, middle + 4.5), label, "end"))
-            elements.append(_draw_marks(row, scale, middle))
+            elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
             y += row_height
     return join(*elements)
 
 
-def _draw_marks(row: Row, scale: Scale, middle: float) -> Safe:
+def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
     elements = []
     for position, mark in enumerate(row.marks):
-        y = middle + (position - (len(row.marks) - 1) / 2) * 9
+        y = middle + (position - (len(row.marks) - 1) / 2) * distance
         colour, shape = choose_look(mark.series)
         if mark.interval.bounded:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
