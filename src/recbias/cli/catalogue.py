@@ -62,10 +62,8 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
     if kind_name == "templates":
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name in LISTINGS.table:
-        return [
-            (name, f"{entry.about} ({entry.source})")
-            for name, entry in load_packaged(kind_name).items()
-        ]
+        entries = load_packaged(kind_name).items()
+        return [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 
@@ -184,9 +182,7 @@ def _render_parameter(row: Parameter, width: int) -> Iterator[str]:
 
 def load_packaged(kind: str) -> Mapping[str, Any]:
     """Return the packaged prompts or mitigations by name."""
-    load: Any = LISTINGS.load(kind)
-    entries: Mapping[str, Any] = load()
-    return entries
+    return LISTINGS.load(kind)()  # type: ignore[no-any-return]  # a function of the listing
 
 
 def _describe_packaged(kind: str, entry: Any, width: int) -> str:
@@ -199,8 +195,7 @@ def _describe_packaged(kind: str, entry: Any, width: int) -> str:
 def load_template_sets() -> Mapping[str, Any]:
     """Return the packaged sets of templates by name."""
     source: Any = REGISTRIES["queries"].load("templates")
-    template_sets: Mapping[str, Any] = source.packaged()
-    return template_sets
+    return source.packaged()  # type: ignore[no-any-return]
 
 
 def render_prompts_csv(name: str) -> str:

@@ -50,14 +50,14 @@ def expand_sweep(document: Document, registries: Mapping[str, Registry]) -> dict
 
 
 def _expand_seeds(document: Document, changes: Sequence[Change]) -> list[str]:
-    place, seed = ("seeds",), document.data.pop(SEED, DEFAULT_SEED)
+    position, seed = ("seeds",), document.data.pop(SEED, DEFAULT_SEED)
     document.data["seeds"] = [change[0].value if change else seed for change in changes]
-    document.values[place] = document.keys[place] = document.mark((SWEEP,))
-    document.origins[place] = (SWEEP,)
+    document.values[position] = document.keys[position] = document.mark((SWEEP,))
+    document.origins[position] = (SWEEP,)
     for at, change in enumerate(changes):
         for value in change:
-            document.values[*place, at] = document.mark(value.written)
-            document.origins[*place, at] = value.written
+            document.values[*position, at] = document.mark(value.written)
+            document.origins[*position, at] = value.written
     return [str(seed) for seed in document.data["seeds"]]
 
 
@@ -101,9 +101,9 @@ class _EntryExpander:
             if at in changes:
                 self.name_variants(part, variants, changes[at])
             for variant in variants:
-                place = (self.key, len(data[self.key]))
+                position = (self.key, len(data[self.key]))
                 data[self.key].append(variant.data[self.key])
-                _move(variant, (self.key,), self.document, place)
+                _move(variant, (self.key,), self.document, position)
 
     def take_out(self, entry: Any, origin: KeyPath) -> Document:
         """Remove the marks of an entry, and return it as a document with one key."""
@@ -185,15 +185,15 @@ def _make_unique(label: str, labels: Sequence[str]) -> str:
     return label
 
 
-def _move(source: Document, origin: KeyPath, target: Document, place: KeyPath) -> None:
-    """Copy the marks and origins at and below a place of a document to another one."""
-    target.keys |= _replace_start(source.keys, origin, place)
-    target.values |= _replace_start(source.values, origin, place)
-    target.origins |= _replace_start(source.origins, origin, place)
+def _move(source: Document, origin: KeyPath, target: Document, position: KeyPath) -> None:
+    """Copy the marks and origins at and below a position of a document to another one."""
+    target.keys |= _replace_start(source.keys, origin, position)
+    target.values |= _replace_start(source.values, origin, position)
+    target.origins |= _replace_start(source.origins, origin, position)
 
 
 def _replace_start(
-    found: Mapping[KeyPath, Found], origin: KeyPath, place: KeyPath
+    found: Mapping[KeyPath, Found], origin: KeyPath, position: KeyPath
 ) -> dict[KeyPath, Found]:
     n = len(origin)
-    return {(*place, *path[n:]): item for path, item in found.items() if path[:n] == origin}
+    return {(*position, *path[n:]): item for path, item in found.items() if path[:n] == origin}

@@ -40,7 +40,6 @@ from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
 from recbias.runner.tuning.trial import TRIALS, make_trial_rows
 
-_TABLE_SUFFIXES = frozenset({".csv", ".jsonl", ".parquet"})
 REFERENCE = "reference.csv"
 """A table that `recbias report` may write again."""
 
@@ -135,7 +134,8 @@ def _write_csv(path: Path, table: pd.DataFrame) -> None:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, with the size of each table in bytes: a reader refuses another size."""
-    tables = [path for path in sorted(folder.iterdir()) if path.suffix in _TABLE_SUFFIXES]
+    suffixes = {".csv", ".jsonl", ".parquet"}
+    tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
     sizes = {path.name: path.stat().st_size for path in tables if path.name != REFERENCE}
     text = json.dumps({**manifest, "files": sizes}, indent=1, ensure_ascii=False, default=str)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
@@ -157,8 +157,14 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
 
 def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
     """Return a failure after the stages as the manifest lists it."""
-    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
-    return {**keys, **asdict(failure)}
+    return {
+        "stage": step,
+        "dataset": "",
+        "model": "",
+        "seed": None,
+        "fold": None,
+        **asdict(failure),
+    }
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
