@@ -102,10 +102,10 @@ def compute_gap(
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
     The gap of two groups has the normal interval of a stratified bootstrap of the queries, within
-    the range of the gap. A sample keeps the sides of the groups in the data, and its difference may
-    be negative: an absolute difference would vary less near 0. The gap of more than two groups has
-    no interval, and models are not compared by it: the largest of several differences is positive
-    by chance, and larger for models whose values vary more.
+    the range of the gap. The samples are of the signed difference, since the absolute one varies
+    less near 0. The gap of more than two groups has no interval, and models are not compared by
+    it: the largest of several differences is positive by chance, and larger for models whose
+    values vary more.
     A contrast of ``difference`` tests whether the groups differ: of two groups the test of
     ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
     largest and the smallest mean. The gap is
@@ -204,11 +204,10 @@ def _gap(means: FloatArray, kind: str) -> FloatArray:
 
 
 def _orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
-    """Return the signed gap of each row of two means: negative, or above 1, if they change sides.
+    """Return the signed gap of each row of two means, ``float64[b]``.
 
-    Args:
-        means: The means of both groups in each bootstrap sample, ``float64[b, 2]``.
-        observed: Their means in the data, which say which group is the higher one.
+    It is negative, or a ratio above 1, where the other group than in the ``observed`` means is the
+    higher one.
     """
     low, high = means[:, int(observed.argmin())], means[:, 1 - int(observed.argmin())]
     if kind == "ratio":
