@@ -133,6 +133,40 @@ def test_the_interval_holds_a_planted_difference() -> None:
     assert 180 <= n_covered <= 199  # 95% of 200 is 190; four standard errors are 12
 
 
+def test_the_interval_of_a_small_gap_is_that_of_the_signed_difference() -> None:
+    # means 0.5 and 0.52 of 100 values each: the standard error of the difference is
+    # sqrt(2 * 0.25 / 100) = 0.0707 by the bootstrap, whose variance is divided by n
+    values = [0.0, 1.0] * 50 + [0.02, 1.02] * 50
+    groups = group(["a"] * 100 + ["b"] * 100)
+    gap = compute_gap(measure(values), groups, "difference", rng=make_rng(), n_samples=4000)
+    assert gap.value == pytest.approx(0.02)
+    assert gap.ci_low == 0.0, "a gap is never negative"
+    assert gap.ci_high == pytest.approx(0.02 + 1.96 * math.sqrt(2 * 0.25 / 100), abs=0.005)
+    assert gap.replicates is not None
+    assert gap.replicates.min() < 0 < gap.replicates.max()
+    spread = compute_gap(measure(values), groups, "std", rng=make_rng(), n_samples=4000)
+    assert spread.ci_high == pytest.approx(gap.ci_high / math.sqrt(2))
+    ratio = compute_gap(measure(values), groups, "ratio", rng=make_rng(), n_samples=4000)
+    assert ratio.ci_high == 1.0
+    assert ratio.replicates is not None
+    assert ratio.replicates.max() > 1.0
+
+
+@pytest.mark.parametrize("limit", [1.5, 2.0, 3.0])
+def test_a_gap_as_large_as_the_limit_rarely_lies_below_it(limit: float) -> None:
+    """``limit`` is in standard errors of the difference; the level of a check is 2.5%."""
+    rng = np.random.default_rng(3)
+    labels, true_gap = group(["a"] * 50 + ["b"] * 50), limit * math.sqrt(2 / 50)
+    n_passed = 0
+    for _ in range(400):
+        values = rng.normal(size=100) + np.repeat([0.0, true_gap], 50)
+        gap = compute_gap(
+            measure(values.tolist()), labels, "difference", rng=make_rng(), n_samples=200
+        )
+        n_passed += gap.ci_high < true_gap
+    assert n_passed <= 22  # 2.5% of 400 is 10; four standard errors are 12
+
+
 def test_without_a_difference_one_test_in_twenty_is_significant() -> None:
     rng = np.random.default_rng(1)
     labels = group(["a"] * 40 + ["b"] * 25)

@@ -101,9 +101,11 @@ def compute_gap(
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    The gap of two groups has the normal interval of a stratified bootstrap of the queries. The gap
-    of more than two groups has no interval, and models are not compared by it: the largest of
-    several differences is positive by chance, and larger for models whose values vary more.
+    The gap of two groups has the normal interval of a stratified bootstrap of the queries, within
+    the range of the gap. The samples are of the signed difference, since the absolute one varies
+    less near 0. The gap of more than two groups has no interval, and models are not compared by
+    it: the largest of several differences is positive by chance, and larger for models whose
+    values vary more.
     A contrast of ``difference`` tests whether the groups differ: of two groups the test of
     ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
     largest and the smallest mean. The gap is
@@ -134,10 +136,11 @@ def compute_gap(
     if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
         return gap
     resample = _resample_shared_queries if groups.overlap else _resample_group_means
-    replicates = _gap(resample(values, groups, n_samples, rng), kind)
+    replicates = _orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
     low, high = (float(bound) for bound in normal_interval(value, replicates))
     if high <= low:
         low = high = math.nan
+    low, high = max(low, 0.0), min(high, 1.0) if kind == "ratio" else high
     return replace(gap, replicates=replicates if is_same else None, ci_low=low, ci_high=high)
 
 
@@ -198,6 +201,19 @@ def _gap(means: FloatArray, kind: str) -> FloatArray:
         return np.asarray(means.std(axis=1, ddof=1))
     undefined = np.full(low.shape, np.nan)
     return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+
+
+def _orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
+    """Return the signed gap of each row of two means, ``float64[b]``.
+
+    It is negative, or a ratio above 1, where the other group than in the ``observed`` means is the
+    higher one.
+    """
+    low, high = means[:, int(observed.argmin())], means[:, 1 - int(observed.argmin())]
+    if kind == "ratio":
+        undefined = np.full(low.shape, np.nan)
+        return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+    return np.asarray((high - low) / (math.sqrt(2) if kind == "std" else 1.0))
 
 
 def _resample_group_means(
