@@ -104,6 +104,7 @@ DETECTORS = {
     "masked_lm": "recbias.detectors.masked_lm:MaskedLM",
     "column": "recbias.detectors.column:Column",
     "sentences": "recbias.detectors.sentences:Sentences",
+    "llm_judge": "recbias.detectors.llm_judge:LLMJudge",
 }
 
 METRICS = {
@@ -159,6 +160,7 @@ METRICS = {
     "overlap_spread": "recbias.metrics.identity.overlap_effects:OverlapSpread",
     "identity_effect": "recbias.metrics.identity.overlap_effects:IdentityEffect",
     "labelled_items": "recbias.metrics.labelled_items:LabelledItems",
+    "label_accuracy": "recbias.metrics.label_agreement:LabelAccuracy",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embeddings.embedding_association:EAA",

@@ -15,11 +15,21 @@ from recbias.reports.published_tables.sources import load_published
 
 FOLDER = Path(__file__).parents[2] / "configs" / "papers" / "children"
 SETTINGS = {
-    **{"topK": "neighbors", "num factors": "embedding_size", "embedding size": "embedding_size"},
-    **{"latent dim": "embedding_size", "intermediate dim": "hidden_size", "epochs": "epochs"},
-    **{"learning rate": "learning_rate", "batch size": "batch_size", "eps": "eps"},
-    **{"l1 ratio": "l1_ratio", "alpha": "alpha", "negative sample": "negatives"},
-    **{"adversarial epochs": "adversarial_epochs", "dropout prob": "dropout", "l_b": "reg_bias"},
+    "topK": "neighbors",
+    "num factors": "embedding_size",
+    "embedding size": "embedding_size",
+    "latent dim": "embedding_size",
+    "intermediate dim": "hidden_size",
+    "epochs": "epochs",
+    "learning rate": "learning_rate",
+    "batch size": "batch_size",
+    "eps": "eps",
+    "l1 ratio": "l1_ratio",
+    "alpha": "alpha",
+    "negative sample": "negatives",
+    "adversarial epochs": "adversarial_epochs",
+    "dropout prob": "dropout",
+    "l_b": "reg_bias",
 }
 """The hyperparameters of Table A.2 by our names, those that the trained models use."""
 
@@ -44,11 +54,13 @@ def read_models(name: str) -> dict[str, dict[str, Any]]:
         ("table-5-1-elliot.yaml", 19),
         ("a5-ngim-elliot.yaml", 19),
         ("biasmeter-elliot.yaml", 19),
+        ("judge-elliot.yaml", 19),
         ("neighbourhood-n4.yaml", 4),
         ("latent-factors-n7.yaml", 7),
         ("neural-n4.yaml", 4),
         ("goodreads.yaml", 15),
         ("goodreads-biasmeter.yaml", 15),
+        ("goodreads-judge.yaml", 15),
     ],
 )
 def test_p_is_multiplied_by_the_number_of_models(name: str, family: int) -> None:

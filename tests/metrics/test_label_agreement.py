@@ -13,7 +13,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
+from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha, LabelAccuracy
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
@@ -51,6 +51,30 @@ def test_kappa_by_hand() -> None:
     assert measurement.ci_low == pytest.approx(0.5 - 1.959964 * 0.375, abs=1e-6)
     assert measurement.ci_high == pytest.approx(0.5 + 1.959964 * 0.375, abs=1e-6)
     assert measurement.units is None
+
+
+def test_accuracy_by_hand() -> None:
+    (measurement,) = LabelAccuracy(a="a", b="b").measure(make_catalogue(a=A, b=B))
+    assert measurement.value == 0.75
+    assert (measurement.n, measurement.undefined) == (4, 2)
+    # Wilson: centre (3 + 1.9207) / (4 + 3.8415), half width 1.96 sqrt(3/4 + 0.9604) / 7.8415
+    assert measurement.ci_low == pytest.approx(0.3006, abs=1e-4)
+    assert measurement.ci_high == pytest.approx(0.9544, abs=1e-4)
+
+
+def test_accuracy_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
+    from sklearn.metrics import accuracy_score
+
+    a, b = rng.integers(0, 3, (2, 200)).astype(float)
+    (measurement,) = LabelAccuracy(a="a", b="b").measure(make_catalogue(a=[*a], b=[*b]))
+    assert measurement.value == pytest.approx(accuracy_score(a, b))
+
+
+def test_accuracy_without_an_item_with_both_labels_is_undefined() -> None:
+    evidence = make_catalogue(a=[1.0, NAN], b=[NAN, 0.0])
+    (measurement,) = LabelAccuracy(a="a", b="b").measure(evidence)
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, 2)
 
 
 def test_alpha_by_hand() -> None:

@@ -209,8 +209,9 @@ def plan(options: SimpleNamespace) -> None:
     from recbias import api
     from recbias.cli.output.tables import show_plan
     from recbias.progress import open_observer
-    from recbias.runner.execution.executor import Executor, Rehearsal, Silent
+    from recbias.runner.execution.executor import Executor, Silent
     from recbias.runner.execution.preflight import check_inputs
+    from recbias.runner.execution.rehearsal import Rehearsal
     from recbias.runner.execution.request_totals import count_requests
     from recbias.runner.planning.preview import preview
 

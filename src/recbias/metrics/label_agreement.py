@@ -49,7 +49,58 @@ class _AgreementMetric(InheritsSections):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CohenKappa(_AgreementMetric):
+class _PairMetric(_AgreementMetric):
+    """A metric of two labels of the items.
+
+    Args:
+        a: A column of the items: ``ngim.gender``. Each distinct number is a category.
+        b: The other column, such as the labels of people.
+
+    Raises:
+        OutOfRange: A label has more than 20 distinct numbers and is not categorical.
+    """
+
+    a: str
+    b: str
+
+    def _read_labels(self, evidence: Evidence) -> FloatArray:
+        pair = [_read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")]
+        for setting, labels in zip("ab", pair, strict=True):
+            categories = np.unique(labels[~np.isnan(labels)])
+            if categories.size > MAX_CATEGORIES:
+                message = f"{categories.size:,} distinct numbers are not categories"
+                remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
+                raise OutOfRange(message, where=setting, remedy=remedy)
+        return np.stack(pair)
+
+
+class LabelAccuracy(_PairMetric):
+    """The share of items whose two labels are equal.
+
+        accuracy = (1/n) Σ_i [ a_i = b_i ]
+
+    The sum runs over the n items that have both labels; the others are counted as undefined. The
+    95% interval is Wilson's. Where one label is rare the value is high for labels that agree by
+    chance only: report ``cohen_kappa`` beside it. Undefined if no item has both labels.
+
+    Range:
+        0 to 1; undefined if no item has both labels.
+
+    Source:
+        Wilson, "Probable inference, the law of succession, and statistical inference", Journal of
+        the American Statistical Association 1927 (the interval).
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the share, with its interval."""
+        a, b = self._read_labels(evidence)
+        equal = np.where(np.isnan(a + b), np.nan, (a == b).astype(np.float64))
+        return [Measurement.from_values(equal, share=True)]
+
+
+class CohenKappa(_PairMetric):
     """Agreement between two labels of the items beyond chance.
 
         κ = (p_o - p_e) / (1 - p_e)
@@ -59,13 +110,6 @@ class CohenKappa(_AgreementMetric):
     less. Items without one of the two labels are excluded and counted as undefined. The 95%
     interval is κ ± 1.96 large-sample standard errors. Undefined if no item has both labels, or all
     labels are equal.
-
-    Args:
-        a: A column of the items: ``ngim.gender``. Each distinct number is a category.
-        b: The other column.
-
-    Raises:
-        OutOfRange: A label has more than 20 distinct numbers and is not categorical.
 
     Range:
         -1 to 1; undefined if all labels are equal.
@@ -78,25 +122,12 @@ class CohenKappa(_AgreementMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    a: str
-    b: str
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the agreement, with its interval."""
         a, b = self._read_labels(evidence)
         kappa, error = cohen_kappa(a, b)
         n_both = int(np.count_nonzero(~np.isnan(a + b)))
         return [_measure(kappa, n_both, a.size, (kappa - _Z * error, kappa + _Z * error))]
-
-    def _read_labels(self, evidence: Evidence) -> FloatArray:
-        pair = [_read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")]
-        for setting, labels in zip("ab", pair, strict=True):
-            categories = np.unique(labels[~np.isnan(labels)])
-            if categories.size > MAX_CATEGORIES:
-                message = f"{categories.size:,} distinct numbers are not categories"
-                remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
-                raise OutOfRange(message, where=setting, remedy=remedy)
-        return np.stack(pair)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import RequestRefused
-from recbias.core.stage_context import collect_warnings
+from recbias.core.stage_context import collect_warnings, stage_context
+from recbias.detectors.llm_judge import LLMJudge
 from recbias.language.chat.client import complete
 from recbias.language.chat.requests import Message
 from recbias.language.chat.settings import LanguageModel
@@ -57,6 +61,22 @@ def test_a_real_model_replies_and_its_replies_are_stored(tmp_path: Path, base_ur
     assert {reply.outcome for reply in replies} <= {"complete", "length"}
     assert all(reply.text and reply.prompt_tokens > 10 for reply in replies)
     assert again == replies
+
+
+@needs_packages
+def test_a_real_model_judges_texts_in_the_form_of_a_grammar(tmp_path: Path, base_url: str) -> None:
+    texts = pd.DataFrame({"overview": ["She must wait at home, as all women do.", "A river."]})
+    items = Attributes(Vocabulary.of(["1", "2"]), texts)
+    grammar = 'root ::= "gender: " ("0." [0-9] [0-9] | "1.00")'  # of the server of llama.cpp
+    extra = {"cache_prompt": False, "grammar": grammar}
+    model = LanguageModel(model="smollm2", base_url=base_url, seed=1, extra_body=extra)
+    judge = LLMJudge(from_="overview", llm=model, kinds=("gender",), reading="strict")
+    with stage_context(warnings=[], facts={}, reply_folder=tmp_path):
+        columns, replies = judge.label_with_replies(items)
+    assert replies["reading"].tolist() == ["strict", "strict"]
+    stated = replies["reply"].str.removeprefix("gender: ").astype(float)
+    assert columns["gender_score"].tolist() == stated.tolist()
+    assert columns["gender"].tolist() == (stated >= 0.7).astype(float).tolist()
 
 
 @needs_packages

@@ -19,6 +19,7 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
 from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.shared import ItemLabels
 from recbias.runner.storage.serializers import FORMATS
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import Trial
@@ -159,9 +160,17 @@ def test_contrasts_and_counts_are_restored(tmp_path: Path) -> None:
 
 def test_item_labels_are_restored(tmp_path: Path) -> None:
     frame = pd.DataFrame({"ngim.gender": [1.0, math.nan]})
-    restored = save_and_load("label", frame, tmp_path)
-    assert restored["ngim.gender"].tolist()[0] == 1.0
-    assert restored["ngim.gender"].isna().tolist() == [False, True]
+    restored = save_and_load("label", ItemLabels(frame), tmp_path)
+    assert restored.frame["ngim.gender"].tolist()[0] == 1.0
+    assert restored.frame["ngim.gender"].isna().tolist() == [False, True]
+    assert restored.replies is None
+
+
+def test_replies_about_items_are_restored(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"judge.gender": [1.0]})
+    replies = pd.DataFrame({"item_id": ["1"], "reply": ["gender: 1\n"], "probability.age": [0.5]})
+    restored = save_and_load("label", ItemLabels(frame, replies), tmp_path)
+    pd.testing.assert_frame_equal(restored.replies, replies)
 
 
 def test_trials_and_search_results_are_restored(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from recbias.metrics.accuracy.ranking import HitRate
 from recbias.metrics.stereotype import HitBad
 from recbias.models.factorization.rating_models import MF
 from recbias.models.neighbours.knn import ItemKNN
+from recbias.runner.stages.shared import ItemLabels
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.trial import Trial
 from support.models.searches import (
@@ -155,7 +156,7 @@ def test_labels_of_items_precede_the_earlier_trials() -> None:
     dataset, split = make_split()
     n = len(dataset.item_ids)
     table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
-    label = pd.DataFrame({"ngim.gender": [1.0] * n})
+    label = ItemLabels(pd.DataFrame({"ngim.gender": [1.0] * n}))
     metric = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
     search = replace(make_search(), metric=metric)
     trial = RunTrial(ItemKNN(), "ItemKNN", search, 4, 1, 1, number=2, n_labels=1)

@@ -17,6 +17,7 @@ from recbias.metrics.accuracy.ranking import NDCG
 from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
 from recbias.runner.stages.model import AnswerQueries
+from recbias.runner.stages.shared import ItemLabels
 from recbias.runner.tuning.validation import ValidationScorer
 from support.models.searches import make_metric_spec
 from support.worlds.small_worlds import make_interactions
@@ -78,7 +79,7 @@ def test_a_metric_may_read_labels_that_the_model_does_not_see() -> None:
             assert data.items.names == ["genre"]
             return super().fit(data, rng)
 
-    scorer = ValidationScorer(data, metric, (labels,))
+    scorer = ValidationScorer(data, metric, (ItemLabels(labels),))
     scorer.check()
     # i4 has no training row; the only candidates are i3 (labelled) for u0 and i2 for u1
     assert scorer.score(AnswerQueries(Popular(), "Popular", 2, 1, 1)) == 0.5

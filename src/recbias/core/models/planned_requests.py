@@ -1,11 +1,15 @@
-"""Requests that a model would send to a language model, as known before any is sent."""
+"""Requests that a plug-in would send to a language model, as known before any is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import pandas as pd
+
+from recbias.core.arrays import FloatArray
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.queries.queries import Queries
 
@@ -37,3 +41,20 @@ class PlansRequests(Protocol):
         self, queries: Queries, k: int, data: TrainingData
     ) -> Sequence[PlannedRequest]:
         """Return the requests for lists of ``k``, without sending any."""
+
+
+@runtime_checkable
+class AsksAboutItems(Protocol):
+    """A detector that asks a language model about each item, and keeps what it replied."""
+
+    def plan_label_requests(self, items: Attributes) -> Sequence[PlannedRequest]:
+        """Return the requests of ``label``, without sending any."""
+
+    def label_with_replies(
+        self, items: Attributes
+    ) -> tuple[Mapping[str, FloatArray], pd.DataFrame]:
+        """Return the columns of ``label``, and a row for each reply.
+
+        The rows have ``item_id``, ``sample``, ``reply``, ``outcome``, ``reading``, and the columns
+        ``probability.KIND`` and ``label.KIND``.
+        """

@@ -15,6 +15,7 @@ from recbias.language.chat.requests import Message
 from recbias.language.prompts.prompt_files import load_packaged
 from recbias.language.prompts.prompt_slots import SlottedText, parse_slots
 from recbias.language.prompts.recommendation_prompts import RecommendationPrompt, RenderedPrompt
+from recbias.language.prompts.rubrics import Rubric, load_rubrics
 
 SLOTS = {"request": "request", "n_items": "n_items"}
 """The slots of a template."""
@@ -55,9 +56,9 @@ def load_request_prompts() -> dict[str, RequestPrompt]:
         return {file.stem: _parse(read_marked(file), file.stem) for file in path.glob("*.yaml")}
 
 
-def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt]:
-    """Return all packaged prompts by name: of histories, then of requests."""
-    return {**load_packaged(), **load_request_prompts()}
+def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt | Rubric]:
+    """Return all packaged prompts by name: of histories, of requests, and rubrics."""
+    return {**load_packaged(), **load_request_prompts(), **load_rubrics()}
 
 
 def find_request_prompt(name: str) -> RequestPrompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from recbias.core.errors import MissingRun
 from recbias.core.input_files import has_file, open_input
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.reports.views.grid import Cell, Table, make_columns
+from recbias.reports.views.rounding import format_value
 from recbias.reports.views.run_tables import REMEDY, RunTables
 
 OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
@@ -30,6 +32,23 @@ REPEATS = {
     "same titles": "repeated_same_titles",
 }
 """The columns of the table of repeated requests, and the facts that count them."""
+
+READINGS = {
+    "strict": "as asked",
+    "lenient": "leniently",
+    **{
+        cause: cause
+        for cause in ("format", "range", "prose", "refusal", "length", "empty", "failed")
+    },
+}
+"""How replies about items are read, or why not, and their columns."""
+
+AGREEMENT = {
+    "share": "equal labels",
+    "alpha": "alpha",
+    "alpha_of_probabilities": "alpha of grades",
+}
+"""The facts about the agreement of samples, and their columns."""
 
 _COUNTS = ("replies", *OUTCOMES, "stored before", "tokens in", "tokens out")
 
@@ -65,19 +84,19 @@ class ReplyCounts:
 
 
 def build_reply_tables(run: RunTables) -> list[Table]:
-    """Return the outcomes of the replies, how many repeat, and the commonest unmatched titles.
+    """Return how replies ended, how many repeat, the commonest unmatched titles, and labels.
 
     Raises:
         MissingRun: ``responses.jsonl`` cannot be read.
     """
     counts = _count_replies(run.folder / "responses.jsonl")
-    if not counts:
-        return []
     heads = ("dataset", "model") if len({dataset for dataset, _ in counts}) > 1 else ("model",)
     tables = [
         _tabulate_outcomes(counts, heads),
         _tabulate_repeats(run, heads),
         _tabulate_titles(counts, heads),
+        _tabulate_readings(run),
+        _tabulate_agreement(run),
     ]
     return [table for table in tables if table.rows]
 
@@ -155,3 +174,47 @@ def _tabulate_titles(
     columns = make_columns((*heads, "title", "reason", "count"), numeric=("count",))
     note = f"At most {MAX_TITLES} a model; all replies are in responses.jsonl."
     return Table("Commonest titles without a matching item", columns, rows, (note,))
+
+
+def _collect_labels(run: RunTables) -> dict[str, Mapping[str, Any]]:
+    """Return the facts of labels by a language model, of one seed, by their stage."""
+    facts = {
+        str(stage.get("stage")): stage.get("facts") or {}
+        for stage in run.manifest.get("stages", [])
+        if stage.get("kind") == "label"
+    }
+    return {name: entry for name, entry in facts.items() if _select(entry, "readings")}
+
+
+def _select(facts: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the facts whose names begin with a prefix, without it."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): facts[name] for name in facts if name.startswith(start)}
+
+
+def _tabulate_readings(run: RunTables) -> Table:
+    rows = []
+    for stage, facts in _collect_labels(run).items():
+        counts = Counter(_select(facts, "readings"))
+        numbers = [counts.total(), *(counts[name] for name in READINGS)]
+        rows.append((Cell(stage), *(Cell(f"{number:,}", number) for number in numbers)))
+    titles = ("replies", *READINGS.values())
+    note = "How each reply was read, or why not; all of them are in label_replies.jsonl."
+    columns = make_columns(("stage", *titles), numeric=titles)
+    return Table("Labels by language models", columns, tuple(rows), (note,))
+
+
+def _tabulate_agreement(run: RunTables) -> Table:
+    rows = []
+    for stage, facts in _collect_labels(run).items():
+        agreement = _select(facts, "agreement")
+        for kind in dict.fromkeys(name.rpartition(".")[0] for name in agreement):
+            values = [agreement.get(f"{kind}.{name}") for name in AGREEMENT]
+            numbers = [math.nan if value is None else float(value) for value in values]
+            rows.append(
+                (*map(Cell, (stage, kind)), *(Cell(format_value(x, 3), x) for x in numbers))
+            )
+    titles = tuple(AGREEMENT.values())
+    note = "Of several samples of one text. Alpha is Krippendorff's."
+    columns = make_columns(("stage", "kind", *titles), numeric=titles)
+    return Table("Agreement between samples", columns, tuple(rows), (note,))

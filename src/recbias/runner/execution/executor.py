@@ -165,14 +165,6 @@ class Executor:
         return record
 
 
-@dataclass
-class Rehearsal(Executor):
-    """An executor that stores nothing: its results stay in memory."""
-
-    def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
-        self.values[stage.digest] = value
-
-
 def run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
     """Compute the stages that models share; an error of the user names the entry of the spec.
 

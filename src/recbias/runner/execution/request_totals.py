@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.split import TrainingData
-from recbias.core.models.planned_requests import PlannedRequest, PlansRequests
+from recbias.core.models.planned_requests import AsksAboutItems, PlannedRequest, PlansRequests
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
-from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stages.shared import make_training_data
 
 
 @dataclass(frozen=True)
 class RequestTotals:
-    """The requests of one model in all data contexts, each once.
+    """The requests of one model or detector in all data contexts, each once.
 
     Args:
-        model: The label of the model.
+        model: The label of the model or detector.
         n_requests: The number of requests.
         n_stored: Those whose reply is stored, or that an earlier model of the spec sends.
         prompt_tokens: An upper estimate of the tokens of the prompts to send.
@@ -41,31 +42,65 @@ class RequestTotals:
 
 
 def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
-    """Return the requests of each model that sends requests and whose answers are not stored.
+    """Return the requests of each detector and model that sends some and has stored no result.
 
     The dataset, the split and the queries are computed where they are not stored, and a model is
-    trained whose candidates another one reorders; without such a model nothing is computed.
+    trained whose candidates another one reorders; without a language model nothing is computed.
     """
     totals: list[RequestTotals] = []
     sent: set[str] = set()
+    for label, list_requests in _iterate_senders(plan, executor):
+        if list_requests is None:
+            totals.append(RequestTotals(label, problem="its settings are searched"))
+            continue
+        requests, failure = attempt(list_requests)
+        if failure is not None:
+            totals.append(RequestTotals(label, problem=failure.message))
+            continue
+        totals.append(_add_up(label, requests, sent))
+        sent |= requests.keys()
+    return totals
+
+
+def _iterate_senders(
+    plan: Plan, executor: Executor
+) -> Iterator[tuple[str, Callable[[], dict[str, PlannedRequest]] | None]]:
+    """Yield the label of each detector and model that sends requests, and what lists them.
+
+    It is None for a model whose settings are searched.
+    """
+    for at, detector in enumerate(plan.experiment.labels):
+        contexts = [
+            context for context in plan.data_contexts if not executor.is_stored(context.labels[at])
+        ]
+        if isinstance(detector.plugin, AsksAboutItems) and contexts:
+            yield detector.label, partial(_list_label_requests, contexts, detector, executor)
     for model in plan.experiment.models:
         model_plans = [
             model_plan
             for model_plan in plan.model_plans
             if model_plan.model.label == model.label and _is_unanswered(model_plan, executor)
         ]
-        if not _sends_requests(model.plugin) or not model_plans:
-            continue
-        if model.tune is not None:
-            totals.append(RequestTotals(model.label, problem="its settings are searched"))
-            continue
-        requests, failure = attempt(lambda plans=model_plans: _list(plans, plan, executor))  # type: ignore[misc]
-        if failure is not None:
-            totals.append(RequestTotals(model.label, problem=failure.message))
-            continue
-        totals.append(_add_up(model, requests, sent))
-        sent |= requests.keys()
-    return totals
+        if _sends_requests(model.plugin) and model_plans:
+            lists = partial(_list, model_plans, plan, executor) if model.tune is None else None
+            yield model.label, lists
+
+
+def _list_label_requests(
+    contexts: Iterable[DataContext], detector: PluginSpec, executor: Executor
+) -> dict[str, PlannedRequest]:
+    """Return the requests of one detector by address."""
+    requests: dict[str, PlannedRequest] = {}
+    for stage in {context.dataset.digest: context.dataset for context in contexts}.values():
+        dataset = executor.value(stage)
+        with (
+            collect_warnings(),
+            collect_facts(),
+            stage_context(reply_folder=executor.store.reply_folder),
+        ):
+            planned = detector.plugin.plan_label_requests(dataset.items)
+        requests |= {request.address: request for request in planned}
+    return requests
 
 
 def _sends_requests(plugin: object) -> bool:
@@ -112,7 +147,7 @@ def _prepare_model(model_plan: ModelPlan, executor: Executor, data: TrainingData
 
 
 def _add_up(
-    model: PluginSpec, requests: Mapping[str, PlannedRequest], sent: Collection[str]
+    label: str, requests: Mapping[str, PlannedRequest], sent: Collection[str]
 ) -> RequestTotals:
     missing = [
         request
@@ -121,7 +156,7 @@ def _add_up(
     ]
     has_prices = all(request.money is not None for request in requests.values())
     return RequestTotals(
-        model.label,
+        label,
         n_requests=len(requests),
         n_stored=len(requests) - len(missing),
         prompt_tokens=sum(request.prompt_tokens for request in missing),

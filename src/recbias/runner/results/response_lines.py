@@ -1,14 +1,17 @@
-"""The lines of ``responses.jsonl``: the texts that models generated."""
+"""The lines of ``responses.jsonl`` and ``label_replies.jsonl``: texts of language models."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from recbias.core.outputs.text_outputs import Responses
+from recbias.runner.execution.executor import Executor
+from recbias.runner.planning.plan import Plan
 
 USAGE = ("prompt_tokens", "completion_tokens")
 """The labels of a response that count tokens."""
@@ -34,6 +37,40 @@ def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iter
             "usage": {name: label[name] for name in USAGE if name in label} or None,
             "cached": label.get("cached"),
         }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def write_label_replies(path: Path, plan: Plan, executor: Executor) -> None:
+    """Write the replies that labels follow from, each labelling once; no file without any."""
+    stages = {
+        stage.digest: (stage, spec.label)
+        for context in plan.data_contexts
+        for stage, spec in zip(context.labels, plan.experiment.labels, strict=True)
+    }
+    for stage, detector in stages.values():
+        replies = executor.value(stage).replies
+        if replies is not None:
+            keys = {"dataset": stage.keys.dataset, "seed": stage.keys.seed, "detector": detector}
+            with path.open("a", encoding="utf-8") as stream:
+                stream.writelines(_write_label_lines(replies, keys))
+
+
+def _write_label_lines(replies: pd.DataFrame, keys: dict[str, Any]) -> Iterator[str]:
+    """Yield one JSON line for each reply that labels follow from; without a probability null.
+
+    Args:
+        replies: The replies, see ``AsksAboutItems``.
+        keys: The dataset, seed and detector.
+    """
+    grouped = ("probability", "label")
+    for row in replies.to_dict("records"):
+        line: dict[str, Any] = dict(keys)
+        for column, value in row.items():
+            name, _, kind = str(column).partition(".")
+            if kind and name in grouped:
+                line.setdefault(name, {})[kind] = _as_json(value)
+            else:
+                line[name] = _as_json(value)
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 

@@ -32,7 +32,7 @@ from recbias.runner.results.metric_rows import (
     build_unit_tables,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
-from recbias.runner.results.response_lines import write_response_lines
+from recbias.runner.results.response_lines import write_label_replies, write_response_lines
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
@@ -104,6 +104,7 @@ def write_results(
         for table in build_replicate_tables(measured, _digest_queries(plan, executor)):
             replicates.add(table)
     _write_lists(folder, plan, executor)
+    write_label_replies(folder / "label_replies.jsonl", plan, executor)
     _write_manifest(folder, manifest)
 
 

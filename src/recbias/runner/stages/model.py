@@ -30,7 +30,12 @@ from recbias.runner.stages.returned_values import (
     require_outputs,
     require_state,
 )
-from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
+from recbias.runner.stages.shared import (
+    ItemLabels,
+    add_labels,
+    align_dataset,
+    make_training_data,
+)
 
 TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
 """The outputs that a fitted model returns by a method of their name, with their types."""
@@ -203,7 +208,7 @@ class ComputeMetric:
 
 
 def build_evidence(
-    dataset: Dataset, split: Split, queries: Queries, labels: Sequence[pd.DataFrame]
+    dataset: Dataset, split: Split, queries: Queries, labels: Sequence[ItemLabels]
 ) -> Evidence:
     """Return the evidence of a metric without the outputs of a model."""
     labelled = align_dataset(add_labels(dataset, labels), split)

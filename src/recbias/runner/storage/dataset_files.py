@@ -1,4 +1,4 @@
-"""Stored datasets, splits and queries."""
+"""Stored datasets, labels, splits and queries."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
+from recbias.runner.stages.shared import ItemLabels
 from recbias.runner.storage.array_files import (
     load_arrays,
     load_frame,
@@ -59,6 +60,21 @@ def load_dataset(folder: Path) -> Dataset:
         reviews=reviews,
         sentences=Sentences(load_frame(sentences)) if sentences.exists() else None,
         counts=json.loads((folder / "counts.json").read_text(encoding="utf-8")),
+    )
+
+
+def save_labels(labels: ItemLabels, folder: Path) -> None:
+    """Write the labels of a detector to a folder."""
+    save_frame(labels.frame, folder / "labels.parquet")
+    if labels.replies is not None:
+        save_frame(labels.replies, folder / "replies.parquet")
+
+
+def load_labels(folder: Path) -> ItemLabels:
+    """Read the labels of a detector."""
+    replies = folder / "replies.parquet"
+    return ItemLabels(
+        load_frame(folder / "labels.parquet"), load_frame(replies) if replies.exists() else None
     )
 
 

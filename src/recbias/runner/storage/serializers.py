@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from recbias.runner.storage.answer_files import load_answers, save_answers
-from recbias.runner.storage.array_files import load_arrays, load_frame, save_arrays, save_frame
+from recbias.runner.storage.array_files import load_arrays, save_arrays
 from recbias.runner.storage.dataset_files import (
     load_dataset,
+    load_labels,
     load_queries,
     load_split,
     save_dataset,
+    save_labels,
     save_queries,
     save_split,
 )
@@ -34,10 +36,7 @@ FORMATS: Mapping[str, Format] = {
     "dataset": Format(save_dataset, load_dataset),
     "split": Format(save_split, load_split),
     "queries": Format(save_queries, load_queries),
-    "label": Format(
-        lambda frame, folder: save_frame(frame, folder / "labels.parquet"),
-        lambda folder: load_frame(folder / "labels.parquet"),
-    ),
+    "label": Format(save_labels, load_labels),
     "trial": Format(
         lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),

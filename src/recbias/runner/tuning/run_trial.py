@@ -12,8 +12,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pandas as pd
-
 from recbias.config.plugin_spec import Choice, Dimension, Tune
 from recbias.config.settings import read_settings
 from recbias.core.dataset.dataset import Dataset
@@ -23,7 +21,12 @@ from recbias.core.seeds import derive_seed
 from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
+from recbias.runner.stages.shared import (
+    ItemLabels,
+    add_labels,
+    align_dataset,
+    make_training_data,
+)
 from recbias.runner.tuning.optuna_sampler import MedianPruner, sample_settings
 from recbias.runner.tuning.search_space import find_choice, select_combination
 from recbias.runner.tuning.trial import Trial
@@ -56,14 +59,14 @@ class RunTrial:
         """Return the trial; ``inputs`` are the labels of the items, then the earlier trials."""
         labels, trials = inputs[: self.n_labels], inputs[self.n_labels :]
         items = align_dataset(add_labels(dataset, labels), split).items
-        names = [name for table in labels for name in table.columns]
-        aligned = (
-            [items.frame[names].reset_index(drop=True)] if items is not None and labels else []
-        )
+        names = [name for table in labels for name in table.frame.columns]
+        aligned = []
+        if items is not None and labels:
+            aligned = [ItemLabels(items.frame[names].reset_index(drop=True))]
         return self.run(make_training_data(dataset, split), trials, aligned)
 
     def run(
-        self, data: TrainingData, trials: Sequence[Trial], labels: Sequence[pd.DataFrame] = ()
+        self, data: TrainingData, trials: Sequence[Trial], labels: Sequence[ItemLabels] = ()
     ) -> Trial:
         """Return the trial.
 

@@ -19,6 +19,7 @@ from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, build_evidence
+from recbias.runner.stages.shared import ItemLabels
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ValidationScorer:
 
     data: TrainingData
     metric: PluginSpec
-    labels: Sequence[pd.DataFrame] = ()
+    labels: Sequence[ItemLabels] = ()
 
     def check(self) -> None:
         """Check before any training that the metric can be computed on the data.

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.language.prompts.rubrics import load_rubrics
+from recbias.language.replies.label_json import make_label_schema
+from recbias.language.replies.label_reading import READ, Form, LabelProbabilities, read_labels
+
+WORDS = load_rubrics()["stereotypes"].words
+
+
+def read(answer: str, form: Form = "lenient") -> tuple[str, list[float]]:
+    """Return how a reply is read, and the probabilities of gender, race and religion."""
+    stated = read_labels(answer, WORDS, form)
+    return stated.reading, [*stated.probabilities.values()]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("gender: 0.80\nrace: 0\nreligion: 1", [0.8, 0, 1]),
+        ("  Race: .25\n\nGENDER: 0.5\nreligion : 0.0\n", [0.5, 0.25, 0]),
+        ("gender: yes\nrace: no\nreligion: No", [1, 0, 0]),
+        ('{"gender": 0.7, "race": 0, "religion": 0.1}', [0.7, 0, 0.1]),
+        ("0", [0, 0, 0]),
+        ("Stereotype: Gender Stereotype, Probability: 0.78", [0.78, 0, 0]),
+        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.6", [0.6, 0, 0]),
+        ("Stereotype: Romantic Stereotype, Probability: 0.9", [0, 0, 0]),
+    ],
+)
+def test_replies_in_a_form_that_is_asked_for(answer: str, expected: list[float]) -> None:
+    assert read(answer) == ("strict", expected)
+    assert read(answer, "strict") == ("strict", expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("gender: 0.8", [0.8, 0, 0]),
+        ("Here you are:\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
+        ("- **Gender**: 80%\n- **Race**: 5 %\n- **Religion**: 0%", [0.8, 0.05, 0]),
+        ("1. Gender stereotype - 7/10\n2. Racial: 1 out of 10", [0.7, 0.1, 0]),
+        ("| gender | 0,75 |\n| race | 0,1 |", [0.75, 0.1, 0]),
+        ("Gender and race: 0.6", [0.6, 0.6, 0]),
+        ("Gender: present (probability: 0.7)", [0.7, 0, 0]),
+        ("Gender: it shows women as weak. Probability = 0.9", [0.9, 0, 0]),
+        ("Islamophobia: 0.9", [0, 0, 0.9]),
+        ("Stereotype: Gender Stereotype\nProbability: 0.78", [0.78, 0, 0]),
+        (
+            "1. Stereotype: Racial, Probability: 65%\n2. Stereotype: sex, Probability: 0.2",
+            [0.2, 0.65, 0],
+        ),
+        ('```json\n{"gender": 0.7, "race": "30%"}\n```', [0.7, 0.3, 0]),
+        (
+            '[{"stereotype": "Gender", "probability": 0.9}, {"label": "faith", "score": 0.2}]',
+            [0.9, 0, 0.2],
+        ),
+        ('{"race": {"probability": 0.4, "reason": "villain"}}', [0, 0.4, 0]),
+        ("0\n\nThe text has no stereotype.", [0, 0, 0]),
+        ("0.", [0, 0, 0]),
+        ("No stereotypes are present in this text.", [0, 0, 0]),
+        ("There is no racial stereotype here", [0, 0, 0]),
+        ("None", [0, 0, 0]),
+    ],
+)
+def test_similar_replies_are_read_by_the_lenient_form_only(
+    answer: str, expected: list[float]
+) -> None:
+    reading, values = read(answer)
+    assert reading == "lenient"
+    assert values == pytest.approx(expected)
+    assert read(answer, "strict") == ("format", [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("It is a warm story about a family and its dog.", "prose"),
+        ("The text portrays women as: 1. weak 2. silly", "prose"),
+        ("Released in: 1995", "prose"),
+        ("0.7", "prose"),
+        ("05", "prose"),
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        ("I cannot assess this text.", "refusal"),
+        ("As an AI language model, I have no opinions.", "refusal"),
+        ("gender: 8", "range"),
+        ("gender: 120%\nrace: 0\nreligion: 0", "range"),
+        ("gender: -0.5", "range"),
+        ("Stereotype: gender, Probability: 78", "range"),
+        ("gender: 1/0", "range"),
+    ],
+)
+def test_other_replies_have_a_cause(answer: str, reading: str) -> None:
+    assert read(answer) == (reading, [])
+    assert read(answer, "strict")[0] in {reading, "format"}
+
+
+def test_a_strict_reply_names_each_kind_once() -> None:
+    assert read("gender: 0.8\ngender: 0.1\nrace: 0", "strict") == ("format", [])
+    assert read("gender: 0.8\nrace: 0.1\nreligion: 0\nage: 0", "strict") == ("format", [])
+
+
+def test_a_sorry_story_with_labels_is_read() -> None:
+    assert read("Sorry for the delay.\ngender: 0.8") == ("lenient", [0.8, 0, 0])
+
+
+@given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))
+def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]) -> None:
+    expected = [percentages.get(kind, 0) / 100 for kind in WORDS]
+    lines = [(kind, value / 100) for kind, value in percentages.items()]
+    for answer in (
+        "\n".join(f"{kind}: {value:.2f}" for kind, value in lines),
+        "\n".join(f"* {kind} stereotype: {round(100 * value)} %" for kind, value in lines),
+        "\n".join(f"Stereotype: {kind}, Probability: {value:.2f}" for kind, value in lines),
+        "Sure! " + str(dict(lines)).replace("'", '"'),
+    ):
+        reading, values = read(answer)
+        assert reading in READ
+        assert values == pytest.approx(expected)
+
+
+@given(st.text())
+def test_no_text_is_an_error(answer: str) -> None:
+    stated = read_labels(answer, WORDS)
+    assert isinstance(stated, LabelProbabilities)
+    assert all(0 <= value <= 1 for value in stated.probabilities.values())
+
+
+def test_the_schema_is_one_that_a_strict_reading_accepts() -> None:
+    schema = make_label_schema(("gender", "race", "religion"))
+    assert schema["required"] == ["gender", "race", "religion"]
+    assert schema["properties"]["race"] == {"type": "number"}
