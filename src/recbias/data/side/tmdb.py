@@ -70,35 +70,35 @@ class Tmdb:
             Unwritable: The file cannot be written.
         """
         replies = side_folder / "tmdb.jsonl"
-        known = self._load_replies(replies)
-        wanted = list(dict.fromkeys(str(number) for number in numbers if number))
-        missing = [number for number in wanted if number not in known]
+        films = self._load_replies(replies)
+        linked = list(dict.fromkeys(str(number) for number in numbers if number))
+        missing = [number for number in linked if number not in films]
         with wrap_write_errors(replies), replies.open("a", encoding="utf-8") as stream:
             for position, number in enumerate(missing):
-                known[number] = self._fetch_film(number)
-                line = {"id": number, "language": self.language, **known[number]}
+                films[number] = self._fetch_film(number)
+                line = {"id": number, "language": self.language, **films[number]}
                 stream.write(json.dumps(line, ensure_ascii=False) + "\n")
                 stream.flush()
                 report_progress("fetch films", position + 1, len(missing))
-        if not any(known[number] for number in wanted):
+        if not any(films[number] for number in linked):
             message = "has none of the films"
             raise NothingLeft(message, where=self.url, remedy="check the TMDB ids of the links")
-        facts = [known.get(str(number), {}) if number else {} for number in numbers]
+        facts = [films.get(str(number), {}) if number else {} for number in numbers]
         return pd.DataFrame([self._select(film) for film in facts], columns=list(COLUMNS))
 
     def _load_replies(self, path: Path) -> dict[str, dict[str, Any]]:
         """Return the stored films in this language; a line that was cut off is not one."""
         if not path.exists():
             return {}
-        known = {}
+        films = {}
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 film = json.loads(line)
             except ValueError:
                 continue
             if film.pop("language", None) == self.language:
-                known[str(film.pop("id"))] = film
-        return known
+                films[str(film.pop("id"))] = film
+        return films
 
     def _fetch_film(self, number: str) -> dict[str, Any]:
         """Return the overview, the cast and the directors; empty if TMDB lacks the film."""
