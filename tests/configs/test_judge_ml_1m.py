@@ -48,5 +48,7 @@ def test_every_description_is_judged_once_and_compared(real_data: Path, tmp_path
         share, n_lists = labels[kind].mean(), run.manifest["queries"][0]["asked"]
         assert abs(values[name] - share) < 4 * (share * (1 - share) / n_lists / 7.9) ** 0.5
     reference = pd.read_csv(run.folder / "reference.csv")
-    assert set(reference["metric"]) == {"HIT_BAD_Gender", "MRR_BAD_Gender", "REC-ST_Gender"}
+    assert set(reference["table"]) == {"children/a13", "children/a15", "children/a17"}
+    assert {"HIT_BAD_Gender", "MRR_BAD_Race", "REC-ST_Religion"} < set(reference["metric"])
+    assert len(reference) == 2 * 9
     assert set(reference["system"]) == {"Random", "MostPop"}

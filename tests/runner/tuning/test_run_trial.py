@@ -17,7 +17,7 @@ from recbias.metrics.accuracy.ranking import HitRate
 from recbias.metrics.stereotype import HitBad
 from recbias.models.factorization.rating_models import MF
 from recbias.models.neighbours.knn import ItemKNN
-from recbias.runner.stages.shared import ItemLabels
+from recbias.runner.stages.labels import ItemLabels
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.trial import Trial
 from support.models.searches import (

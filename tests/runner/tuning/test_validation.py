@@ -16,8 +16,8 @@ from recbias.core.errors import MissingEvidence, UserError
 from recbias.metrics.accuracy.ranking import NDCG
 from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
+from recbias.runner.stages.labels import ItemLabels
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.stages.shared import ItemLabels
 from recbias.runner.tuning.validation import ValidationScorer
 from support.models.searches import make_metric_spec
 from support.worlds.small_worlds import make_interactions

@@ -10,7 +10,7 @@ from recbias.core.models.planned_requests import AsksAboutItems
 from recbias.core.records import StageRecord, Stored
 from recbias.runner.execution.executor import Executor
 from recbias.runner.stage import Stage
-from recbias.runner.stages.shared import LabelItems
+from recbias.runner.stages.labels import LabelItems
 
 
 @dataclass

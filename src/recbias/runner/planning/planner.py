@@ -16,13 +16,8 @@ from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan, count_query_folds
 from recbias.runner.planning.stage_planner import StagePlanner, identify_values
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.stages.shared import (
-    LabelItems,
-    LoadDataset,
-    SelectQueries,
-    SplitDataset,
-    TakeQueries,
-)
+from recbias.runner.stages.labels import LabelItems
+from recbias.runner.stages.shared import LoadDataset, SelectQueries, SplitDataset, TakeQueries
 from recbias.runner.storage.fingerprints import Fingerprints
 
 

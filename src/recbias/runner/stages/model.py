@@ -23,6 +23,7 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
+from recbias.runner.stages.labels import ItemLabels, add_labels
 from recbias.runner.stages.returned_values import (
     call_for,
     require_embeddings,
@@ -30,12 +31,7 @@ from recbias.runner.stages.returned_values import (
     require_outputs,
     require_state,
 )
-from recbias.runner.stages.shared import (
-    ItemLabels,
-    add_labels,
-    align_dataset,
-    make_training_data,
-)
+from recbias.runner.stages.shared import align_dataset, make_training_data
 
 TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
 """The outputs that a fitted model returns by a method of their name, with their types."""
@@ -198,9 +194,8 @@ class ComputeMetric:
         any, and the labels.
         """
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
-        evidence = build_evidence(
-            dataset, split, queries, inputs[self.has_outputs + self.has_choice :]
-        )
+        labels = inputs[self.has_outputs + self.has_choice :]
+        evidence = build_evidence(dataset, split, queries, labels)
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
         evidence = replace(evidence, **vars(outputs), metric=self.name)

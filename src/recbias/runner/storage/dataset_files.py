@@ -15,7 +15,7 @@ from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
-from recbias.runner.stages.shared import ItemLabels
+from recbias.runner.stages.labels import ItemLabels
 from recbias.runner.storage.array_files import (
     load_arrays,
     load_frame,

@@ -20,13 +20,9 @@ from recbias.core.protocols import OUTPUTS
 from recbias.core.seeds import derive_seed
 from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
+from recbias.runner.stages.labels import ItemLabels, add_labels
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.stages.shared import (
-    ItemLabels,
-    add_labels,
-    align_dataset,
-    make_training_data,
-)
+from recbias.runner.stages.shared import align_dataset, make_training_data
 from recbias.runner.tuning.optuna_sampler import MedianPruner, sample_settings
 from recbias.runner.tuning.search_space import find_choice, select_combination
 from recbias.runner.tuning.trial import Trial

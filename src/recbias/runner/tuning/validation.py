@@ -18,8 +18,8 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.grouping import GroupMeasurements
+from recbias.runner.stages.labels import ItemLabels
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, build_evidence
-from recbias.runner.stages.shared import ItemLabels
 
 
 @dataclass(frozen=True)
