@@ -147,12 +147,12 @@ class Names:
         column = _read_column(items, self.from_, "from")
         if self.persons == "none":
             return column
-        known = np.full(len(column), None, dtype=object)
+        excluded = np.full(len(column), None, dtype=object)
         if self.exclude:
-            excluded = _read_column(items, self.exclude, "exclude").astype(object)
-            known = excluded.where(excluded.notna(), None).to_numpy(dtype=object)
+            people_column = _read_column(items, self.exclude, "exclude").astype(object)
+            excluded = people_column.where(people_column.notna(), None).to_numpy(dtype=object)
         texts = column.astype(object).where(column.notna(), "").to_numpy(dtype=object)
-        people = pd.Series(find_people(texts, self._load_finder(), known), dtype=object)
+        people = pd.Series(find_people(texts, self._load_finder(), excluded), dtype=object)
         n_people = people.dropna().str.count(re.escape(SEPARATOR)).add(1).sum()
         record_fact("people_per_item", float(n_people) / max(len(people), 1))
         return people

@@ -20,7 +20,7 @@ def make_dataset() -> Dataset:
         np.array([0, 1, 0, 1], dtype=np.int32),
         np.array(["00", "11", "20", "31"], dtype=object),
     )
-    return Dataset(interactions, users, items, reviews, {"bad_lines": 3})
+    return Dataset(interactions, users, items, reviews, counts={"bad_lines": 3})
 
 
 @pytest.mark.parametrize("rows", [np.array([False, True, True, False]), np.array([1, 2])])

@@ -110,7 +110,7 @@ def find_release(name: str) -> Release:
     Raises:
         UnknownName: There is none.
     """
-    releases = {normalize_name(known): release for known, release in RELEASES.items()}
+    releases = {normalize_name(key): release for key, release in RELEASES.items()}
     if normalize_name(name) not in releases:
         message = f"no MovieLens dataset is called {name!r}"
         raise UnknownName(message, remedy=suggest(name, RELEASES))

@@ -69,9 +69,9 @@ class Imdb:
         """
         self._fetch_files()
         titles = pd.Series([format_title_id(number) for number in numbers], dtype=object)
-        wanted = pa.array(sorted(set(titles.dropna())), pa.string())
-        cast = _read_cast(self.folder / PRINCIPALS, wanted, self.n_cast)
-        directors = _read_directors(self.folder / CREW, wanted)
+        keys = pa.array(sorted(set(titles.dropna())), pa.string())
+        cast = _read_cast(self.folder / PRINCIPALS, keys, self.n_cast)
+        directors = _read_directors(self.folder / CREW, keys)
         if cast.empty and directors.empty:
             remedy = "check the IMDb ids of the links"
             raise NothingLeft("has none of the films", where=str(self.folder), remedy=remedy)
@@ -88,18 +88,18 @@ class Imdb:
                 transfer(f"{self.url.rstrip('/')}/{name}", self.folder / name)
 
 
-def _read_rows(path: Path, columns: tuple[str, ...], key: str, wanted: Any) -> pd.DataFrame:
+def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
     layout = Layout(columns=dict.fromkeys(columns, "text"), delimiter="\t")
 
     def keep(table: Any) -> Any:
-        return table.filter(pc.is_in(table[key], value_set=wanted))
+        return table.filter(pc.is_in(table[key], value_set=keys))
 
     rows = read_table(path, layout, keep=keep)
     return pd.DataFrame({name: rows.texts(name) for name in columns})
 
 
-def _read_cast(path: Path, wanted: Any, n_cast: int) -> pd.DataFrame:
-    rows = _read_rows(path, ("tconst", "ordering", "nconst", "category"), "tconst", wanted)
+def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:
+    rows = _read_rows(path, ("tconst", "ordering", "nconst", "category"), "tconst", keys)
     rows = rows[rows["category"].isin(ACTORS)]
     rows = rows.assign(rank=pd.to_numeric(rows["ordering"], errors="coerce"))
     rows = rows.sort_values(["tconst", "rank"], kind="stable")
@@ -108,16 +108,16 @@ def _read_cast(path: Path, wanted: Any, n_cast: int) -> pd.DataFrame:
     return first[["tconst", "nconst"]].set_axis(["title", "person"], axis=1)
 
 
-def _read_directors(path: Path, wanted: Any) -> pd.DataFrame:
-    rows = _read_rows(path, ("tconst", "directors"), "tconst", wanted).dropna()
+def _read_directors(path: Path, keys: Any) -> pd.DataFrame:
+    rows = _read_rows(path, ("tconst", "directors"), "tconst", keys).dropna()
     people = rows.assign(person=rows["directors"].str.split(",")).explode("person")
     people = people[people["person"] != _NOBODY]
     return people[["tconst", "person"]].set_axis(["title", "person"], axis=1)
 
 
 def _read_names(path: Path, people: set[Any]) -> dict[str, str]:
-    wanted = pa.array(sorted(people), pa.string())
-    rows = _read_rows(path, ("nconst", "primaryName"), "nconst", wanted).dropna()
+    keys = pa.array(sorted(people), pa.string())
+    rows = _read_rows(path, ("nconst", "primaryName"), "nconst", keys).dropna()
     names = rows["primaryName"].str.replace(SEPARATOR, "/", regex=False)
     return dict(zip(rows["nconst"], names, strict=True))
 

@@ -71,8 +71,8 @@ class Tmdb:
         """
         replies = side_folder / "tmdb.jsonl"
         films = self._load_replies(replies)
-        requested = list(dict.fromkeys(str(number) for number in numbers if number))
-        missing = [number for number in requested if number not in films]
+        linked = list(dict.fromkeys(str(number) for number in numbers if number))
+        missing = [number for number in linked if number not in films]
         with wrap_write_errors(replies), replies.open("a", encoding="utf-8") as stream:
             for position, number in enumerate(missing):
                 films[number] = self._fetch_film(number)
@@ -80,7 +80,7 @@ class Tmdb:
                 stream.write(json.dumps(line, ensure_ascii=False) + "\n")
                 stream.flush()
                 report_progress("fetch films", position + 1, len(missing))
-        if not any(films[number] for number in requested):
+        if not any(films[number] for number in linked):
             message = "has none of the films"
             raise NothingLeft(message, where=self.url, remedy="check the TMDB ids of the links")
         facts = [films.get(str(number), {}) if number else {} for number in numbers]

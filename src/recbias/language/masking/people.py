@@ -1,4 +1,4 @@
-"""The people that texts mention, without those that are known by other means (authors)."""
+"""The people that texts mention, without those of another column (authors)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_SURNAMES = 3
 """Capitalized words after a first name that belong to it, where only first names are found."""
 
 
-def find_people(texts: Ids, finder: FirstNames | PersonModel, known: Ids) -> Ids:
+def find_people(texts: Ids, finder: FirstNames | PersonModel, excluded: Ids) -> Ids:
     """Return the people that each text mentions, as ``Betsy Ray|Tacy``; None if there are none.
 
     Words of a person that only white space divides are one mention, which ends with a possessive.
-    A mention is left out if it is
-    of a known person: all of its words are in that person's name, and it has several words or is
-    the last word of the name. A first name alone may be of another person, so it stays.
+    A mention is left out if it is of an excluded person: all of its words are in that person's
+    name, and it has several words or is the last word of the name. A first name alone may be of
+    another person, so it stays.
 
     Args:
         texts: A text for each item, blank without one.
         finder: What finds the words that name persons.
-        known: The people of each item that are left out, as ``Maud Hart Lovelace|Lois Lenski``;
+        excluded: The people of each item that are left out, as ``Maud Hart Lovelace|Lois Lenski``;
             None if there are none.
 
     >>> texts = np.array(["Betsy Ray met Tacy. Betsy's author is Maud Lovelace."], dtype=object)
@@ -45,8 +45,8 @@ def find_people(texts: Ids, finder: FirstNames | PersonModel, known: Ids) -> Ids
         by_text = pd.Series(mention, dtype=object).groupby(text, sort=True).agg(list)
         for row, mentions in zip(by_text.index.to_numpy(np.int64), by_text, strict=True):
             index = rows[row]
-            names = [list(_split(name)) for name in str(known[index] or "").split(SEPARATOR)]
-            new = [name for name in dict.fromkeys(mentions) if not _is_known(name, names)]
+            names = [list(_split(name)) for name in str(excluded[index] or "").split(SEPARATOR)]
+            new = [name for name in dict.fromkeys(mentions) if not _is_of_person(name, names)]
             people[index] = SEPARATOR.join(new) or None
         report_progress("finding people", int(rows[-1]) + 1, len(texts))
     return people
@@ -78,7 +78,7 @@ def _split(name: str) -> Iterable[str]:
     return filter(None, map(normalize_word, name.replace(".", " ").split()))
 
 
-def _is_known(mention: str, names: list[list[str]]) -> bool:
+def _is_of_person(mention: str, names: list[list[str]]) -> bool:
     words = list(_split(mention))
     return any(
         set(words) <= set(name) and (len(words) > 1 or words[-1:] == name[-1:])

@@ -1,0 +1,110 @@
+"""The specs of the children's thesis have its settings, its families and all of its models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias.config.merge import read_spec
+from recbias.config.search_space import load_packaged_spaces
+from recbias.core.suggestions import normalize_name
+from recbias.reports.published_tables.sources import load_published
+
+FOLDER = Path(__file__).parents[2] / "configs" / "papers" / "children"
+SETTINGS = {
+    "topK": "neighbors",
+    "num factors": "embedding_size",
+    "embedding size": "embedding_size",
+    "latent dim": "embedding_size",
+    "intermediate dim": "hidden_size",
+    "epochs": "epochs",
+    "learning rate": "learning_rate",
+    "batch size": "batch_size",
+    "eps": "eps",
+    "l1 ratio": "l1_ratio",
+    "alpha": "alpha",
+    "negative sample": "negatives",
+    "adversarial epochs": "adversarial_epochs",
+    "dropout prob": "dropout",
+    "l_b": "reg_bias",
+}
+"""The hyperparameters of Table A.2 by our names, those that the trained models use."""
+
+NOT_COMPARED = {
+    "ML (MovieLens)": {"MF", "MF2020", "BPRMF"},
+    "GR (Goodreads)": {"MF", "ItemKNN"},
+}
+"""Models without a variant ``elliot``, which are trained as in their papers; and the neighbours of
+ItemKNN, which include the item itself in the framework of the thesis."""
+
+
+def read_models(name: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each model of a spec."""
+    entries = read_spec(FOLDER / name).data["models"]
+    models = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
+    return {normalize_name(model["name"]): model for model in models}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("table-5-1-elliot.yaml", 19),
+        ("a5-ngim-elliot.yaml", 19),
+        ("biasmeter-elliot.yaml", 19),
+        ("judge-elliot.yaml", 19),
+        ("neighbourhood-n4.yaml", 4),
+        ("latent-factors-n7.yaml", 7),
+        ("neural-n4.yaml", 4),
+        ("goodreads.yaml", 15),
+        ("goodreads-biasmeter.yaml", 15),
+        ("goodreads-judge.yaml", 15),
+    ],
+)
+def test_p_is_multiplied_by_the_number_of_models(name: str, family: int) -> None:
+    (test,) = read_spec(FOLDER / name).data["tests"]
+    assert test == {
+        "name": "paired_t",
+        "alpha": 0.05,
+        "correction": "bonferroni",
+        "family": family,
+    }
+    assert len(read_models(name)) == family
+
+
+@pytest.mark.parametrize("name", ["neighbourhood-n4", "latent-factors-n7", "neural-n4"])
+def test_groups_have_the_models_of_the_whole(name: str) -> None:
+    whole = read_models("table-5-1-elliot.yaml")
+    group = read_models(f"{name}.yaml")
+    assert {model: whole[model] for model in group} == group
+
+
+def test_the_search_has_every_model_of_the_table() -> None:
+    models = read_models("a1-search.yaml")
+    published = {normalize_name(system) for system in load_published("children/a1")["system"]}
+    assert len(published) == 17
+    assert set(models) == published
+    spaces = {normalize_name(model) for model in load_packaged_spaces()["thesis"]}
+    assert published <= spaces
+    assert all(model["tune"]["space"] == "thesis" for model in models.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [("table-5-1-elliot.yaml", "ML (MovieLens)"), ("goodreads.yaml", "GR (Goodreads)")],
+)
+def test_settings_are_those_of_the_thesis(name: str, dataset: str) -> None:
+    table = load_published("children/a2")
+    rows: pd.DataFrame = table[(table["dataset"] == dataset) & (table["value"] != "")]
+    models = read_models(name)
+    n_compared = 0
+    for row in rows.itertuples(index=False):
+        system, hyperparameter, published = map(str, (row.system, row.hyperparameter, row.value))
+        model = models[normalize_name(system)]
+        setting = "factors" if system == "PureSVD" else SETTINGS.get(hyperparameter, "")
+        if system not in NOT_COMPARED[dataset] and setting in model:
+            assert float(model[setting]) == pytest.approx(float(published)), (system, setting)
+            n_compared += 1
+    assert n_compared > 30
