@@ -88,11 +88,25 @@ def validate_finite(
 
 
 def create_divergence_error(
-    plan: Any, epoch: int, loss: float, where: str, value: float
+    plan: Any,
+    epoch: int,
+    loss: float,
+    setting: str,
+    value: float,
+    *,
+    where: str = "",
+    parts: Mapping[str, float] | None = None,
 ) -> OutOfRange:
-    """Return the error for a loss that is not finite, with the setting of a plan to lower."""
-    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
-    return OutOfRange(problem, where=where, remedy=f"lower {where}, which is {value:g}")
+    """Return the error for a training that diverged, with the setting of a plan to lower.
+
+    ``where`` is the step within the epoch, ``parts`` are losses that the loss combines.
+    """
+    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}"
+    problem += f", {where}: the loss is {loss:g}" if where else f": the loss is {loss:g}"
+    if parts:
+        shown = ", ".join(f"{name} {part:g}" for name, part in parts.items())
+        problem += f" ({shown})"
+    return OutOfRange(problem, where=setting, remedy=f"lower {setting}, which is {value:g}")
 
 
 def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:

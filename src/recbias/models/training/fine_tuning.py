@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
@@ -21,6 +21,9 @@ from recbias.models.training.schedule import create_divergence_error
 POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,
 small enough that batches differ between epochs."""
+
+TOLERATED_GROWTH = 1.5
+"""The growth of a part of the loss since the first step that is no divergence."""
 
 
 class Task(Protocol):
@@ -45,6 +48,37 @@ class Task(Protocol):
         """Return the score on the validation texts; higher is better."""
 
 
+@runtime_checkable
+class HasLossParts(Protocol):
+    """A task whose loss combines others, which make a learning curve."""
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of the parts."""
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The value of a part above which training has diverged, by its name."""
+
+    def read_parts(self) -> Mapping[str, float]:
+        """Return the parts of the last loss by name, each the sum over the texts of the batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """The losses of each step of a training.
+
+    Args:
+        names: The parts of the loss.
+        values: The mean of each part over the texts of a step, ``float64[steps, parts]``.
+        steps_per_epoch: The number of steps of an epoch.
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    steps_per_epoch: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
     """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
@@ -61,8 +95,12 @@ class FineTuning:
     # Number of epochs without improvement before training stops and the best epoch is restored;
     # 0 disables early stopping
     patience: int = 0
-    # Number of parts of a batch whose gradients are accumulated, to save memory
-    accumulate: int = 1
+    # Number of parts of a batch that are computed one after another and whose gradients are
+    # summed, to save memory
+    batch_parts: int = 1
+    # The setting to lower if training diverges, with its value; None for the learning rate
+    risk: tuple[str, float] | None = None
+    memory_setting: str = "batch_parts"  # The setting that saves memory
 
     def scale_rate(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step, counted from 0, as a share of the maximum.
@@ -77,15 +115,19 @@ class FineTuning:
         return (n_steps - step) / max(n_steps - n_warmup, 1)
 
 
-def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
+def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> LearningCurve:
     """Fine-tune a module in place, with early stopping if there are validation texts.
 
     The same generator gives the same weights on the same kind of device, also if training is
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
     and the step only. The global random state of torch does not change.
 
+    Returns:
+        The parts of the loss of each step; ``loss`` alone if the task does not name parts.
+
     Raises:
-        OutOfRange: The loss is not finite.
+        OutOfRange: The loss is not finite, or a part is above its limit and above 1.5 times its
+            value in the first step.
         TooLittleMemory: The device has too little memory for a batch.
     """
     import torch
@@ -93,6 +135,8 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
     loop = _Loop(task, plan, rng)
     with torch.random.fork_rng(), _report_out_of_memory(plan):
         loop.run()
+    values = np.array(loop.state.losses, dtype=np.float64).reshape(-1, len(loop.names))
+    return LearningCurve(loop.names, values, loop.steps_per_epoch)
 
 
 @dataclass
@@ -112,6 +156,8 @@ class _Loop:
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
         self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
+        is_combined = isinstance(self.task, HasLossParts)
+        self.names = self.task.part_names if is_combined else ("loss",)
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:
@@ -159,10 +205,14 @@ class _Loop:
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
-            loss = self._run_step(batches[step])
-            if not math.isfinite(loss):
+            loss, parts = self._run_step(batches[step])
+            self.state.losses.extend(parts[name] for name in self.names)
+            if not math.isfinite(loss) or self._is_above_limit(parts):
+                setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
+                where = f"step {step + 1} of {len(batches)}"
+                others = {name: value for name, value in parts.items() if name != "loss"}
                 raise create_divergence_error(
-                    self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
+                    self.plan, epoch + 1, loss, *setting, where=where, parts=others
                 )
             n_tokens += int(self.task.lengths[batches[step]].sum())
             report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)
@@ -172,18 +222,32 @@ class _Loop:
         seconds = time.perf_counter() - start_time + 1e-9
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
-    def _run_step(self, rows: AnyArray) -> float:
+    def _run_step(self, rows: AnyArray) -> tuple[float, Mapping[str, float]]:
+        """Return the loss of a step, the mean over its texts, and that of each part."""
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)
-        batch_loss = 0.0
-        for part in np.array_split(rows, min(self.plan.accumulate, rows.size)):
+        batch_loss, parts = 0.0, dict[str, float]()
+        for part in np.array_split(rows, min(self.plan.batch_parts, rows.size)):
             loss = self.task.loss(part) / rows.size
             loss.backward()
             batch_loss += float(loss.detach())
+            if isinstance(self.task, HasLossParts):
+                for name, value in self.task.read_parts().items():
+                    parts[name] = parts.get(name, 0.0) + value / rows.size
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
-        return batch_loss
+        return batch_loss, parts or {"loss": batch_loss}
+
+    def _is_above_limit(self, parts: Mapping[str, float]) -> bool:
+        """Return whether a part is above its limit and has grown since the first step."""
+        if not isinstance(self.task, HasLossParts):
+            return False
+        first = dict(zip(self.names, self.state.losses, strict=False))
+        return any(
+            parts[name] > max(limit, TOLERATED_GROWTH * first[name])
+            for name, limit in self.task.limits.items()
+        )
 
 
 def bucket_by_length(
@@ -212,5 +276,7 @@ def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         problem = f"{plan.name}: the device has too little memory for a batch"
-        remedy = f"raise accumulate, which is {plan.accumulate}, or lower max_length"
-        raise TooLittleMemory(problem, where="accumulate", remedy=remedy) from error
+        remedy = f"raise batch_parts, which is {plan.batch_parts}, or lower max_length"
+        if plan.memory_setting != "batch_parts":
+            remedy = f"lower {plan.memory_setting} or max_length"
+        raise TooLittleMemory(problem, where=plan.memory_setting, remedy=remedy) from error
