@@ -144,7 +144,9 @@ def test_progress_and_speed_are_reported() -> None:
 
 
 def test_divergence_names_the_epoch_the_loss_and_the_setting() -> None:
-    with pytest.raises(OutOfRange, match=r"Line diverged in epoch 1 of 4, step \d of 4: the loss is") as caught:
+    with pytest.raises(
+        OutOfRange, match=r"Line diverged in epoch 1 of 4, step \d of 4: the loss is"
+    ) as caught:
         fine_tune(Line(), create_plan(learning_rate=1e30, max_norm=1e30), np.random.default_rng(3))
     assert caught.value.remedy == "lower learning_rate, which is 1e+30"
 
