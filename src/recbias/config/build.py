@@ -124,9 +124,8 @@ class Builder:
     ) -> None:
         """Record each key that is not a setting; ``renamed`` has new names by old ones."""
         for name in [name for name in raw if name not in settings]:
-            message, remedy = f"not a setting of {self.owner}", suggest(name, settings)
-            if name in renamed:
-                remedy = f"it is now called {renamed[name]}"
+            message, new = f"not a setting of {self.owner}", renamed.get(name)
+            remedy = f"it is now called {new}" if new else suggest(name, settings)
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 

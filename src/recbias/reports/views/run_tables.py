@@ -31,6 +31,12 @@ def _read_search_csv(path: Path) -> pd.DataFrame:
     return _read_csv(path, types, [*_SEARCH_NUMBERS])
 
 
+def _read_curves_csv(path: Path) -> pd.DataFrame:
+    types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
+    types |= dict.fromkeys(("epoch", "step", "value"), "float64")
+    return _read_csv(path, types, ["epoch", "step", "value"])
+
+
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
@@ -55,7 +61,8 @@ def _read_by(
 class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
-    A run without hyperparameter search has no ``trials`` and no ``importances``: they are None.
+    A run without hyperparameter search has no ``trials`` and no ``importances``, one without
+    recorded losses no ``learning_curves``: they are None.
 
     Args:
         folder: The run folder.
@@ -75,6 +82,7 @@ class RunTables:
     popularity = _read_by(_read_parquet, "popularity.parquet")
     trials = _read_by(_read_search_csv, "trials.csv")
     importances = _read_by(_read_search_csv, "importances.csv")
+    learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
 
     @cached_property
     def spec_text(self) -> str:

@@ -25,6 +25,7 @@ from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
 from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.results.learning_curves import write_learning_curves
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
@@ -104,6 +105,7 @@ def write_results(
         for table in build_replicate_tables(measured, _digest_queries(plan, executor)):
             replicates.add(table)
     _write_lists(folder, plan, executor)
+    write_learning_curves(folder, plan, executor)
     _write_manifest(folder, manifest)
 
 

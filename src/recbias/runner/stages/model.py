@@ -20,7 +20,13 @@ from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State
+from recbias.core.protocols import (
+    OUTPUTS,
+    FittedRecommender,
+    HasLearningCurve,
+    Restores,
+    State,
+)
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
 from recbias.runner.stages.returned_values import (
@@ -45,6 +51,12 @@ class ModelOutputs:
     sentence_scores: SentenceScores | None = None
     responses: Responses | None = None
     predictions: Predictions | None = None
+    learning_curve: pd.DataFrame | None = None
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """The outputs that metrics measure, by name."""
+        return {name: getattr(self, name) for name in OUTPUTS}
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,9 @@ class AnswerQueries:
             if name in needed
         }
         return ModelOutputs(
+            learning_curve=(
+                fitted.learning_curve() if isinstance(fitted, HasLearningCurve) else None
+            ),
             lists=lists,
             embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
             predictions=(
@@ -190,7 +205,7 @@ class ComputeMetric:
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
         labels = inputs[1:] if self.has_outputs else inputs
         evidence = build_evidence(dataset, split, queries, labels)
-        evidence = replace(evidence, **vars(outputs), metric=self.name)
+        evidence = replace(evidence, **outputs.evidence, metric=self.name)
         return require_measurements(self.metric.measure, self.metric.measure(evidence))
 
 
