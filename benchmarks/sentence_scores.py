@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,32 +72,41 @@ def main() -> None:
     texts = read_sentences(folder, options.pairs)
     sample = np.random.default_rng(0).permutation(len(texts))[: options.separate].tolist()
     model = load_sentence_model(options.model, device="cpu")
-    reference, seconds = [], []
-    for _ in range(options.runs):
-        start = time.perf_counter()
-        reference = [*score_separately(model, [texts[row] for row in sample])]
-        seconds.append(time.perf_counter() - start)
-    separate = len(sample) / min(seconds)
+    with torch.inference_mode():
+        model.network(torch.ones((1, 8), dtype=torch.int64))  # the first pass allocates
+    sentences = [texts[row] for row in sample]
+    separate, reference = time_best(options.runs, lambda: [*score_separately(model, sentences)])
     n_tokens = sum(values.size for values in reference)
     print(
         f"{len(texts):,} sentences of {n_tokens / len(sample):.1f} scored tokens, {options.model}"
     )
-    print(f"one at a time: {separate:7.2f} sentences a second ({options.threads} threads)")
+    report("one at a time", separate / len(sample))
     for size in options.batch_tokens:
-        settings, seconds = ScoringSettings(batch_tokens=size), []
-        for _ in range(options.runs):
-            start = time.perf_counter()
-            made = score_sentences(model, texts, settings)
-            seconds.append(time.perf_counter() - start)
-        values = made.log_probabilities
-        rows = [values[made.owners == row] for row in sample]
-        pairs = zip(reference, rows, strict=True)
-        differences = [np.abs(one - row[~np.isnan(row)]).max(initial=0) for one, row in pairs]
-        together = len(texts) / min(seconds)
+        score = partial(score_sentences, model, texts, ScoringSettings(batch_tokens=size))
+        together, likelihoods = time_best(options.runs, score)
+        report(f"batches of {size:,}", together / len(texts))
+        wall, cpu = (separate / len(sample)) / (together / len(texts))
+        values = [likelihoods.log_probabilities[likelihoods.owners == row] for row in sample]
+        pairs = zip(reference, values, strict=True)
+        distances = [np.abs(one - two[~np.isnan(two)]).max(initial=0) for one, two in pairs]
         print(
-            f"batches of {size:5}: {together:7.2f} sentences a second, {together / separate:.2f} "
-            f"times as many; largest difference {max(differences):.1e}"
+            f"    {wall:.2f} times as many ({cpu:.2f} by CPU seconds), {max(distances):.0e} apart"
         )
+
+
+def time_best(n_runs: int, job: Callable[[], Any]) -> tuple[FloatArray, Any]:
+    """Return the least wall and CPU seconds of a job, and its result."""
+    times, result = [], None
+    for _ in range(n_runs):
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = job()
+        times.append([time.perf_counter() - wall, time.process_time() - cpu])
+    return np.array(times).min(axis=0), result
+
+
+def report(name: str, seconds: FloatArray) -> None:
+    wall, cpu = 1 / seconds
+    print(f"{name:16} {wall:7.2f} sentences a second, {cpu:7.2f} a CPU second", flush=True)
 
 
 if __name__ == "__main__":

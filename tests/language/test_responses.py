@@ -33,8 +33,8 @@ def test_a_response_is_the_next_line_after_the_turns() -> None:
     model = make_sentence_model("llama", adds_start=True)
     prompt = "<s>Good morning.\nThe tea is cold.\n"
     ids = model.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
-    made = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
-    line = model.tokenizer.decode(made, skip_special_tokens=True).strip().partition("\n")[0]
+    generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    line = model.tokenizer.decode(generated, skip_special_tokens=True).strip().partition("\n")[0]
     assert generate_responses(model, CONTEXTS[1:2], SETTINGS) == [line.strip()]
 
 
@@ -44,8 +44,8 @@ def test_a_chat_template_reads_the_turns_as_messages() -> None:
     model = SentenceModel("causal", tokenizer, make_network("llama"))
     prompt = "<assistant>Good morning.<user>The tea is cold.<assistant>"
     ids = tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
-    made = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
-    text = tokenizer.decode(made, skip_special_tokens=True).strip()
+    generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    text = tokenizer.decode(generated, skip_special_tokens=True).strip()
     assert generate_responses(model, CONTEXTS[1:2], SETTINGS) == [text]
 
 
@@ -53,8 +53,8 @@ def test_turns_that_a_template_refuses_are_left_out_and_counted() -> None:
     tokenizer = make_tokenizer(chat_template=ALTERNATING)
     model = SentenceModel("causal", tokenizer, make_network("llama"))
     with collect_warnings() as warnings:
-        made = generate_responses(model, ["a\nb", "b", "a\nb\nc"], SETTINGS)
-    assert made[0] == made[1] != made[2]
+        generated = generate_responses(model, ["a\nb", "b", "a\nb\nc"], SETTINGS)
+    assert generated[0] == generated[1] != generated[2]
     assert [text for text in warnings if text.startswith("1 of 3 contexts")]
 
 
@@ -62,16 +62,16 @@ def test_the_oldest_turns_of_a_long_context_are_left_out() -> None:
     model = make_sentence_model("llama")
     turns = ["Tea. " * 70, "No. " * 70, "Where is it?"]
     with collect_warnings() as warnings:
-        made = generate_responses(model, ["\n".join(turns), "\n".join(turns[1:])], SETTINGS)
-    assert made[0] == made[1]
+        generated = generate_responses(model, ["\n".join(turns), "\n".join(turns[1:])], SETTINGS)
+    assert generated[0] == generated[1]
     assert [text for text in warnings if text.startswith("1 of 2 contexts")]
 
 
 def test_a_turn_that_is_too_long_is_cut() -> None:
     model = make_sentence_model("llama")
     with collect_warnings() as warnings:
-        made = generate_responses(model, ["x" * 900 + "y" * 499, "y" * 499], SETTINGS)
-    assert made[0] == made[1]
+        generated = generate_responses(model, ["x" * 900 + "y" * 499, "y" * 499], SETTINGS)
+    assert generated[0] == generated[1]
     assert [text for text in warnings if text.startswith("1 of 2 contexts")]
 
 

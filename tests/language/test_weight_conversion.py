@@ -51,7 +51,7 @@ def test_several_files_of_weights_are_joined(tmp_path: Path) -> None:
     weights = model.network.state_dict()
     (tmp_path / "old" / "pytorch_model.bin").unlink()
     parts: list[dict[str, Any]] = [dict(list(weights.items())[part::2]) for part in (0, 1)]
-    places = {}
+    places: dict[str, str] = {}
     for number, part in enumerate(parts):
         file = f"pytorch_model-{number}.bin"
         torch.save(part, tmp_path / "old" / file)

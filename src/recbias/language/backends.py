@@ -86,14 +86,15 @@ def load_config(source: Source) -> Any:
 
 def _refuse_own_type(source: Source) -> None:
     """Refuse a model that is defined by code in its folder, or on a hub."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    import transformers
 
+    types: Any = transformers.CONFIG_MAPPING
     try:
         config = json.loads((source.folder / CONFIG).read_text(encoding="utf-8"))
         kind, has_code = config.get("model_type"), "auto_map" in config
     except (OSError, ValueError, AttributeError, RecursionError):
         return  # the library says why
-    if has_code and kind not in CONFIG_MAPPING_NAMES:
+    if has_code and kind not in types:
         message = f"the model in {source.folder} ({kind}) is defined by code, which is not run"
         remedy = "name a model of a type that transformers has; or score the sentences elsewhere"
         raise MissingFile(message, where="encoder", remedy=remedy)

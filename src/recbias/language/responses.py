@@ -88,15 +88,15 @@ class _Writer:
     def write_prompt(self, context: str) -> str:
         """Return what the model reads of a context."""
         turns = [turn.strip() for turn in context.splitlines() if turn.strip()] or [""]
-        kept = turns
-        while len(kept) > 1 and not self._fits(kept):
-            kept = kept[1:]
-        prompt = self._render(kept)
+        remaining = turns
+        while len(remaining) > 1 and not self._fits(remaining):
+            remaining = remaining[1:]
+        prompt = self._render(remaining)
         excess = self.count_tokens(prompt) - self.room
         if excess > 0:
-            kept = [self._cut(kept[0], excess)]
-            prompt = self._render(kept)
-        self.n_shortened += kept != turns
+            remaining = [self._cut(remaining[0], excess)]
+            prompt = self._render(remaining)
+        self.n_shortened += remaining != turns
         return prompt
 
     def _fits(self, turns: Sequence[str]) -> bool:
@@ -113,8 +113,8 @@ class _Writer:
         roles = ("user", "assistant")
         n = len(turns)
         messages = [
-            {"role": roles[(n - 1 - place) % 2], "content": turn}
-            for place, turn in enumerate(turns)
+            {"role": roles[(n - 1 - position) % 2], "content": turn}
+            for position, turn in enumerate(turns)
         ]
         return self.network.render_chat(messages)
 

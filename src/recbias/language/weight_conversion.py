@@ -91,9 +91,11 @@ def _read_pickles(folder: Path) -> dict[str, Any]:
     weights: dict[str, Any] = {}
     for path in _list_pickles(folder):
         read = _read_pickle(path)
-        others = sorted(str(name) for name, value in read.items() if not hasattr(value, "dtype"))
-        if others:
-            message = f"holds {others[0]!r}, which is not a tensor"
+        other_names = sorted(
+            str(name) for name, value in read.items() if not hasattr(value, "dtype")
+        )
+        if other_names:
+            message = f"holds {other_names[0]!r}, which is not a tensor"
             remedy = "save the state_dict of the model"
             raise MalformedLine(message, where=str(path), remedy=remedy)
         weights |= read
@@ -159,9 +161,9 @@ def _load_tokenizer(source: Source) -> Any:
 
     names = {path.name for path in source.folder.iterdir()}
     if names & VOCABULARIES == {"vocab.txt"} and "tokenizer_config.json" not in names:
-        auto: Any = transformers.BertTokenizerFast
+        library: Any = transformers
         with silence_transformers(), describe_failure("tokenizer", source):
-            return auto.from_pretrained(source.folder, local_files_only=True)
+            return library.BertTokenizerFast.from_pretrained(source.folder, local_files_only=True)
     return load_tokenizer(source)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from recbias.core.errors import Contradiction, UnknownIdentifier
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_scoring import SentenceLikelihoods, score_sentences
 from recbias.language.scoring.sentence_tokens import ScoringSettings
+from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import KINDS, make_sentence_model
 
 WORDS = [
@@ -30,7 +32,9 @@ SENTENCES = [
 ]
 
 
-def score(model: SentenceModel, texts: list[str | None], **changes: Any) -> SentenceLikelihoods:
+def score(
+    model: SentenceModel, texts: Sequence[str | None], **changes: Any
+) -> SentenceLikelihoods:
     return score_sentences(model, texts, ScoringSettings(**changes))
 
 
@@ -40,16 +44,19 @@ def compute_logits(model: SentenceModel, tokens: list[int], read: list[int] | No
     if read is not None:
         inputs = {"input_ids": torch.tensor([read]), "decoder_input_ids": inputs["input_ids"]}
     with torch.inference_mode():
-        return model.network(**inputs).logits[0].log_softmax(-1).double().numpy()
+        logits: Any = model.network(**inputs).logits[0]
+        return logits.log_softmax(-1).double().numpy()
 
 
 def follow(logits: Any, tokens: list[int], first: int) -> list[float]:
-    return [logits[place - 1, tokens[place]] for place in range(first, len(tokens))]
+    return [
+        float(logits[position - 1, tokens[position]]) for position in range(first, len(tokens))
+    ]
 
 
 def get_values(likelihoods: SentenceLikelihoods, row: int) -> list[float]:
     values = likelihoods.log_probabilities[likelihoods.owners == row]
-    return values[~np.isnan(values)].tolist()
+    return [float(value) for value in values[~np.isnan(values)]]
 
 
 def check(likelihoods: SentenceLikelihoods, expected: list[list[float]]) -> None:
@@ -66,6 +73,37 @@ def test_a_causal_model_scores_all_tokens_but_the_first(name: str, batch_tokens:
     tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in SENTENCES]
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     check(score(model, [*SENTENCES], batch_tokens=batch_tokens), expected)
+
+
+PREFIX = "The old teacher who lives at the end of the street says that "
+PAIRS = [f"{PREFIX}{end}" for end in ("she is glad.", "he is glad.", "she", "she is.", "he")]
+
+
+@pytest.mark.parametrize("first_token", [True, False])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma3"])
+def test_beginnings_that_sentences_share_are_read_once(name: str, first_token: bool) -> None:
+    model = make_sentence_model(name, adds_start=True)
+    texts = [*PAIRS, *SENTENCES, PAIRS[0]]
+    start = [1] if first_token else []
+    tokens = [
+        [*start, *model.tokenizer(text, add_special_tokens=False).input_ids] for text in texts
+    ]
+    expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
+    n_read: list[int] = []
+    hook = model.network.get_input_embeddings().register_forward_pre_hook(
+        lambda _module, inputs: n_read.append(inputs[0].numel())
+    )
+    likelihoods = score(model, texts, first_token=first_token)
+    hook.remove()
+    check(likelihoods, expected)
+    assert sum(n_read) < 0.7 * sum(len(ids) for ids in tokens)
+
+
+def test_a_model_that_refuses_masks_reads_whole_sentences() -> None:
+    model = SentenceModel("causal", make_tokenizer(), make_network("bloom"))
+    tokens = [model.tokenizer(text).input_ids for text in PAIRS]
+    expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
+    check(score(model, PAIRS), expected)
 
 
 def test_the_default_is_the_loss_of_transformers() -> None:
@@ -106,8 +144,8 @@ def test_the_decoder_continues_an_empty_text(name: str, special: bool, first_tok
         follow(compute_logits(model, [0, *ids], [2]), [0, *ids], 1 if first_token else 2)
         for ids in tokens
     ]
-    made = score(model, [*SENTENCES], special_tokens=special, first_token=first_token)
-    check(made, expected)
+    likelihoods = score(model, [*SENTENCES], special_tokens=special, first_token=first_token)
+    check(likelihoods, expected)
 
 
 def test_the_decoder_fills_a_mask() -> None:
@@ -133,9 +171,9 @@ def test_a_masked_model_predicts_each_token_from_the_others(name: str, batch_tok
     for text in WORDS:
         tokens = model.tokenizer(text).input_ids
         values = []
-        for place in range(1, len(tokens) - 1):
-            masked = [*tokens[:place], model.tokenizer.mask_token_id, *tokens[place + 1 :]]
-            values.append(compute_logits(model, masked)[place, tokens[place]])
+        for position in range(1, len(tokens) - 1):
+            masked = [*tokens[:position], model.tokenizer.mask_token_id, *tokens[position + 1 :]]
+            values.append(compute_logits(model, masked)[position, tokens[position]])
         expected.append(values)
     check(score(model, [*WORDS], batch_tokens=batch_tokens), expected)
     assert len(expected[-1]) == 1
@@ -145,8 +183,8 @@ def test_a_masked_model_reads_the_words_alone_without_special_tokens() -> None:
     model = make_sentence_model("bert")
     ids = model.tokenizer("rice was", add_special_tokens=False).input_ids
     values = [
-        compute_logits(model, masked)[place, ids[place]]
-        for place, masked in enumerate([[4, ids[1]], [ids[0], 4]])
+        compute_logits(model, masked)[position, ids[position]]
+        for position, masked in enumerate([[4, ids[1]], [ids[0], 4]])
     ]
     check(score(model, ["rice was"], special_tokens=False), [values])
     check(score(model, ["rice was"], special_tokens=False, first_token=False), [values[1:]])
@@ -159,10 +197,10 @@ def test_sentences_without_a_value_are_nan_and_named(name: str) -> None:
     long = "tea " * 60
     texts = ["", None, "  ", long, "tea" if is_masked else "t", "soup was good"]
     ids = np.array(list("abcdef"), dtype=object)
-    made = score(model, texts, max_length=30)
+    likelihoods = score(model, texts, max_length=30)
     has_value = [False, False, False, False, is_masked, True]
-    assert (~np.isnan(made.perplexity)).tolist() == has_value
-    problems = [*made.describe_problems(ids)]
+    assert (~np.isnan(likelihoods.perplexity)).tolist() == has_value
+    problems = [*likelihoods.describe_problems(ids)]
     assert "3 of 6 sentences are empty and have no perplexity; first 'a'" in problems
     assert any(
         "1 of 6 sentences have more than 30 tokens" in text and "'d'" in text for text in problems
@@ -171,22 +209,22 @@ def test_sentences_without_a_value_are_nan_and_named(name: str) -> None:
 
 
 def test_the_length_of_the_model_is_the_limit() -> None:
-    made = score(make_sentence_model("bert"), ["tea " * 38, "tea " * 39], max_length=1000)
-    assert np.isnan(made.perplexity).tolist() == [False, True]
-    assert made.max_length == 40
+    likelihoods = score(make_sentence_model("bert"), ["tea " * 38, "tea " * 39], max_length=1000)
+    assert np.isnan(likelihoods.perplexity).tolist() == [False, True]
+    assert likelihoods.max_length == 40
 
 
 def test_a_text_of_ten_thousand_words_is_too_long() -> None:
     for name in ("gpt2", "t5", "bert"):
-        made = score(make_sentence_model(name), ["tea " * 10_000, "soup was"])
-        assert np.isnan(made.perplexity).tolist() == [True, False]
+        likelihoods = score(make_sentence_model(name), ["tea " * 10_000, "soup was"])
+        assert np.isnan(likelihoods.perplexity).tolist() == [True, False]
 
 
 def test_unknown_words_are_counted() -> None:
     model = make_sentence_model("bert")
-    made = score(model, ["the soup was good", "Он стар", "tea Он"])
-    assert made.tokens.n_unknown.tolist() == [0, 2, 1]
-    (problem,) = made.describe_problems(np.array(["x", "y", "z"], dtype=object))
+    likelihoods = score(model, ["the soup was good", "Он стар", "tea Он"])
+    assert likelihoods.tokens.n_unknown.tolist() == [0, 2, 1]
+    (problem,) = likelihoods.describe_problems(np.array(["x", "y", "z"], dtype=object))
     assert problem.startswith("2 of 3 sentences are unknown by half of their tokens or more")
     assert "first 'y'" in problem
 
@@ -195,9 +233,9 @@ def test_probabilities_that_are_not_numbers_are_named() -> None:
     model = make_sentence_model("gpt2")
     model.network.transformer.wte.weight.data[model.tokenizer("Q").input_ids[0]] = math.nan
     with torch.inference_mode():
-        made = score(model, ["Q is a letter"])
-    assert np.isnan(made.perplexity).all()
-    assert "not numbers" in next(made.describe_problems(np.array(["x"])))
+        likelihoods = score(model, ["Q is a letter"])
+    assert np.isnan(likelihoods.perplexity).all()
+    assert "not numbers" in next(likelihoods.describe_problems(np.array(["x"])))
 
 
 def test_token_types_are_added_to_each_token() -> None:
@@ -208,9 +246,11 @@ def test_token_types_are_added_to_each_token() -> None:
     with torch.inference_mode():
         logits = model.network(ids, token_type_ids=torch.full_like(ids, speaker)).logits[0]
     expected = follow(logits.log_softmax(-1).double().numpy(), tokens, 1)
-    made = score(model, SENTENCES, token_types="s")
-    assert get_values(made, 1) == pytest.approx(expected, abs=1e-4)
-    assert not np.allclose(made.perplexity[1], score(model, SENTENCES).perplexity[1], rtol=1e-2)
+    likelihoods = score(model, SENTENCES, token_types="s")
+    assert get_values(likelihoods, 1) == pytest.approx(expected, abs=1e-4)
+    assert not np.allclose(
+        likelihoods.perplexity[1], score(model, SENTENCES).perplexity[1], rtol=1e-2
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class SentenceLikelihoods:
     @property
     def is_empty(self) -> BoolArray:
         """Whether a sentence has no text, ``bool[n]``."""
-        return self.tokens.is_blank | (self.tokens.n_own == 0)
+        return np.asarray(self.tokens.is_blank | (self.tokens.n_own == 0))
 
     @property
     def is_too_long(self) -> BoolArray:
@@ -63,21 +63,21 @@ class SentenceLikelihoods:
     @property
     def is_unknown(self) -> BoolArray:
         """Whether half of the tokens of a sentence or more are unknown, ``bool[n]``."""
-        unknown, own = self.tokens.n_unknown, self.tokens.n_own
-        return np.asarray((unknown > 0) & (unknown >= UNKNOWN_SHARE * own))
+        n_unknown, n_own = self.tokens.n_unknown, self.tokens.n_own
+        return np.asarray((n_unknown > 0) & (n_unknown >= UNKNOWN_SHARE * n_own))
 
     def describe_problems(self, ids: Ids) -> Iterator[str]:
         """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
         limit = f"{self.max_length:,} tokens (max_length, or the maximum of the model)"
         unknown = "half of their tokens or more: the tokenizer lacks their script or words"
-        others = np.isnan(self.perplexity) & ~(
+        is_invalid = np.isnan(self.perplexity) & ~(
             self.is_empty | self.is_too_long | self.is_too_short
         )
         reasons = (
             (self.is_empty, "are empty and have no perplexity"),
             (self.is_too_short, "are of one token, which has no context, and have no perplexity"),
             (self.is_too_long, f"have more than {limit} and no perplexity"),
-            (others, "have probabilities that are not numbers, and no perplexity"),
+            (is_invalid, "have probabilities that are not numbers, and no perplexity"),
             (self.is_unknown, f"are unknown by {unknown}, and their perplexity means little"),
         )
         for is_affected, reason in reasons:
@@ -96,8 +96,9 @@ def score_sentences(
         encoder-decoder:  ln p(x_i | start, x_<i; encoder text),  i = 2..n
         masked:           ln p(x_i | x_1..n without x_i),        i = 1..n
 
-    Sentences of similar length share a pass; of a masked model, all masks do. The probabilities
-    are those of one sentence at a time, to 1e-4 in single precision.
+    Sentences of similar length share a pass; of a masked model, all masks do. Where sentences
+    begin alike, as the copies of a pair do, a causal model reads their beginnings once. The
+    probabilities are those of one sentence at a time, to 1e-4 in single precision.
 
     By default a sentence stands alone: without special tokens and without a start token, so the
     first token, which has no context, is not scored (``ScoringSettings``). This is the choice of

@@ -141,7 +141,8 @@ def tokenize_sentences(
         np.concatenate([np.array(ids, dtype=np.int64) for ids in [[], *tokens]]),
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([np.zeros(0, dtype=bool), *scored]),
-        *counts,
+        counts[0],
+        counts[1],
         np.array([not (text or "").strip() for text in texts], dtype=bool),
     )
 
@@ -165,8 +166,8 @@ def _count_unknown(model: SentenceModel, tokens: AnyArray) -> int:
     """Return the number of unknown tokens; a token that also ends texts stands for nothing."""
     tokenizer = model.tokenizer
     unknown = tokenizer.unk_token_id
-    others = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id}
-    return 0 if unknown is None or unknown in others else int((tokens == unknown).sum())
+    special = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id}
+    return 0 if unknown is None or unknown in special else int((tokens == unknown).sum())
 
 
 def _find_prefix(model: SentenceModel, settings: ScoringSettings) -> list[int]:

@@ -18,13 +18,12 @@ from recbias.language.scoring.sentence_tokens import (
     find_token_type,
     make_encoder_input,
 )
+from recbias.language.scoring.shared_prefixes import SharedPrefixes
+from recbias.language.scoring.target_probabilities import read_targets
 from recbias.numerics.token_batches import batch_by_tokens
 
 MAX_LOGITS = 2**28
 """The largest number of logits in memory: a gibibyte in single precision."""
-
-ROWS = 64
-"""The number of rows of logits that are normalised together, so that they stay in the cache."""
 
 
 def compute_log_probabilities(
@@ -46,18 +45,38 @@ def compute_log_probabilities(
     scored, owners = (array[np.isin(owners, rows)] for array in (scored, owners))
     if not scored.size:
         return values
-    batches = _split_masks if model.kind == "masked" else _split_sentences
-    evaluate = _Evaluation(model, tokens, settings)
     n_vocabulary = int(model.network.get_input_embeddings().weight.shape[0])
     size = max(1, min(settings.batch_tokens, MAX_LOGITS // n_vocabulary))
     n_completed = 0
     with torch.inference_mode(), silence_transformers():
-        for batch in batches(tokens, owners, size):
-            positions = scored[batch]
-            values[positions] = evaluate(owners[batch], positions)
-            n_completed += batch.size
+        shared = None
+        parts: Iterator[tuple[AnyArray, FloatArray]]
+        if model.kind == "causal" and settings.token_types is None:
+            shared = SharedPrefixes.find(model, tokens, np.unique(owners), size)
+        if shared is not None:
+            parts = map(shared.evaluate, shared.trees)
+        else:
+            parts = _evaluate_batches(model, tokens, settings, scored, owners, size)
+        for positions, part in parts:
+            values[positions] = part
+            n_completed += positions.size
             report_progress("tokens scored", n_completed, scored.size)
     return values
+
+
+def _evaluate_batches(
+    model: SentenceModel,
+    tokens: SentenceTokens,
+    settings: ScoringSettings,
+    scored: AnyArray,
+    owners: AnyArray,
+    size: int,
+) -> Iterator[tuple[AnyArray, FloatArray]]:
+    """Yield positions of tokens and their log-probabilities, in padded batches."""
+    batches = _split_masks if model.kind == "masked" else _split_sentences
+    evaluate = _Evaluation(model, tokens, settings)
+    for batch in batches(tokens, owners, size):
+        yield scored[batch], evaluate(owners[batch], scored[batch])
 
 
 def _split_sentences(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterator[AnyArray]:
@@ -140,18 +159,12 @@ class _Evaluation:
         import torch
 
         device = self.model.device
-        places = tuple(torch.from_numpy(array).to(device) for array in (lines, columns))
+        places = (torch.from_numpy(lines).to(device), torch.from_numpy(columns).to(device))
         with _select_states(self.model, places):
             logits = self.model.network(**inputs).logits
         if logits.shape[:2] != (1, targets.size):  # the head does not read the body's last states
             logits = logits[places][None]
-        wanted = torch.from_numpy(targets).to(device)[:, None]
-        parts = [
-            block.float().gather(1, row) - block.float().logsumexp(-1, keepdim=True)
-            for block, row in zip(logits[0].split(ROWS), wanted.split(ROWS), strict=True)
-        ]
-        array: FloatArray = torch.cat(parts)[:, 0].double().cpu().numpy()
-        return array
+        return read_targets(logits[0], targets, np.arange(targets.size))
 
 
 @contextmanager

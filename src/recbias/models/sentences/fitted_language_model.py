@@ -118,10 +118,10 @@ class FittedLanguageModel:
         cells = sentences.cells
         perplexity = np.empty(0)
         if len(sentences):
-            made = score_sentences(self.model, cells[TEXT].tolist(), self.settings.scoring)
-            for problem in made.describe_problems(sentences.ids):
+            likelihoods = score_sentences(self.model, cells[TEXT].tolist(), self.settings.scoring)
+            for problem in likelihoods.describe_problems(sentences.ids):
                 warn(problem)
-            perplexity = made.perplexity
+            perplexity = likelihoods.perplexity
         return SentenceScores(
             sentences.ids, cells[PAIR], cells[GROUP], perplexity, sentences.labels
         )
@@ -133,11 +133,11 @@ class FittedLanguageModel:
         if contexts and self.model.kind == "masked":
             warn(f"{len(contexts):,} contexts have no response: a masked model writes no text")
             dialogues, contexts = dialogues.take_none(), []
-        made = (
-            generate_responses(self.model, contexts, self.settings.generation) if contexts else []
-        )
-        texts: Ids = np.array(made, dtype=object)
-        return Responses(dialogues.ids, texts, dialogues.cells[REFERENCE], dialogues.labels)
+        texts: list[str] = []
+        if contexts:
+            texts = generate_responses(self.model, contexts, self.settings.generation)
+        responses: Ids = np.array(texts, dtype=object)
+        return Responses(dialogues.ids, responses, dialogues.cells[REFERENCE], dialogues.labels)
 
 
 def _copy_weights(model: SentenceModel, state: Mapping[str, np.ndarray]) -> None:
