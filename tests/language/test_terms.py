@@ -73,6 +73,7 @@ def test_special_characters_are_no_patterns() -> None:
 
 def test_no_pairs_change_nothing() -> None:
     assert swap_terms("as it is", ()) == "as it is"
+    assert compile_terms(()).search("anything") is None
     assert FAMILY.attribute_pairs == (("small", "tall"), ("tall", "small"))
     assert FAMILY.attribute_terms == ("small", "tall", "quiet")
     assert FAMILY.target_terms[0] == "grandmother"

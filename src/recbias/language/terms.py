@@ -123,11 +123,13 @@ def swap_terms(
 def compile_terms(terms: tuple[str, ...], *, whole_words: bool = False) -> re.Pattern[str]:
     """Return a pattern that finds any of the terms, the longest first, without regard to case.
 
+    Without terms it finds nothing.
+
     >>> compile_terms(("man", "manager"), whole_words=True).findall("The manager of a human man")
     ['manager', 'man']
     """
     longest_first = sorted({term.lower() for term in terms}, key=lambda term: (-len(term), term))
-    choices = "|".join(map(re.escape, longest_first))
+    choices = "|".join(map(re.escape, longest_first)) or "(?!)"
     bounded = rf"(?<!\w)(?:{choices})(?!\w)" if whole_words else f"(?:{choices})"
     return re.compile(bounded, re.IGNORECASE)
 

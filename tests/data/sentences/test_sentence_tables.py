@@ -97,6 +97,6 @@ def test_other_encodings_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongType):
         SentenceTables(test=tmp_path / "test.xlsx")
     with pytest.raises(MissingFile, match="there is no table of sentences"):
-        SentenceTables()
+        SentenceTables().files(tmp_path)
     with pytest.raises(MissingFile):
         SentenceTables(test=tmp_path / "absent.csv").files(tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -73,6 +74,8 @@ def test_posts_of_another_language_are_refused() -> None:
     with pytest.raises(NothingLeft, match="none of the 1 posts") as caught:
         collect_sentences(["奶奶很慢"], TERMS)
     assert "language and script" in caught.value.remedy
+    with pytest.raises(NothingLeft, match="terms of age have no attributes"):
+        collect_sentences(["slow"], {"age": replace(AGE, attributes=())})
     with pytest.raises(NothingLeft, match="there are no posts"):
         collect_sentences([], TERMS)
 

@@ -54,13 +54,9 @@ class SentenceTables:
     overlap: Overlap = "keep"
 
     def __post_init__(self) -> None:
-        """Refuse files that are no tables, and no file at all."""
-        paths = self._paths
-        for path in paths.values():
+        """Refuse files that are no tables."""
+        for path in self._paths.values():
             find_suffix(path)
-        if not paths:
-            message = "there is no table of sentences"
-            raise MissingFile(message, where="dataset", remedy="add test: sentences.csv")
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
@@ -68,10 +64,14 @@ class SentenceTables:
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
+        if not self._paths:
+            message = "there is no table of sentences"
+            raise MissingFile(message, remedy="add test: sentences.csv")
         return [require_file(path) for path in self._paths.values()]
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
+        self.files(data)
         tables = {part: read_text_table(path) for part, path in self._paths.items()}
         frame = pd.concat(
             [_read_part(table, part) for part, table in tables.items()], ignore_index=True

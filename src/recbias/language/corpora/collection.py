@@ -16,7 +16,6 @@ from recbias.formats.text_tables import find_suffix, read_text_table
 from recbias.language.corpora.cleaning import clean_text, count_words, split_text
 from recbias.language.terms import TermPairs, compile_terms
 
-
 COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
 """What is counted, besides keywords."""
 
@@ -65,8 +64,13 @@ def collect_sentences(
         settings: How sentences are collected.
 
     Raises:
-        NothingLeft: There are no posts, or no sentence has a keyword.
+        NothingLeft: There are no posts, a category has no attribute terms, or no sentence has a
+            keyword.
     """
+    for category, pairs in terms.items():
+        if not pairs.attributes:
+            message = f"the terms of {category} have no attributes to search for"
+            raise NothingLeft(message, remedy="add attributes: [[slow, fast]] to the terms")
     settings = settings or CollectionSettings()
     collection = Collection()
     searches = [_KeywordSearch(pairs) for pairs in terms.values()]
@@ -89,16 +93,20 @@ class _KeywordSearch:
     def __init__(self, pairs: TermPairs) -> None:
         self.pairs = pairs
         self.taken: Counter[tuple[str, str]] = Counter()
+        sides = pairs.target_terms, pairs.attribute_terms
+        self._any = [compile_terms(side, whole_words=pairs.whole_words) for side in sides]
         self._patterns = [
             [
                 (term, compile_terms((term,), whole_words=pairs.whole_words))
                 for term in dict.fromkeys(side)
             ]
-            for side in (pairs.target_terms, pairs.attribute_terms)
+            for side in sides
         ]
 
     def find(self, text: str) -> list[tuple[str, str]]:
         """Return the keywords that a text has."""
+        if not all(pattern.search(text) for pattern in self._any):
+            return []
         targets, attributes = (
             [term for term, pattern in side if pattern.search(text)] for side in self._patterns
         )

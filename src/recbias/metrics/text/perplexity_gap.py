@@ -59,10 +59,10 @@ class PerplexityGap:
         b: The second group; by default the other.
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
-        group_label: The column of which ``a`` and ``b`` are values; by default the group of a sentence.
-            Where the groups differ between categories (female and male, old and young), use a
-            column that names the sides of all pairs alike: ``group_label: target_set, a: T1, b: T2``.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
+        group_label: The column that ``a`` and ``b`` are values of; by default the group of a
+            sentence. Where the groups differ between categories (female and male, old and young),
+            name a column that is the same for all: ``group_label: target_set, a: T1, b: T2``.
 
     Raises:
         Contradiction: ``a`` and ``b`` are the same.
