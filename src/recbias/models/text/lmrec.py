@@ -19,7 +19,6 @@ from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.ranking.tensors import Tensor
-from recbias.models.training.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import fit_probe
@@ -37,6 +36,7 @@ from recbias.models.text.text_ranking import (
     select_validation_reviews,
 )
 from recbias.models.text.token_files import Tokens
+from recbias.models.training.fine_tuning import FineTuning, fine_tune
 from recbias.numerics.devices import Precision
 
 MIN_COPY_SHARE = 0.01

@@ -34,7 +34,7 @@ from recbias.runner.results.metric_rows import (
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_response_lines
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
 from recbias.runner.tuning.trial import TRIALS, make_trial_rows

@@ -16,7 +16,7 @@ from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.models.selected_models import ReordersCandidates, SelectedModel
-from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
@@ -29,6 +29,7 @@ from recbias.core.protocols import (
 )
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.stages.returned_values import (
     call_for,
     require_embeddings,
@@ -40,23 +41,6 @@ from recbias.runner.stages.shared import add_labels, align_dataset, make_trainin
 
 TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
 """The outputs that a fitted model returns by a method of their name, with their types."""
-
-
-@dataclass(frozen=True, eq=False)
-class ModelOutputs:
-    """The outputs of a model; None for those that it does not provide."""
-
-    lists: RankedLists | None
-    embeddings: Embeddings | None
-    sentence_scores: SentenceScores | None = None
-    responses: Responses | None = None
-    predictions: Predictions | None = None
-    learning_curve: pd.DataFrame | None = None
-
-    @property
-    def evidence(self) -> Mapping[str, Any]:
-        """The outputs that metrics measure, by name."""
-        return {name: getattr(self, name) for name in OUTPUTS}
 
 
 @dataclass(frozen=True)

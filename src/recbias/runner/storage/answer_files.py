@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.array_files import (
     load_arrays,
     load_frame,
