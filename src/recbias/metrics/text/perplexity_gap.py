@@ -59,9 +59,9 @@ class PerplexityGap:
         b: The second group; by default the other.
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
-        estimate: ``gap``, or ``t`` for the statistic of the paired test as the value, so that its mean
-            and standard deviation over seeds stand in the tables. It has no values of pairs, and
-            no interval.
+        estimate: ``gap``, or ``t`` for the statistic of the paired test as the value, so that its
+            mean and standard deviation over seeds stand in the tables. It has no values of pairs,
+            and no interval.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
         group_label: The column that ``a`` and ``b`` are values of; by default the group of a
             sentence. Where the groups differ between categories (female and male, old and young),

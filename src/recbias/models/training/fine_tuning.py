@@ -212,7 +212,7 @@ class _Loop:
                 where = f"step {step + 1} of {len(batches)}"
                 others = {name: value for name, value in parts.items() if name != "loss"}
                 raise create_divergence_error(
-                    self.plan, epoch + 1, loss, *setting, where=where, parts=others
+                    self.plan, epoch + 1, loss, setting, where=where, parts=others
                 )
             n_tokens += int(self.task.lengths[batches[step]].sum())
             report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)

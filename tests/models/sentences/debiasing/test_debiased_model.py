@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange
 from recbias.core.queries.sentence_queries import make_sentence_queries
@@ -200,10 +201,8 @@ def test_sentences_without_terms_are_refused(world: SentenceWorld) -> None:
     model = SentenceLanguageModel(model=str(world.model), debias=Debias(method="LMD"))
     with pytest.raises(NothingLeft, match="has a target term of gender"):
         model.check_data(world.data)  # Chinese terms, English sentences
+    others = Sentences(world.sentences.frame.assign(category="age"))
+    data = TrainingData(make_interactions([(0, 0)]), sentences=others.without_test())
     with pytest.raises(NothingLeft, match="no training sentences of the category") as caught:
-        replaced = world.sentences.frame.assign(category="age")
-        data = TrainingData(
-            make_interactions([(0, 0)]), sentences=type(world.sentences)(replaced).without_test()
-        )
         create(world, "LMD", category="gender").check_data(data)
     assert caught.value.where == "debias"

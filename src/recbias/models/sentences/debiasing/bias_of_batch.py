@@ -105,6 +105,7 @@ class LogRatio:
     occurrences: TermOccurrences
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         import torch
 
         inside = self.occurrences.take_batch(batch.rows)
@@ -127,6 +128,7 @@ class ReleasedLogRatio:
     occurs: BoolArray
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         import torch
 
         first, second = self.vectors.read_targets(is_input=False)
@@ -145,6 +147,7 @@ class CosineGap:
     occurrences: TermOccurrences
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         terms = _index(self.occurrences.take_batch(batch.rows).terms)
         attributes = self.vectors.read_attributes()[terms]
         return compute_cosine_gap_loss(attributes, *self.vectors.read_targets(is_input=True))
@@ -159,6 +162,7 @@ class ReleasedCosineGap:
     occurrences: TermOccurrences
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         states = _average_states(batch, self.occurrences)
         first, second = self.vectors.read_targets(is_input=False)
         return compute_cosine_gap_loss(states, first.detach(), second.detach())
@@ -174,6 +178,7 @@ class Projection:
     basis: Tensor
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         terms = _index(self.occurrences.take_batch(batch.rows).terms)
         return compute_projection_loss(self.vectors.read_attributes()[terms], self.basis)
 
@@ -188,6 +193,7 @@ class ReleasedProjection:
     basis: Tensor
 
     def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
         states = _average_states(batch, self.occurrences)
         return compute_released_projection_loss(states, self.basis)
 
