@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -60,8 +61,8 @@ class PerplexityGap:
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
         estimate: ``gap``, or ``t`` for the statistic of the paired test as the value, so that its
-            mean and standard deviation over seeds stand in the tables. It has no values of pairs,
-            and no interval.
+            mean and standard deviation over seeds stand in the tables. It has no values of pairs
+            and no interval, and is undefined if all pairs differ by the same.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
         group_label: The column that ``a`` and ``b`` are values of; by default the group of a
             sentence. Where the groups differ between categories (female and male, old and young),
@@ -128,8 +129,9 @@ class PerplexityGap:
 def _replace_by_statistic(measurement: Measurement) -> Measurement:
     """Return the statistic of the paired test, the first contrast, as a value without units."""
     contrasts = measurement.contrasts
+    t = contrasts[0].statistic
     return Measurement(
-        value=contrasts[0].statistic,
+        value=t if math.isfinite(t) else math.nan,
         n=measurement.n,
         undefined=measurement.undefined,
         group=measurement.group,

@@ -98,7 +98,8 @@ def create_divergence_error(
 ) -> OutOfRange:
     """Return the error for a training that diverged, with the setting of a plan to lower.
 
-    ``setting`` is its name and value, ``where`` the step within the epoch, ``parts`` are losses that the loss combines.
+    ``setting`` is its name and value; ``where`` is the step within the epoch, ``parts`` are losses
+    that the loss combines.
     """
     name, value = setting
     problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}"
