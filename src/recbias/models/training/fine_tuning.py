@@ -156,8 +156,9 @@ class _Loop:
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
         self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
-        is_combined = isinstance(self.task, HasLossParts)
-        self.names = self.task.part_names if is_combined else ("loss",)
+        self.names: tuple[str, ...] = ("loss",)
+        if isinstance(self.task, HasLossParts):
+            self.names = self.task.part_names
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:

@@ -78,7 +78,8 @@ def test_seeds_have_curves_and_a_spread_of_t(world: SentenceWorld, tmp_path: Pat
         for seed, n in zip(compared["seed"], compared["n"], strict=True)
     }
     t = run.metrics[(run.metrics["metric"] == "t") & (run.metrics["target"] == "")]
-    t = t[t["model"] == "after"].set_index(t["seed"].astype(str))
+    t = t[t["model"] == "after"]
+    t = t.set_index(t["seed"].astype(str))
     groups = run.significance[
         (run.significance["between"] == "groups")
         & (run.significance["test"] == "paired_t")
@@ -135,7 +136,7 @@ def test_faults_of_debias_are_located(world: SentenceWorld, tmp_path: Path) -> N
 
 
 def test_a_model_without_a_gap_is_flagged_in_five_percent_of_worlds(tmp_path: Path) -> None:
-    """The words of two pairs are rarer, those of the other two more frequent, by the same ratio."""
+    """Words of two pairs are rarer, those of the others more frequent, by the same ratio."""
     n_worlds, n_pairs = 500, 40
     chances = {
         word: chance
