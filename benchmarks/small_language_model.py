@@ -24,7 +24,8 @@ from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_s
 from recbias.language.term_files import load_terms
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
-from recbias.models.training.fine_tuning import FineTuning, fine_tune
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 

@@ -28,7 +28,7 @@ from recbias.models.sentences.sentence_queries import (
     TEXT,
     SentenceQueries,
 )
-from recbias.models.training.fine_tuning import LearningCurve
+from recbias.models.training.fine_tuning_plan import LearningCurve
 
 WEIGHT = "weight."
 CURVE, CURVE_NAMES, STEPS = "curve", "curve_names", "steps_per_epoch"

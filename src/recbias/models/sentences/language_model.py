@@ -27,7 +27,7 @@ from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import debias_model
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
-from recbias.models.training.fine_tuning import FineTuning
+from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import OnDevice
 
 

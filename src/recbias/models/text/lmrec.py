@@ -36,7 +36,8 @@ from recbias.models.text.text_ranking import (
     select_validation_reviews,
 )
 from recbias.models.text.token_files import Tokens
-from recbias.models.training.fine_tuning import FineTuning, fine_tune
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import Precision
 
 MIN_COPY_SHARE = 0.01

@@ -24,7 +24,8 @@ from recbias.models.ranking.tensors import Tensor
 from recbias.models.sentences.debiasing.bias_of_batch import Batch, BiasLoss, create_bias_loss
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
-from recbias.models.training.fine_tuning import FineTuning, LearningCurve, fine_tune
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
 
 LANGUAGE_MODEL, BIAS = "language_model", "bias"
 """The parts of the loss."""
