@@ -75,7 +75,7 @@ def make_world(folder: Path, probabilities: Mapping[str, float] | None = None) -
 def make_sentences(n_train: int = 40, n_pairs: int = 20, seed: int = 0) -> Sentences:
     """Return sentences about women, and pairs."""
     rng = np.random.default_rng(seed)
-    rows = [
+    rows: list[tuple[str | None, ...]] = [
         (f"train-{number}", "train", None, GROUPS[0], text[0], "gender")
         for number, text in enumerate(sample_copies(n_train, rng))
     ]

@@ -34,7 +34,8 @@ METHODS = ("LMD", "ADD", "HD", "CADA", "CTDA")
 
 def create(world: SentenceWorld, method: str, **settings: Any) -> SentenceLanguageModel:
     names = {"weight", "reading", "lm_weight", "category"}
-    debias = Debias(method=method, **{key: settings.pop(key) for key in names & settings.keys()})
+    given: dict[str, Any] = {key: settings.pop(key) for key in names & settings.keys()}
+    debias = Debias(method=method, **given)  # type: ignore[arg-type]  # one of METHODS
     usual = {"learning_rate": 0.02, "epochs": 20}
     return SentenceLanguageModel(
         model=str(world.model),
@@ -123,9 +124,10 @@ def test_a_stored_model_gives_the_same_scores(world: SentenceWorld) -> None:
     queries = make_sentence_queries(world.sentences, "test")
     expected = fitted.sentence_scores(queries).perplexity
     np.testing.assert_array_equal(again.sentence_scores(queries).perplexity, expected)
-    curves = fitted.learning_curve(), again.learning_curve()
-    assert curves[0] is not None
-    assert curves[0].equals(curves[1])
+    first, second = fitted.learning_curve(), again.learning_curve()
+    assert first is not None
+    assert second is not None
+    assert first.equals(second)
 
 
 def test_an_undebiased_model_has_no_state_and_no_curve(world: SentenceWorld) -> None:
