@@ -68,15 +68,14 @@ class SharedPrefixes:
         row = tree.text_rows[-1]
         text = self.tokens.values[self.tokens.starts[row] : self.tokens.starts[row + 1]]
         try:
-            positions, values = self.evaluate(tree)
+            together = self.evaluate(tree)[1]
             alone = self.evaluate(PrefixTree.from_texts([text.tolist()], [row]), is_plain=True)[1]
         except torch.OutOfMemoryError:
             raise
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return False
-        together = values[positions >= self.tokens.starts[row]][-alone.size :]
         tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
-        return bool(np.allclose(together, alone, rtol=0, atol=tolerance))
+        return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
 
     def evaluate(self, tree: PrefixTree, *, is_plain: bool = False) -> tuple[AnyArray, FloatArray]:
         """Return the positions of tokens and their log-probabilities, by one pass over a tree.
