@@ -71,8 +71,8 @@ class SentenceLanguageModel(OnDevice):
         device: Where the model computes.
         debias: ``{method: LMD, weight: 10}`` fine-tunes the model on the training sentences of the
             dataset by Adam without weight decay, while the learning rate falls linearly to 0.
-            Methods are LMD, ADD, HD, CADA and CTDA. ``category`` names that of the terms where there
-            are several; ``reading: released`` has the losses of the authors' code, with
+            Methods are LMD, ADD, HD, CADA and CTDA. ``category`` names that of the terms where
+            there are several; ``reading: released`` has the losses of the authors' code, with
             ``lm_weight``. docs/papers/chbias.md has the formulas.
         terms: The pairs of target and attribute terms: ``chbias``, or a YAML file.
         epochs: The number of epochs of the debiasing.
