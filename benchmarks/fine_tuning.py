@@ -44,9 +44,10 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from recbias.language.model_folders import find_model
-from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier
 from recbias.models.text.token_files import Tokens, tokenize_texts
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

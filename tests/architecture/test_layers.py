@@ -102,7 +102,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "neighbours": {"ranking"},
         "neural": {"elliot", "factorization", "ranking", "training"},
         "ranking": set(),
-        "sentences": set(),
+        "sentences": {"ranking", "training"},
         "text": {"ranking", "training"},
         "training": {"ranking"},
     },

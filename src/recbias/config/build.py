@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, get_origin
 
 from pydantic import ValidationError
@@ -97,7 +98,7 @@ class Builder:
     def validate_all(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> dict[str, Any]:
         """Return the valid settings of a mapping by their key in the spec."""
         settings = read_settings(cls)
-        self.refuse_unknown_keys(settings, raw, location)
+        self.refuse_unknown_keys(settings, raw, location, getattr(cls, "renamed", {}))
         for name, setting in settings.items():
             if setting.needed and name not in raw:
                 remedy = f"add {name}: {describe_hint(setting.hint)}"
@@ -115,11 +116,16 @@ class Builder:
         return self._validate(setting.hint, raw, location, suggest_default(setting))
 
     def refuse_unknown_keys(
-        self, settings: Mapping[str, Setting], raw: Mapping[str, Any], location: KeyPath
+        self,
+        settings: Mapping[str, Setting],
+        raw: Mapping[str, Any],
+        location: KeyPath,
+        renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Record each key that is not a setting."""
+        """Record each key that is not a setting; ``renamed`` has new names by old ones."""
         for name in [name for name in raw if name not in settings]:
-            message, remedy = f"not a setting of {self.owner}", suggest(name, settings)
+            message, new = f"not a setting of {self.owner}", renamed.get(name)
+            remedy = f"it is now called {new}" if new else suggest(name, settings)
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 

@@ -48,6 +48,9 @@ Dimension: TypeAlias = Range | Choice
 Pruning: TypeAlias = Literal["median", "none"]
 """When a trial is stopped because earlier trials were better at the same epoch."""
 
+Objective: TypeAlias = Literal["value", "largest_p"]
+"""What a trial is judged by: the value of the metric, or the p-value of its test."""
+
 
 @dataclass(frozen=True)
 class Tune:
@@ -56,6 +59,8 @@ class Tune:
     Args:
         written: The ``tune`` mapping of the spec with defaults filled in.
         parallel: The number of trials sampled at once, from the results of the trials before.
+        objective: What a trial is judged by.
+        max_perplexity_increase: The increase of perplexity above which a trial is excluded.
     """
 
     metric: PluginSpec
@@ -64,6 +69,13 @@ class Tune:
     written: dict[str, Any]
     pruning: Pruning = "median"
     parallel: int = 1
+    objective: Objective = "value"
+    max_perplexity_increase: float | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """Whether a higher or lower value of a trial is better."""
+        return "higher" if self.objective == "largest_p" else self.metric.direction
 
 
 Gap: TypeAlias = Literal["groups", "difference", "ratio", "std"]

@@ -103,7 +103,8 @@ def read_tune(
     if metric is None or "space" not in values:
         return None
     spec = TuneSpec(**values)
-    return Tune(metric, spec.trials, space, as_plain(spec), spec.pruning, spec.parallel)
+    others = (spec.objective, spec.max_perplexity_increase)
+    return Tune(metric, spec.trials, space, as_plain(spec), spec.pruning, spec.parallel, *others)
 
 
 def read_space(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.config.checks import CheckSpec
-from recbias.config.plugin_spec import Pruning
+from recbias.config.plugin_spec import Objective, Pruning
 from recbias.core.errors import OutOfRange
 from recbias.core.models.devices import Device
 
@@ -67,12 +67,21 @@ class TuneSpec:
             epoch, ``none`` lets every trial finish.
         parallel: The number of trials to sample at once, from the results of the trials before,
             so that as many workers can run them.
+        objective: ``value`` is the best value of the metric: of a gap, the smallest absolute one.
+            ``largest_p`` is the largest p-value of its test, as in the code of CHBias; it rewards
+            noise, and models that are worse at every sentence.
+        max_perplexity_increase: For models that train a pretrained language model further: a trial
+            is excluded if the perplexity of the validation sentences is higher than that of the
+            pretrained model by more than this share. 0.1 by default with ``objective: value``, and
+            no limit with ``largest_p``.
     """
 
     metric: Entry
     trials: Annotated[int, Gt(0), Le(2_000)] = 20
     pruning: Pruning = "median"
     parallel: Annotated[int, Gt(0)] = 1
+    objective: Objective = "value"
+    max_perplexity_increase: Annotated[float, Ge(0)] | None = None
     space: Annotated[dict[str, Any], MinLen(1)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
@@ -117,6 +118,14 @@ class HasResponses(Protocol):
 
     def responses(self, queries: Queries) -> Responses:
         """Return the response to each query, or the responses in the model's own file."""
+
+
+@runtime_checkable
+class HasLearningCurve(Protocol):
+    """A fitted model that recorded the losses of its training."""
+
+    def learning_curve(self) -> pd.DataFrame | None:
+        """Return the columns of ``LEARNING_CURVE``; None if nothing was trained."""
 
 
 @runtime_checkable

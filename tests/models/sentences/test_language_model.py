@@ -17,7 +17,8 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
 from recbias.language.responses import generate_responses
 from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.models.sentences.language_model import FittedLanguageModel, SentenceLanguageModel
+from recbias.models.sentences.fitted_language_model import FittedLanguageModel
+from recbias.models.sentences.language_model import SentenceLanguageModel
 from support.models.small_encoder import write_small_encoder
 from support.models.small_sentence_models import write_sentence_model
 from support.worlds.small_worlds import make_interactions

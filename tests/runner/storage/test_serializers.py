@@ -19,7 +19,7 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
 from recbias.runner.stages.labels import ItemLabels
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.serializers import FORMATS
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import Trial

@@ -35,3 +35,7 @@ POOLED = "pooled"
 
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
+
+LEARNING_CURVE = ("epoch", "step", "loss", "value")
+"""The columns of a learning curve: the number of the epoch and of the step in the whole training,
+from 1, the name of a loss, and its value."""

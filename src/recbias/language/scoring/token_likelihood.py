@@ -92,6 +92,39 @@ def _split_masks(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterato
     yield from batch_by_tokens(tokens.lengths[owners], size)
 
 
+def make_inputs(
+    model: SentenceModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
+) -> dict[str, Any]:
+    """Return the inputs of the network of a model for padded sentences.
+
+    Args:
+        model: The model.
+        settings: The complete settings.
+        values: The tokens, ``int64[b, w]``; an encoder-decoder reads them in its decoder.
+        is_token: Which are not padding, ``bool[b, w]``.
+    """
+    import torch
+
+    ids = torch.from_numpy(values).to(model.device)
+    mask = torch.from_numpy(is_token).long().to(model.device)
+    fixed: dict[str, Any] = {} if model.kind == "masked" else {"use_cache": False}
+    if model.kind != "encoder_decoder":
+        inputs = {"input_ids": ids, "attention_mask": mask, **fixed}
+        if settings.token_types is not None:
+            token = find_token_type(model, settings.token_types)
+            inputs["token_type_ids"] = torch.full_like(ids, token)
+        return inputs
+    read = torch.tensor([make_encoder_input(model, settings)], device=model.device)
+    read = read.expand(len(ids), -1)
+    return {
+        "input_ids": read,
+        "attention_mask": torch.ones_like(read),
+        "decoder_input_ids": ids,
+        "decoder_attention_mask": mask,
+        **fixed,
+    }
+
+
 class _Evaluation:
     """The passes of a model over the batches of its kind."""
 
@@ -99,7 +132,6 @@ class _Evaluation:
         self, model: SentenceModel, tokens: SentenceTokens, settings: ScoringSettings
     ) -> None:
         self.model, self.tokens, self.settings = model, tokens, settings
-        self.fixed: dict[str, Any] = {} if model.kind == "masked" else {"use_cache": False}
 
     def __call__(self, owners: AnyArray, positions: AnyArray) -> FloatArray:
         """Return the log-probabilities of tokens, by their sentences and positions."""
@@ -114,29 +146,8 @@ class _Evaluation:
             values[lines, columns] = self.model.tokenizer.mask_token_id
         else:
             columns = columns - 1
-        return self._read_logits(self._make_inputs(values, is_token), lines, columns, targets)
-
-    def _make_inputs(self, values: AnyArray, is_token: AnyArray) -> dict[str, Any]:
-        import torch
-
-        device = self.model.device
-        ids = torch.from_numpy(values).to(device)
-        mask = torch.from_numpy(is_token).long().to(device)
-        if self.model.kind != "encoder_decoder":
-            inputs = {"input_ids": ids, "attention_mask": mask, **self.fixed}
-            if self.settings.token_types is not None:
-                token = find_token_type(self.model, self.settings.token_types)
-                inputs["token_type_ids"] = torch.full_like(ids, token)
-            return inputs
-        read = torch.tensor([make_encoder_input(self.model, self.settings)], device=device)
-        read = read.expand(len(ids), -1)
-        return {
-            "input_ids": read,
-            "attention_mask": torch.ones_like(read),
-            "decoder_input_ids": ids,
-            "decoder_attention_mask": mask,
-            **self.fixed,
-        }
+        inputs = make_inputs(self.model, self.settings, values, is_token)
+        return self._read_logits(inputs, lines, columns, targets)
 
     def _read_logits(
         self, inputs: dict[str, Any], lines: AnyArray, columns: AnyArray, targets: AnyArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -59,6 +60,9 @@ class PerplexityGap:
         b: The second group; by default the other.
         by: A column of the table (``category``), or a crossing of columns: estimates for each of
             its values follow those of all pairs.
+        estimate: ``gap``, or ``t`` for the statistic of the paired test as the value, so that its
+            mean and standard deviation over seeds stand in the tables. It has no values of pairs
+            and no interval, and is undefined if all pairs differ by the same.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
         group_label: The column that ``a`` and ``b`` are values of; by default the group of a
             sentence. Where the groups differ between categories (female and male, old and young),
@@ -91,6 +95,7 @@ class PerplexityGap:
     by: str | None = None
     scale: Literal["perplexity", "log"] = "perplexity"
     group_label: str | None = None
+    estimate: Literal["gap", "t"] = "gap"
 
     def __post_init__(self) -> None:
         """Validate the groups and the crossing."""
@@ -116,7 +121,23 @@ class PerplexityGap:
             groups = group_sentences(scores, self.by, evidence.metric)
             for subset, name in split_pairs(pairs, groups):
                 measurements += _measure_gaps(subset, values, side_label, name)
+        if self.estimate == "t":
+            return [_replace_by_statistic(measurement) for measurement in measurements]
         return measurements
+
+
+def _replace_by_statistic(measurement: Measurement) -> Measurement:
+    """Return the statistic of the paired test, the first contrast, as a value without units."""
+    contrasts = measurement.contrasts
+    t = contrasts[0].statistic
+    return Measurement(
+        value=t if math.isfinite(t) else math.nan,
+        n=measurement.n,
+        undefined=measurement.undefined,
+        group=measurement.group,
+        target=measurement.target,
+        contrasts=contrasts,
+    )
 
 
 def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None:

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Le
 
-from recbias.core.arrays import Ids
 from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
-from recbias.core.outputs.text_outputs import Responses, SentenceScores
-from recbias.core.protocols import ModelName, Output
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import warn
+from recbias.core.protocols import InputFile, ModelName, Output, State
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.causal_models import Precision
-from recbias.language.responses import ResponseSettings, generate_responses
+from recbias.language.responses import ResponseSettings
 from recbias.language.scoring.sentence_models import (
     SentenceModel,
     check_sentence_model,
     load_sentence_model,
 )
-from recbias.language.scoring.sentence_scoring import score_sentences
 from recbias.language.scoring.sentence_tokens import EncoderInput, ScoringSettings
-from recbias.models.sentences.sentence_queries import (
-    CONTEXT,
-    GROUP,
-    PAIR,
-    REFERENCE,
-    TEXT,
-    SentenceQueries,
-)
+from recbias.models.sentences.debiasing.debias import Debias
+from recbias.models.sentences.debiasing.sentence_training import debias_model
+from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
+from recbias.models.sentences.fitted_language_model import FittedLanguageModel
+from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import OnDevice
 
 
@@ -77,6 +69,17 @@ class SentenceLanguageModel(OnDevice):
         seed: The seed of sampled responses.
         precision: The type of the weights in memory.
         device: Where the model computes.
+        debias: ``{method: LMD, weight: 10}`` fine-tunes the model on the training sentences of the
+            dataset by Adam without weight decay, while the learning rate falls linearly to 0.
+            Methods are LMD, ADD, HD, CADA and CTDA. ``category`` names that of the terms where
+            there are several; ``reading: released`` has the losses of the authors' code, with
+            ``lm_weight``. docs/papers/chbias.md has the formulas.
+        terms: The pairs of target and attribute terms: ``chbias``, or a YAML file.
+        epochs: The number of epochs of the debiasing.
+        batch_size: The number of sentences in memory at once.
+        accumulate: The number of batches whose gradients are averaged in one step: a step is over
+            ``batch_size * accumulate`` sentences.
+        learning_rate: The learning rate of the first step.
 
     Raises:
         MissingFile: The model is not found, has weights of another format than ``safetensors``
@@ -85,6 +88,8 @@ class SentenceLanguageModel(OnDevice):
         Contradiction: The model or its tokenizer cannot do what a setting says.
         UnknownIdentifier: The vocabulary does not have ``token_types``.
         UnknownColumn: The queries have no texts.
+        NothingLeft: No training sentence has a term that the debiasing is about.
+        OutOfRange: The debiasing diverges.
 
     Source:
         Zhao et al., "CHBias", ACL 2023, section 4, and its released code; Salazar, Liang, Nguyen
@@ -95,6 +100,9 @@ class SentenceLanguageModel(OnDevice):
     (True, 64)
     """
 
+    after_fit: ClassVar[frozenset[str]] = frozenset(
+        {"max_new_tokens", "temperature", "top_p", "top_k", "seed", "batch_tokens"}
+    )
     provides: ClassVar[frozenset[Output]] = frozenset({"sentence_scores", "responses"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
@@ -114,6 +122,18 @@ class SentenceLanguageModel(OnDevice):
     seed: Annotated[int, Ge(0)] = 0
     precision: Precision = "float32"
     device: Device = "auto"
+    debias: Debias | None = None
+    terms: Literal["chbias"] | InputFile = "chbias"
+    epochs: Annotated[int, Gt(0)] = 2
+    batch_size: Annotated[int, Gt(0)] = 8
+    accumulate: Annotated[int, Gt(0)] = 1
+    learning_rate: Annotated[float, Gt(0)] = 5e-5
+
+    def __post_init__(self) -> None:
+        """Refuse a training in reduced precision."""
+        if self.debias is not None and self.precision != "float32":
+            message = f"the steps of the debiasing vanish in {self.precision}"
+            raise Contradiction(message, where="precision", remedy="use precision: float32")
 
     @property
     def scoring(self) -> ScoringSettings:
@@ -143,9 +163,20 @@ class SentenceLanguageModel(OnDevice):
         """Return the files of the model; none for one of a hub."""
         return list_causal_model_files(self.model)
 
+    def needs_now(self) -> frozenset[str]:
+        """Return the sentences to train on, if the model is debiased."""
+        return frozenset() if self.debias is None else frozenset({"sentences"})
+
     def check_data(self, data: TrainingData) -> None:
-        """Refuse a model that is not available or gives no probabilities of words."""
-        check_sentence_model(self.model, self.revision)
+        """Refuse a model that is not available, and sentences that it cannot be debiased on."""
+        kind = check_sentence_model(self.model, self.revision)
+        if self.debias is None:
+            return
+        if kind == "masked":
+            message = "a masked model cannot be debiased, as it does not predict the next token"
+            remedy = "name a causal model or an encoder-decoder"
+            raise Contradiction(message, where="debias", remedy=remedy)
+        TrainingSentences.select(data, self.debias, self.terms)
 
     def load(self) -> SentenceModel:
         """Return the pretrained model."""
@@ -154,50 +185,34 @@ class SentenceLanguageModel(OnDevice):
         )
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLanguageModel:
-        """Return the pretrained model; nothing is trained."""
-        return FittedLanguageModel(self)
+        """Return the pretrained model, or the debiased one."""
+        if self.debias is None:
+            return FittedLanguageModel(self)
+        training = TrainingSentences.select(data, self.debias, self.terms)
+        model = self.load()
+        curve = debias_model(model, training, self.debias, self.scoring, self.plan, rng)
+        return FittedLanguageModel(self, model, curve)
 
+    def restore(self, state: State) -> FittedLanguageModel:
+        """Return the model of a stored state."""
+        return FittedLanguageModel.restore(self, state)
 
-@dataclass(frozen=True, eq=False)
-class FittedLanguageModel:
-    """A language model that answers queries; it is loaded when it is first used.
-
-    Args:
-        settings: The model.
-        trained: The model with other weights than the pretrained ones, if there is one.
-    """
-
-    settings: SentenceLanguageModel
-    trained: SentenceModel | None = field(default=None)
-
-    @cached_property
-    def model(self) -> SentenceModel:
-        """The model that answers."""
-        return self.settings.load() if self.trained is None else self.trained
-
-    def sentence_scores(self, queries: Queries) -> SentenceScores:
-        """Return the perplexities of the queries with a group."""
-        sentences = SentenceQueries.read(queries).take_sentences()
-        cells = sentences.cells
-        perplexity = np.empty(0)
-        if len(sentences):
-            likelihoods = score_sentences(self.model, cells[TEXT].tolist(), self.settings.scoring)
-            for problem in likelihoods.describe_problems(sentences.ids):
-                warn(problem)
-            perplexity = likelihoods.perplexity
-        return SentenceScores(
-            sentences.ids, cells[PAIR], cells[GROUP], perplexity, sentences.labels
+    @property
+    def plan(self) -> FineTuning:
+        """The optimization of the debiasing."""
+        weight = self.debias.weights[1] if self.debias and self.debias.has_bias_loss else 0.0
+        return FineTuning(
+            name=f"language_model with {self.debias.method}" if self.debias else "",
+            epochs=self.epochs,
+            batch_size=self.batch_size * self.accumulate,
+            batch_parts=self.accumulate,
+            learning_rate=self.learning_rate,
+            warmup=0.0,
+            weight_decay=0.0,
+            risk=("debias.weight", weight) if weight else None,
+            memory_setting="batch_size",
         )
 
-    def responses(self, queries: Queries) -> Responses:
-        """Return the responses to the queries with a context or a reference."""
-        dialogues = SentenceQueries.read(queries).take_dialogues()
-        contexts = [context or "" for context in dialogues.cells[CONTEXT]]
-        if contexts and self.model.kind == "masked":
-            warn(f"{len(contexts):,} contexts have no response: a masked model writes no text")
-            dialogues, contexts = dialogues.take_none(), []
-        texts: list[str] = []
-        if contexts:
-            texts = generate_responses(self.model, contexts, self.settings.generation)
-        responses: Ids = np.array(texts, dtype=object)
-        return Responses(dialogues.ids, responses, dialogues.cells[REFERENCE], dialogues.labels)
+    def without_training(self) -> SentenceLanguageModel:
+        """Return the pretrained model, which a debiased one is compared with."""
+        return replace(self, debias=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,7 +19,6 @@ from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.ranking.tensors import Tensor
-from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import fit_probe
@@ -36,6 +36,8 @@ from recbias.models.text.text_ranking import (
     select_validation_reviews,
 )
 from recbias.models.text.token_files import Tokens
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import Precision
 
 MIN_COPY_SHARE = 0.01
@@ -76,7 +78,8 @@ class LMRec(EncoderModel):
         max_length: Maximum number of tokens per text.
         warmup: Share of the steps in which the learning rate rises from 0.
         weight_decay: Decoupled weight decay of the weight matrices.
-        accumulate: Number of parts of a batch whose gradients are accumulated, to save memory.
+        batch_parts: Number of parts of a batch that are computed one after another and whose
+            gradients are summed, to save memory.
         counterfactual: Counterfactual data augmentation: adds a copy of each training review that
             contains a word of one side, with the word of the other side. ``gender`` swaps he and
             she, mom and dad, first names of men and women; ``race`` swaps the first names of the
@@ -104,6 +107,7 @@ class LMRec(EncoderModel):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
+    renamed: ClassVar[Mapping[str, str]] = {"accumulate": "batch_parts"}
 
     encoder: ModelName = "bert-base-uncased"
     revision: str | None = None
@@ -119,7 +123,7 @@ class LMRec(EncoderModel):
     max_length: Annotated[int, Gt(2)] = 512
     warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
     weight_decay: Annotated[float, Ge(0)] = 0.01
-    accumulate: Annotated[int, Gt(0)] = 1
+    batch_parts: Annotated[int, Gt(0)] = 1
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"

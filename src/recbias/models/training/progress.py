@@ -115,7 +115,9 @@ class TrainingState:
     optimizer: Any  # The ``torch.optim`` optimizer with its moments
     stopping: EarlyStopping  # The validation scores and the best epoch
     rng: np.random.Generator  # The generator that samples the epochs
-    losses: list[float] = field(default_factory=list)  # The mean loss of each epoch
+    losses: list[float] = field(
+        default_factory=list
+    )  # The mean loss of each epoch, or the losses of each step
 
     def arrays(
         self, epoch: int, step: int = 0, rng_state: Mapping[str, Any] | None = None

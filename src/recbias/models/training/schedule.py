@@ -84,15 +84,29 @@ def validate_finite(
         float((tensor.detach() * 0).sum()) for tensor in parameters
     ):
         return
-    raise create_divergence_error(schedule, epoch, loss, *_select_setting_to_lower(schedule))
+    raise create_divergence_error(schedule, epoch, loss, _select_setting_to_lower(schedule))
 
 
 def create_divergence_error(
-    plan: Any, epoch: int, loss: float, where: str, value: float
+    plan: Any,
+    epoch: int,
+    loss: float,
+    setting: tuple[str, float],
+    *,
+    where: str = "",
+    parts: Mapping[str, float] | None = None,
 ) -> OutOfRange:
-    """Return the error for a loss that is not finite, with the setting of a plan to lower."""
-    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
-    return OutOfRange(problem, where=where, remedy=f"lower {where}, which is {value:g}")
+    """Return the error for a training that diverged, with the setting of a plan to lower.
+
+    ``setting`` is its name and value; ``where`` is the step within the epoch, ``parts`` are losses
+    that the loss combines.
+    """
+    name, value = setting
+    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}"
+    problem += f", {where}: the loss is {loss:g}" if where else f": the loss is {loss:g}"
+    if parts:
+        problem += f" ({', '.join(f'{part} {size:g}' for part, size in parts.items())})"
+    return OutOfRange(problem, where=name, remedy=f"lower {name}, which is {value:g}")
 
 
 def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:

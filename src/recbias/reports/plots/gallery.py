@@ -14,6 +14,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing.svg import FileNames, Plot
 from recbias.reports.plots.fold_values import draw_fold_values
+from recbias.reports.plots.learning_curves import draw_learning_curves
 from recbias.reports.plots.long_tail import compute_exposure, count_recommendations, draw_long_tail
 from recbias.reports.plots.metric_agreement import draw_metric_agreement
 from recbias.reports.plots.papers.associations import draw_associations
@@ -47,8 +48,9 @@ UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Latent space": draw_projections,
     "Values by fold": draw_fold_values,
     "Running means": draw_running_means,
+    "Learning curves": draw_learning_curves,
 }
-"""Plots of the users and items of one dataset."""
+"""Plots of the users, items and trainings of one dataset."""
 
 METRIC_PLOTS: Mapping[str, DrawPlots] = {
     "Means by group": draw_group_means,

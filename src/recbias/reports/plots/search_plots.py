@@ -28,7 +28,7 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
 _STRIP = 18.0
 """Height of a line of trials without a value."""
 
-_COLOURS = {"pruned": "c7", "failed": "c1"}
+_COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
 _ROW, _BAR, _LONGEST = 30.0, 18.0, 24
 
 

@@ -37,6 +37,12 @@ def _read_metrics_csv(path: Path) -> pd.DataFrame:
     return _read_table(path, METRICS_COLUMNS)
 
 
+def _read_curves_csv(path: Path) -> pd.DataFrame:
+    types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
+    types |= dict.fromkeys(("epoch", "step", "value"), "float64")
+    return _read_csv(path, types, ["epoch", "step", "value"])
+
+
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
@@ -65,8 +71,9 @@ def _read_by(
 class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
-    A run without hyperparameter search has no ``trials`` and no ``importances``, and one without
-    metrics by group no ``groups``: they are None.
+    A run without hyperparameter search has no ``trials`` and no ``importances``, one without
+    metrics by group no ``groups``, one without recorded losses no ``learning_curves``: they are
+    None.
 
     Args:
         folder: The run folder.
@@ -87,6 +94,7 @@ class RunTables:
     trials = _read_by(_read_search_csv, "trials.csv")
     importances = _read_by(_read_search_csv, "importances.csv")
     groups = _read_by(_read_metrics_csv, "groups.csv")
+    learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
 
     @cached_property
     def spec_text(self) -> str:

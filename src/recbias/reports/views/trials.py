@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.measurements.scores import Direction
+from recbias.reports.model_settings import is_number
 from recbias.reports.views.definitions import DIRECTION_LABELS, format_title
 from recbias.reports.views.facts import format_setting
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
@@ -23,9 +24,21 @@ Key: TypeAlias = tuple[str, ...]
 """Dataset, model, seed and fold."""
 
 
+UNFINISHED = ("pruned", "excluded", "failed")
+"""The states of trials that cannot be chosen."""
+
+SEARCH_NOTE = "Values are scores on the validation set, which the settings are chosen by."
+NOTES = {
+    "pruned": "p: pruned, because its score was below the median of the earlier trials; the value "
+    "is the validation nDCG@10 after its last epoch.",
+    "excluded": "e: excluded, because the perplexity increased too much.",
+}
+"""The notes of marks in the table of trials."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A trial of a search, ``done``, ``pruned`` or ``failed``.
+    """A trial of a search, ``done``, ``pruned``, ``excluded`` or ``failed``.
 
     Numbers start at 1. The value is the validation score; of a pruned trial the score that it was
     pruned by. The duration is 0 if the same settings had been evaluated before. ``epochs`` is the
@@ -140,19 +153,22 @@ def _build_titles(keys: Sequence[Key]) -> dict[Key, str]:
 
 def tabulate_searches(searches: Iterable[Search]) -> Table:
     """Return one row per search: the metric, the best score and the chosen settings."""
-    numbers = ("best", "trials", "pruned", "failed", "time")
+    searches = [*searches]
+    rare = {"excluded"} - {trial.state for search in searches for trial in search.trials}
+    states = [state for state in UNFINISHED if state not in rare]
+    numbers = ("best", "trials", *states, "time")
     columns = make_columns(("model", "metric", *numbers, "chosen settings"), numeric=numbers)
-    note = "Values are scores on the validation set, which the settings are chosen by."
-    return Table("Searches", columns, tuple(map(_tabulate_search, searches)), (note,))
+    rows = tuple(_tabulate_search(search, states) for search in searches)
+    return Table("Searches", columns, rows, (SEARCH_NOTE,))
 
 
-def _tabulate_search(search: Search) -> tuple[Cell, ...]:
+def _tabulate_search(search: Search, states: Sequence[str]) -> tuple[Cell, ...]:
     seconds = math.fsum(trial.seconds for trial in search.trials)
-    counts = (len(search.trials), search.count("pruned"), search.count("failed"))
+    counts = (len(search.trials), *map(search.count, states))
     return (
         Cell(search.title),
         Cell(search.metric),
-        Cell(_format_best(search), search.chosen.value),
+        Cell(format_value(search.chosen.value, search.places), search.chosen.value),
         *(Cell(f"{count:,}", float(count)) for count in counts),
         Cell(format_duration(seconds), seconds),
         Cell(format_setting(dict(search.chosen.settings))),
@@ -163,8 +179,7 @@ def tabulate_trials(search: Search) -> Table:
     """Return one row per trial, with a column for each setting."""
     names = list(search.chosen.settings)
     numeric = {
-        name: all(_is_number(trial.settings.get(name)) for trial in search.trials)
-        for name in names
+        name: all(is_number(trial.settings.get(name)) for trial in search.trials) for name in names
     }
     has_epochs = any(trial.epochs for trial in search.trials)
     columns = (
@@ -176,11 +191,7 @@ def tabulate_trials(search: Search) -> Table:
         Column("time", numeric=True),
     )
     rows = [_tabulate_trial(search, trial, names, has_epochs) for trial in search.trials]
-    note = (
-        "p: pruned, because its score was below the median of the earlier trials; the value is "
-        "the validation nDCG@10 after its last epoch."
-    )
-    notes = (note,) * bool(search.count("pruned"))
+    notes = tuple(note for state, note in NOTES.items() if search.count(state))
     return Table(f"Trials of {search.title}", columns, tuple(rows), notes)
 
 
@@ -194,7 +205,7 @@ def _tabulate_trial(
     duration = format_duration(trial.seconds) if trial.seconds else "repeated"
     return (
         Cell(f"{trial.number}"),
-        Cell(text, value, best=best, mark="p" if text and not done else ""),
+        Cell(text, value, best=best, mark=trial.state[0] if text and not done else ""),
         *(_tabulate_setting(trial.settings.get(name)) for name in names),
         Cell("best" if best else trial.state),
         *([epochs] if has_epochs else []),
@@ -203,33 +214,28 @@ def _tabulate_trial(
 
 
 def _tabulate_setting(value: Any) -> Cell:
-    if _is_number(value):
+    if is_number(value):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
         return Cell(text, float(value))
     return Cell("none" if value is None else format_setting(value))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def summarize_search(search: Search) -> str:
     """Return the result of a search: ``nDCG@10 0.3412 in trial 17 of 20``."""
-    place = f"trial {search.best} of {len(search.trials):,}"
-    return f"{search.metric} {_format_best(search)} in {place}"
+    best = format_value(search.chosen.value, search.places)
+    return f"{search.metric} {best} in trial {search.best} of {len(search.trials):,}"
 
 
 def describe_search(search: Search) -> str:
     """Return the result of a search and its settings as a sentence."""
-    counts = {state: search.count(state) for state in ("done", "pruned", "failed")}
+    counts = {state: search.count(state) for state in ("done", *UNFINISHED)}
     outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     settings = format_setting(dict(search.chosen.settings))
-    label = DIRECTION_LABELS[search.direction]
-    direction = f" ({label})" if search.direction != "none" else ""
-    return (
-        f"Validation {search.metric}{direction}: {_format_best(search)} in trial {search.best} of "
-        f"{len(search.trials):,} ({outcomes}), with {settings}."
-    )
+    known = search.direction != "none"
+    direction = f" ({DIRECTION_LABELS[search.direction]})" if known else ""
+    best, n_trials = format_value(search.chosen.value, search.places), len(search.trials)
+    place = f"trial {search.best} of {n_trials:,} ({outcomes})"
+    return f"Validation {search.metric}{direction}: {best} in {place}, with {settings}."
 
 
 def explain_missing_importances(search: Search) -> str:
@@ -241,7 +247,3 @@ def explain_missing_importances(search: Search) -> str:
         "The importance of the settings cannot be determined: too few trials have a score "
         f"({scored:,}), or all scores are equal."
     )
-
-
-def _format_best(search: Search) -> str:
-    return format_value(search.chosen.value, search.places)

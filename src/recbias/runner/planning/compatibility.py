@@ -29,6 +29,9 @@ from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults,
 MOST_STAGES = 500_000
 """The largest plan: planning this many stages takes two minutes and half a gigabyte."""
 
+TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
+"""Outputs that a search can measure on the validation sentences of a dataset."""
+
 
 def validate_experiment(experiment: Experiment) -> None:
     """Raise every contradiction between the parts of an experiment.
@@ -129,11 +132,17 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
         if model.tune is None:
             continue
         where = (*model.where, "tune")
-        if experiment.split is None or "validation" not in experiment.split.plugin.gives():
+        is_of_texts = bool(model.tune.metric.needs & TEXT_OUTPUTS)
+        has_rows = experiment.split and "validation" in experiment.split.plugin.gives()
+        if not has_rows and not (is_of_texts and _all_have_sentences(experiment)):
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
             yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
         yield from _check_search_metric(experiment, model, model.tune.metric)
+
+
+def _all_have_sentences(experiment: Experiment) -> bool:
+    return all("sentences" in dataset.source.plugin.gives() for dataset in experiment.datasets)
 
 
 def _check_search_metric(

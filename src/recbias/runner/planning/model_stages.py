@@ -20,7 +20,7 @@ from recbias.runner.planning.stage_planner import StagePlanner, find_learner, id
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
-from recbias.runner.tuning.run_trial import RunTrial
+from recbias.runner.tuning.run_trial import RunTrial, find_perplexity_limit
 from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
 
@@ -146,6 +146,8 @@ class ModelPlanner(StagePlanner):
             "model": self.identify(model),
             "metric": self.identify(tune.metric) | tune.metric.split_settings,
             "space": tune.written["space"],
+            "objective": tune.objective,
+            "limit": find_perplexity_limit(tune, model.plugin),
             "k": k,
             "seed": seed,
             "fold": fold,

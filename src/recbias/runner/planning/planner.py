@@ -142,7 +142,7 @@ class _DataPlanner(StagePlanner):
         """Return the stage that selects the queries of all folds."""
         source, limit, title = self.experiment.queries, self.options.limit, load.keys.dataset
         needed = any("lists" in model.plugin.provides for model in self.experiment.models)
-        select = SelectQueries(source.plugin, seed, limit, needed, folds)
+        select = SelectQueries(source.plugin, seed, limit, needed, folds, source.name)
         identity = {"seed": seed, "limit": limit, "needed": needed}
         return self.place(
             Stage("queries", f"ask {title}", "", select, (load, split), split.keys),

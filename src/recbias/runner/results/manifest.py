@@ -152,17 +152,19 @@ def _name_gpus(plan: Plan) -> dict[str, str]:
 def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:
     states, tune = [trial.state for trial in search.trials], model_plan.model.tune
     metric = tune.metric if tune is not None else None
+    prefix = "p of " if tune is not None and tune.objective == "largest_p" else ""
     return {
         **make_fit_keys(model_plan),
         "tune": tune and tune.written,
-        "metric": metric and metric.label,
+        "metric": metric and f"{prefix}{metric.label}",
         "k": metric and metric.cutoff,
-        "direction": metric and metric.direction,
+        "direction": tune and tune.direction,
         "settings": search.best.settings,
         "value": search.best.value,
         "trial": search.best.number,
         "failed": states.count("failed"),
         "pruned": states.count("pruned"),
+        "excluded": states.count("excluded"),
         "seconds": round(sum(trial.seconds for trial in search.trials), 3),
         "trials": [
             {"trial": trial.number, "state": trial.state, "value": nan_to_none(trial.value)}

@@ -26,6 +26,7 @@ from recbias.runner.execution.executor import Executor
 from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.group_rows import build_groups_table
+from recbias.runner.results.learning_curves import write_learning_curves
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
@@ -35,7 +36,7 @@ from recbias.runner.results.metric_rows import (
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_label_replies, write_response_lines
 from recbias.runner.stage import Stage
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
 from recbias.runner.tuning.trial import TRIALS, make_trial_rows
@@ -110,6 +111,7 @@ def write_results(
             replicates.add(table)
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
+    write_learning_curves(folder, plan, executor)
     _write_manifest(folder, manifest)
 
 

@@ -16,14 +16,21 @@ from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.models.selected_models import ReordersCandidates, SelectedModel
-from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State
+from recbias.core.protocols import (
+    OUTPUTS,
+    FittedRecommender,
+    HasLearningCurve,
+    Restores,
+    State,
+)
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
 from recbias.runner.stages.labels import ItemLabels, add_labels
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.stages.returned_values import (
     call_for,
     require_embeddings,
@@ -35,17 +42,6 @@ from recbias.runner.stages.shared import align_dataset, make_training_data
 
 TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
 """The outputs that a fitted model returns by a method of their name, with their types."""
-
-
-@dataclass(frozen=True, eq=False)
-class ModelOutputs:
-    """The outputs of a model; None for those that it does not provide."""
-
-    lists: RankedLists | None
-    embeddings: Embeddings | None
-    sentence_scores: SentenceScores | None = None
-    responses: Responses | None = None
-    predictions: Predictions | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,9 @@ class AnswerQueries:
             if name in needed
         }
         return ModelOutputs(
+            learning_curve=(
+                fitted.learning_curve() if isinstance(fitted, HasLearningCurve) else None
+            ),
             lists=lists,
             embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
             predictions=(
@@ -198,7 +197,7 @@ class ComputeMetric:
         evidence = build_evidence(dataset, split, queries, labels)
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
-        evidence = replace(evidence, **vars(outputs), metric=self.name)
+        evidence = replace(evidence, **outputs.evidence, metric=self.name)
         return require_measurements(self.metric.measure, self.metric.measure(evidence))
 
 

@@ -17,6 +17,9 @@ from recbias.core.queries.queries import Queries
 from recbias.core.seeds import make_generator
 from recbias.runner.stages.returned_values import call_for, require_dataset
 
+DEFAULT_SOURCE = "users"
+"""The source of the queries of a spec without ``queries``."""
+
 
 @dataclass(frozen=True)
 class LoadDataset:
@@ -60,6 +63,7 @@ class SelectQueries:
     Args:
         lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
         folds: The number of samples that the source returns one after another.
+        name: The name of the source.
     """
 
     source: Any
@@ -67,6 +71,7 @@ class SelectQueries:
     limit: int | None
     lists_needed: bool = True
     folds: int = 1
+    name: str = DEFAULT_SOURCE
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
@@ -84,7 +89,7 @@ class SelectQueries:
     @property
     def _has_default_source(self) -> bool:
         """Whether the source is every user, the default of a spec without ``queries``."""
-        if not is_dataclass(self.source):
+        if not is_dataclass(self.source) or self.name != DEFAULT_SOURCE:
             return False
         settings = vars(self.source)
         return all(settings[field.name] == field.default for field in fields(self.source))

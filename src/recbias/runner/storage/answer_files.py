@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.runner.stages.model import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.array_files import (
     load_arrays,
     load_frame,
@@ -21,6 +21,8 @@ from recbias.runner.storage.array_files import (
     save_frame,
     save_ids,
 )
+
+CURVE = "learning_curve.parquet"
 
 
 def save_answers(answers: ModelOutputs, folder: Path) -> None:
@@ -37,6 +39,8 @@ def save_answers(answers: ModelOutputs, folder: Path) -> None:
         smallest_type = np.min_scalar_type(int(ranked.max(initial=0)))
         arrays |= {"named": ranked.astype(smallest_type), "named_of": answers.predictions.items}
         save_ids(answers.predictions.ids, folder / "named_ids.parquet")
+    if answers.learning_curve is not None:
+        save_frame(answers.learning_curve, folder / CURVE)
     save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
@@ -62,6 +66,7 @@ def load_answers(folder: Path) -> ModelOutputs:
         _load_columns(SentenceScores, folder, "sentences"),
         _load_columns(Responses, folder, "responses"),
         predictions,
+        load_frame(folder / CURVE) if (folder / CURVE).exists() else None,
     )
 
 

@@ -86,7 +86,7 @@ def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
         study.add_trial(
             optuna.trial.create_trial(
                 state=states.COMPLETE if done else states.PRUNED,
-                value=-to_loss(trial.value, tune.metric.direction) if done else None,
+                value=-to_loss(trial.value, tune.direction) if done else None,
                 params={
                     dimension.parameter: _encode(dimension, trial.settings)
                     for dimension in tune.space

@@ -16,17 +16,22 @@ from recbias.config.plugin_spec import Choice, Dimension, Tune
 from recbias.config.settings import read_settings
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.models.baselines import HasBaseline
 from recbias.core.protocols import OUTPUTS
 from recbias.core.seeds import derive_seed
 from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
 from recbias.runner.stages.labels import ItemLabels, add_labels
 from recbias.runner.stages.model import AnswerQueries
+from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.stages.shared import align_dataset, make_training_data
 from recbias.runner.tuning.optuna_sampler import MedianPruner, sample_settings
 from recbias.runner.tuning.search_space import find_choice, select_combination
 from recbias.runner.tuning.trial import Trial
-from recbias.runner.tuning.validation import ValidationScorer
+from recbias.runner.tuning.validation import ValidationScorer, compute_perplexity_increase
+
+DEFAULT_INCREASE = 0.1
+"""The largest increase of perplexity in a search for the best value."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +83,16 @@ class RunTrial:
         scorer.check()
         pruner = MedianPruner(self.tune, trials) if can_prune(self.tune) else None
         start = time.perf_counter()
-        value, failure = attempt(lambda: self._score(scorer, settings, pruner))
+        score, failure = attempt(lambda: self._score(scorer, settings, pruner))
         seconds = time.perf_counter() - start
         if failure is not None:
             warn(f"failed with {settings}: {failure.message}")
             return Trial(self.number, settings, math.nan, seconds, failure)
-        curve, pruned = tuple(pruner.curve) if pruner is not None else (), value is None
-        value = curve[-1] if pruned else value
-        return Trial(self.number, settings, value, seconds, curve=curve, pruned=pruned)
+        curve = tuple(pruner.curve) if pruner is not None else ()
+        if score is None:
+            return Trial(self.number, settings, curve[-1], seconds, curve=curve, pruned=True)
+        value, excluded = score
+        return Trial(self.number, settings, value, seconds, curve=curve, excluded=excluded)
 
     def derive_seed(self, purpose: str, *names: object) -> int:
         """Return a seed for one purpose in this search."""
@@ -99,10 +106,21 @@ class RunTrial:
 
     def _score(
         self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
-    ) -> float | None:
-        """Return the value on the validation set, or None if the training was pruned."""
-        answer = AnswerQueries(
-            apply_settings(self.model, self.tune.space, settings),
+    ) -> tuple[float, bool] | None:
+        """Return the value on the validation set and whether the trial is excluded.
+
+        None if the training was pruned.
+        """
+        model = apply_settings(self.model, self.tune.space, settings)
+        with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
+            outputs = scorer.answer(self._create_answer(model))
+            value = scorer.measure(outputs, self.tune.objective)
+            return value, self._is_excluded(scorer, model, outputs, settings)
+        return None
+
+    def _create_answer(self, model: Any) -> AnswerQueries:
+        return AnswerQueries(
+            model,
             self.name,
             self.k,
             self.seed,
@@ -110,9 +128,38 @@ class RunTrial:
             split_part="validation",
             outputs=self.tune.metric.needs & OUTPUTS,
         )
-        with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
-            return scorer.score(answer)
-        return None
+
+    def _is_excluded(
+        self,
+        scorer: ValidationScorer,
+        model: Any,
+        outputs: ModelOutputs,
+        settings: Mapping[str, Any],
+    ) -> bool:
+        """Return whether the perplexity is too high, with a warning."""
+        limit = find_perplexity_limit(self.tune, model)
+        if limit is None:
+            return False
+        before = scorer.answer(self._create_answer(model.without_training()))
+        increase = compute_perplexity_increase(before, outputs)
+        if not increase > limit:
+            return False
+        warn(
+            f"excluded with {settings}: the perplexity of the validation sentences increases by "
+            f"{increase:.0%}, more than {limit:.0%}"
+        )
+        return True
+
+
+def find_perplexity_limit(tune: Tune, model: Any) -> float | None:
+    """Return the largest increase of perplexity that a search allows; None for any.
+
+    Only models that train a pretrained language model further have a limit.
+    """
+    is_limited = isinstance(model, HasBaseline) and "sentence_scores" in tune.metric.needs
+    if not is_limited or tune.max_perplexity_increase is not None:
+        return tune.max_perplexity_increase if is_limited else None
+    return DEFAULT_INCREASE if tune.objective == "value" else None
 
 
 def can_prune(tune: Tune) -> bool:

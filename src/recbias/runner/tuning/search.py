@@ -50,6 +50,12 @@ class SelectBestTrial:
     def __call__(self, *trials: Trial) -> SearchResult:
         """Return the best of the complete trials; raise an error if all of them failed."""
         done = [trial for trial in trials if trial.state == "done"]
+        if not done and any(trial.excluded for trial in trials):
+            n_excluded = sum(trial.excluded for trial in trials)
+            message = f"{n_excluded} of {len(trials)} trials increase the perplexity too much, "
+            message += "and no other has a value"
+            remedy = "search smaller weights and learning rates, or raise max_perplexity_increase"
+            raise UserError(message, where="tune.max_perplexity_increase", remedy=remedy)
         if not done:
             failures = [trial.failure for trial in trials if trial.failure is not None]
             message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
@@ -111,7 +117,7 @@ def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) ->
 def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
     """Return the stage that selects the best trial."""
     tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
-    choose = SelectBestTrial(tune.metric.direction, tune.space, work.derive_seed("importances"))
+    choose = SelectBestTrial(tune.direction, tune.space, work.derive_seed("importances"))
     return assign_address(
         Stage("search", f"search {keys.model}", "", choose, trials, keys, location),
         {"direction": choose.direction},

@@ -32,6 +32,7 @@ class Trial:
         seconds: Wall time; 0 if an earlier trial had the same settings.
         curve: nDCG@10 on the validation set after each epoch, if it could be pruned.
         pruned: Whether it was stopped because earlier trials were better.
+        excluded: Whether the perplexity increased by more than the search allows.
     """
 
     number: int
@@ -41,12 +42,15 @@ class Trial:
     failure: Failure | None = None
     curve: tuple[float, ...] = ()
     pruned: bool = False
+    excluded: bool = False
 
     @property
     def state(self) -> str:
-        """``done``, ``pruned`` or ``failed``."""
+        """``done``, ``pruned``, ``excluded`` or ``failed``."""
         if self.failure is not None:
             return "failed"
+        if self.excluded:
+            return "excluded"
         return "pruned" if self.pruned else "done"
 
 

@@ -10,21 +10,28 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from recbias.config.plugin_spec import PluginSpec
+from recbias.config.plugin_spec import Objective, PluginSpec
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import MissingEvidence
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
+from recbias.core.queries.sentence_queries import make_sentence_queries
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.labels import ItemLabels
-from recbias.runner.stages.model import AnswerQueries, ComputeMetric, build_evidence
+from recbias.runner.stages.model import (
+    TEXT_OUTPUTS,
+    AnswerQueries,
+    ComputeMetric,
+    build_evidence,
+)
+from recbias.runner.stages.model_outputs import ModelOutputs
 
 
 @dataclass(frozen=True)
 class ValidationScorer:
-    """Computes the metric of a search for every user with validation rows.
+    """Computes the metric of a search for every user with validation rows, or its sentences.
 
     Args:
         data: The training and validation rows.
@@ -46,28 +53,44 @@ class ValidationScorer:
         if isinstance(self.metric.plugin, ChecksEarly):
             self.metric.plugin.check(evidence)
 
-    def score(self, answer: AnswerQueries) -> float:
-        """Fit a model on the training rows and return its value on the validation rows.
+    def answer(self, answer: AnswerQueries) -> ModelOutputs:
+        """Fit a model on the training rows and return its outputs for the validation rows."""
+        training_split = Split(self.data.train, None, self.data.validation)
+        return answer(self._dataset, training_split, self._queries)
+
+    def measure(self, outputs: ModelOutputs, objective: Objective = "value") -> float:
+        """Return the value of the metric, or the p-value of its first test.
 
         Raises:
-            MissingEvidence: The metric is undefined, or returns several values.
+            MissingEvidence: The metric is undefined, returns several values, or has no test.
         """
-        training_split = Split(self.data.train, None, self.data.validation)
-        outputs = answer(self._dataset, training_split, self._queries)
         compute = ComputeMetric(self.metric.plugin, self.metric.name)
         measurements = compute(self._dataset, self._split, self._queries, outputs, *self.labels)
         if self.metric.grouping is not None:
             group = GroupMeasurements(self.metric.name, self.metric.grouping)
             measurements = group(self._queries, measurements)
-        fault = ""
+        if len(measurements) > 1:  # the value of all units, if there is one beside others
+            overall = [each for each in measurements if not each.group and not each.target]
+            measurements = overall if len(overall) == 1 else measurements
+        fault, remedy = "", "choose a metric such as nDCG"
         if len(measurements) != 1:
             fault = f"returns {len(measurements)} values, and a search needs one"
+        elif objective == "largest_p" and not measurements[0].contrasts:
+            fault, remedy = (
+                "has no test within a model",
+                "choose perplexity_gap, or remove objective",
+            )
         elif math.isnan(measurements[0].value):
             fault = "is undefined on the validation rows"
         if fault:
-            message = f"{self.metric.label} {fault}"
-            raise MissingEvidence(message, remedy="choose a metric such as nDCG")
+            raise MissingEvidence(f"{self.metric.label} {fault}", remedy=remedy)
+        if objective == "largest_p":
+            return float(measurements[0].contrasts[0].p)
         return float(measurements[0].value)
+
+    def score(self, answer: AnswerQueries) -> float:
+        """Fit a model on the training rows and return its value on the validation rows."""
+        return self.measure(self.answer(answer))
 
     @cached_property
     def _dataset(self) -> Dataset:
@@ -80,7 +103,7 @@ class ValidationScorer:
             reviews = Reviews(
                 **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             )
-        return Dataset(data.train, data.users, data.items, reviews)
+        return Dataset(data.train, data.users, data.items, reviews, sentences=data.sentences)
 
     @cached_property
     def _split(self) -> Split:
@@ -89,7 +112,9 @@ class ValidationScorer:
 
     @cached_property
     def _queries(self) -> Queries:
-        rows = self.data.validation
+        rows, sentences = self.data.validation, self.data.sentences
+        if sentences is not None and self.metric.needs & TEXT_OUTPUTS.keys():
+            return make_sentence_queries(sentences, "validation")
         users = np.unique(rows.users) if rows is not None else np.empty(0, dtype=np.int32)
         if not users.size:
             remedy = "give the split a larger validation set"
@@ -99,3 +124,20 @@ class ValidationScorer:
         if self.data.users is not None:
             labels = self.data.users.take(users, ids)
         return Queries(ids, labels, users.astype(np.int32))
+
+
+def compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
+    """Return the increase of the perplexity of sentences, as a share of that before.
+
+    The geometric mean over the sentences that have a perplexity before. Infinite if one of them
+    has none after; NaN without sentences.
+    """
+    if before.sentence_scores is None or after.sentence_scores is None:
+        return math.nan
+    values = [scores.perplexity for scores in (before.sentence_scores, after.sentence_scores)]
+    is_defined = ~np.isnan(values[0])
+    if not is_defined.any():
+        return math.nan
+    if np.isnan(values[1][is_defined]).any():
+        return math.inf
+    return float(np.exp(np.mean(np.log(values[1] / values[0])[is_defined]))) - 1

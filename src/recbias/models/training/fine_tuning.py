@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
-from recbias.models.ranking.tensors import Tensor, is_out_of_memory
+from recbias.models.ranking.tensors import is_out_of_memory
+from recbias.models.training.fine_tuning_plan import (
+    FineTuning,
+    HasLossParts,
+    LearningCurve,
+    Task,
+)
 from recbias.models.training.progress import EarlyStopping, TrainingState
 from recbias.models.training.schedule import create_divergence_error
 
@@ -22,70 +28,23 @@ POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,
 small enough that batches differ between epochs."""
 
-
-class Task(Protocol):
-    """A module to be fine-tuned, with its training texts."""
-
-    @property
-    def module(self) -> Any:
-        """The ``torch`` module."""
-
-    @property
-    def lengths(self) -> AnyArray:
-        """The number of tokens of each training text, ``int64[n]``."""
-
-    def loss(self, rows: AnyArray) -> Tensor:
-        """Return the sum of the losses of a batch of training texts, by position."""
-
-    @property
-    def has_validation_texts(self) -> bool:
-        """Whether there are validation texts."""
-
-    def validation_score(self) -> float:
-        """Return the score on the validation texts; higher is better."""
+TOLERATED_GROWTH = 1.5
+"""The growth of a part of the loss since the first step that is no divergence."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FineTuning:
-    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
-
-    name: str  # The name of the model in progress and messages
-    epochs: int  # Maximum number of epochs
-    batch_size: int  # Number of texts per step
-    learning_rate: float  # Maximum learning rate
-    warmup: float = 0.1  # Share of the steps in which the learning rate rises
-    weight_decay: float = 0.01  # Decoupled weight decay of matrices; biases and norms have none
-    # Factor of the learning rate of the module's ``head``, which is not pretrained
-    head_rate: float = 1.0
-    max_norm: float = 1.0  # Maximum norm of the gradient; larger gradients are clipped
-    # Number of epochs without improvement before training stops and the best epoch is restored;
-    # 0 disables early stopping
-    patience: int = 0
-    # Number of parts of a batch whose gradients are accumulated, to save memory
-    accumulate: int = 1
-
-    def scale_rate(self, step: int, n_steps: int) -> float:
-        """Return the learning rate of a step, counted from 0, as a share of the maximum.
-
-        >>> plan = FineTuning(name="", epochs=1, batch_size=1, learning_rate=1.0, warmup=0.5)
-        >>> [plan.scale_rate(step, 4) for step in range(4)]
-        [0.5, 1.0, 1.0, 0.5]
-        """
-        n_warmup = math.ceil(self.warmup * n_steps)
-        if step < n_warmup:
-            return (step + 1) / n_warmup
-        return (n_steps - step) / max(n_steps - n_warmup, 1)
-
-
-def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
+def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> LearningCurve:
     """Fine-tune a module in place, with early stopping if there are validation texts.
 
     The same generator gives the same weights on the same kind of device, also if training is
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
     and the step only. The global random state of torch does not change.
 
+    Returns:
+        The parts of the loss of each step; ``loss`` alone if the task does not name parts.
+
     Raises:
-        OutOfRange: The loss is not finite.
+        OutOfRange: The loss is not finite, or a part is above its limit and above 1.5 times its
+            value in the first step.
         TooLittleMemory: The device has too little memory for a batch.
     """
     import torch
@@ -93,6 +52,8 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
     loop = _Loop(task, plan, rng)
     with torch.random.fork_rng(), _report_out_of_memory(plan):
         loop.run()
+    values = np.array(loop.state.losses, dtype=np.float64).reshape(-1, len(loop.names))
+    return LearningCurve(loop.names, values, loop.steps_per_epoch)
 
 
 @dataclass
@@ -112,6 +73,9 @@ class _Loop:
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
         self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
+        self.names: tuple[str, ...] = ("loss",)
+        if isinstance(self.task, HasLossParts):
+            self.names = self.task.part_names
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:
@@ -159,10 +123,14 @@ class _Loop:
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
-            loss = self._run_step(batches[step])
-            if not math.isfinite(loss):
+            loss, parts = self._run_step(batches[step])
+            self.state.losses.extend(parts[name] for name in self.names)
+            if not math.isfinite(loss) or self._is_above_limit(parts):
+                setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
+                where = f"step {step + 1} of {len(batches)}"
+                others = {name: value for name, value in parts.items() if name != "loss"}
                 raise create_divergence_error(
-                    self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
+                    self.plan, epoch + 1, loss, setting, where=where, parts=others
                 )
             n_tokens += int(self.task.lengths[batches[step]].sum())
             report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)
@@ -172,18 +140,32 @@ class _Loop:
         seconds = time.perf_counter() - start_time + 1e-9
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
-    def _run_step(self, rows: AnyArray) -> float:
+    def _run_step(self, rows: AnyArray) -> tuple[float, Mapping[str, float]]:
+        """Return the loss of a step, the mean over its texts, and that of each part."""
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)
-        batch_loss = 0.0
-        for part in np.array_split(rows, min(self.plan.accumulate, rows.size)):
+        batch_loss, parts = 0.0, dict[str, float]()
+        for part in np.array_split(rows, min(self.plan.batch_parts, rows.size)):
             loss = self.task.loss(part) / rows.size
             loss.backward()
             batch_loss += float(loss.detach())
+            if isinstance(self.task, HasLossParts):
+                for name, value in self.task.read_parts().items():
+                    parts[name] = parts.get(name, 0.0) + value / rows.size
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
-        return batch_loss
+        return batch_loss, parts or {"loss": batch_loss}
+
+    def _is_above_limit(self, parts: Mapping[str, float]) -> bool:
+        """Return whether a part is above its limit and has grown since the first step."""
+        if not isinstance(self.task, HasLossParts):
+            return False
+        first = dict(zip(self.names, self.state.losses, strict=False))
+        return any(
+            parts[name] > max(limit, TOLERATED_GROWTH * first[name])
+            for name, limit in self.task.limits.items()
+        )
 
 
 def bucket_by_length(
@@ -212,5 +194,7 @@ def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         problem = f"{plan.name}: the device has too little memory for a batch"
-        remedy = f"raise accumulate, which is {plan.accumulate}, or lower max_length"
-        raise TooLittleMemory(problem, where="accumulate", remedy=remedy) from error
+        remedy = f"raise batch_parts, which is {plan.batch_parts}, or lower max_length"
+        if plan.memory_setting != "batch_parts":
+            remedy = f"lower {plan.memory_setting} or max_length"
+        raise TooLittleMemory(problem, where=plan.memory_setting, remedy=remedy) from error

@@ -13,7 +13,8 @@ from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.stage_context import collect_facts, stage_context
-from recbias.models.text.fine_tuning import FineTuning, bucket_by_length, fine_tune
+from recbias.models.training.fine_tuning import bucket_by_length, fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
 
 
 class Interrupted(Exception):
@@ -108,12 +109,12 @@ def test_each_epoch_visits_every_text_once_in_a_new_order() -> None:
     assert line.visited_rows[:20] != line.visited_rows[20:]
 
 
-def test_accumulated_gradients_equal_those_of_the_batch() -> None:
+def test_summed_gradients_of_parts_equal_those_of_the_batch() -> None:
     parameters = []
-    for accumulate in (1, 3):
+    for batch_parts in (1, 3):
         line = Line()
         line.network[0] = torch.nn.Identity()
-        fine_tune(line, create_plan(accumulate=accumulate), np.random.default_rng(3))
+        fine_tune(line, create_plan(batch_parts=batch_parts), np.random.default_rng(3))
         parameters.append(line.parameters())
     np.testing.assert_allclose(parameters[0], parameters[1], rtol=1e-5)
 
@@ -144,7 +145,9 @@ def test_progress_and_speed_are_reported() -> None:
 
 
 def test_divergence_names_the_epoch_the_loss_and_the_setting() -> None:
-    with pytest.raises(OutOfRange, match="Line diverged in epoch 1 of 4: the loss is") as caught:
+    with pytest.raises(
+        OutOfRange, match=r"Line diverged in epoch 1 of 4, step \d of 4: the loss is"
+    ) as caught:
         fine_tune(Line(), create_plan(learning_rate=1e30, max_norm=1e30), np.random.default_rng(3))
     assert caught.value.remedy == "lower learning_rate, which is 1e+30"
 
@@ -156,7 +159,7 @@ def test_out_of_memory_names_the_settings_to_change() -> None:
 
     with pytest.raises(TooLittleMemory) as caught:
         fine_tune(OutOfMemory(), create_plan(), np.random.default_rng(3))
-    assert caught.value.remedy == "raise accumulate, which is 1, or lower max_length"
+    assert caught.value.remedy == "raise batch_parts, which is 1, or lower max_length"
 
 
 @given(st.lists(st.integers(1, 9), max_size=60), st.integers(1, 7), st.integers(0, 5))

@@ -1,0 +1,1 @@
+"""Debiasing of language models: losses beside the language-model loss, and augmentation."""

@@ -1,0 +1,154 @@
+"""Fine-tuning of a language model on sentences, with a bias loss beside its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import NothingLeft
+from recbias.language.backends import silence_transformers
+from recbias.language.scoring.sentence_models import SentenceModel
+from recbias.language.scoring.sentence_tokens import (
+    ScoringSettings,
+    SentenceTokens,
+    tokenize_sentences,
+)
+from recbias.language.scoring.token_likelihood import make_inputs
+from recbias.models.ranking.tensors import Tensor
+from recbias.models.sentences.debiasing.bias_of_batch import Batch, BiasLoss, create_bias_loss
+from recbias.models.sentences.debiasing.debias import Debias
+from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
+
+LANGUAGE_MODEL, BIAS = "language_model", "bias"
+"""The parts of the loss."""
+
+WORSE_THAN_CHANCE = 1.5
+"""Cross-entropy above this multiple of that of a uniform distribution is divergence."""
+
+
+def debias_model(
+    model: SentenceModel,
+    training: TrainingSentences,
+    debias: Debias,
+    scoring: ScoringSettings,
+    plan: FineTuning,
+    rng: np.random.Generator,
+) -> LearningCurve:
+    """Fine-tune a causal model or an encoder-decoder in place; return the losses of each step.
+
+    Raises:
+        NothingLeft: No sentence has a term that the method is about, or a token to predict.
+        OutOfRange: The training diverges.
+        TooLittleMemory: The device has too little memory for a batch.
+    """
+    settings = scoring.complete(model)
+    texts = training.augment(debias)
+    tokens = tokenize_sentences(model, texts, settings)
+    if not tokens.n_scored.any():
+        message = "no training sentence has a token to predict"
+        raise NothingLeft(message, remedy="train on sentences of several words")
+    bias = None
+    if debias.has_bias_loss:
+        bias = create_bias_loss(debias, model, texts, tokens, settings, training.pairs)
+    task = SentenceTraining(model, tokens, settings, bias, debias)
+    with silence_transformers():
+        return fine_tune(task, plan, rng)
+
+
+@dataclass(eq=False)
+class SentenceTraining:
+    """Predict the tokens of training sentences, and reduce a bias loss.
+
+    Args:
+        model: The model to be trained.
+        tokens: The sentences.
+        settings: Which tokens are predicted, complete.
+        bias: The bias loss; None for the language-model loss alone.
+        debias: The weights of the losses.
+    """
+
+    model: SentenceModel
+    tokens: SentenceTokens
+    settings: ScoringSettings
+    bias: BiasLoss | None
+    debias: Debias
+    has_validation_texts: ClassVar[bool] = False
+    _parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def module(self) -> Any:
+        """The network."""
+        return self.model.network
+
+    @cached_property
+    def lengths(self) -> AnyArray:
+        """The number of tokens of each sentence that are read."""
+        return np.minimum(self.tokens.lengths, self.settings.max_length)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The losses."""
+        return (LANGUAGE_MODEL,) if self.bias is None else (LANGUAGE_MODEL, BIAS)
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The cross-entropy of a model that is much worse than chance."""
+        n_vocabulary = int(self.module.get_input_embeddings().weight.shape[0])
+        return {LANGUAGE_MODEL: WORSE_THAN_CHANCE * math.log(n_vocabulary)}
+
+    def loss(self, rows: AnyArray) -> Tensor:
+        """Return the loss of a batch times its number of sentences."""
+        batch, language_model = self._run(rows)
+        if self.bias is None:
+            self._parts = {LANGUAGE_MODEL: float(language_model.detach()) * rows.size}
+            return language_model * rows.size
+        bias = self.bias(batch)
+        is_released = self.debias.reading == "released"
+        bias = bias if is_released else bias / rows.size
+        lm_weight, bias_weight = self.debias.weights
+        total = lm_weight * language_model + bias_weight * bias
+        if is_released and float(bias.detach()) == 0:
+            total = language_model
+        losses = {LANGUAGE_MODEL: language_model, BIAS: bias}
+        self._parts = {name: float(loss.detach()) * rows.size for name, loss in losses.items()}
+        return total * rows.size
+
+    def read_parts(self) -> Mapping[str, float]:
+        """Return the losses of the last batch times its number of sentences, without weights."""
+        return self._parts
+
+    def validation_score(self) -> float:
+        """Return NaN, since there are no validation texts."""
+        return math.nan
+
+    def _run(self, rows: AnyArray) -> tuple[Batch, Tensor]:
+        """Return a batch after a pass of the model, and its language-model loss."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        values, is_token = self.tokens.pad(rows, self.model.tokenizer.pad_token_id or 0)
+        width = min(values.shape[1], self.settings.max_length)
+        values, is_token = values[:, :width], is_token[:, :width]
+        reads_states = self.bias is not None and self.bias.reads_states
+        inputs = make_inputs(self.model, self.settings, values, is_token)
+        output = self.module(**inputs, output_hidden_states=reads_states)
+        lines, columns = np.nonzero(is_token[:, 1:])
+        is_scored = self.tokens.is_scored[self.tokens.starts[rows][lines] + columns + 1]
+        lines, columns = lines[is_scored], columns[is_scored]
+        targets = torch.from_numpy(values[lines, columns + 1]).to(self.model.device)
+        predicted = output.logits[torch.from_numpy(lines), torch.from_numpy(columns)].float()
+        total = cross_entropy(predicted, targets, reduction="sum")
+        states = None
+        if reads_states:
+            is_pair = self.model.kind == "encoder_decoder"
+            states = (output.decoder_hidden_states if is_pair else output.hidden_states)[-1]
+        mask = torch.from_numpy(is_token).to(self.model.device)
+        return Batch(rows, mask, output.logits, states), total / max(lines.size, 1)
