@@ -8,8 +8,8 @@ import pandas as pd
 
 from recbias.reports.views.headline import replace_groups
 from recbias.reports.views.run_tables import read_run
-from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
-from recbias.runner.results.power_tables import PowerTables
+from recbias.runner.power.power_rows import PowerQuestion, compute_power_rows
+from recbias.runner.power.power_tables import PowerTables
 from recbias.runs import Run, find_run
 
 

@@ -119,6 +119,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "checks": {"results"},
         "execution": {"planning", "stages", "storage"},
         "planning": {"stages", "storage", "tuning"},
+        "power": set(),
         "results": {"execution", "planning", "stages", "storage", "tuning"},
         "stages": set(),
         "storage": {"stages", "tuning"},

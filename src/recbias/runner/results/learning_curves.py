@@ -9,6 +9,7 @@ import pandas as pd
 from recbias.core.measurements.columns import FIT_COLUMNS, LEARNING_CURVE
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
+from recbias.runner.results.metric_rows import make_fit_keys
 
 FILE = "learning_curves.csv"
 
@@ -22,10 +23,7 @@ def write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None:
             continue
         curve = executor.value(answer).learning_curve
         if curve is not None:
-            keys = model_plan.data_context.keys
-            values = (keys.dataset, model_plan.model.label, keys.seed, keys.fold)
-            columns = dict(zip(FIT_COLUMNS, values, strict=True))
-            tables.append(curve[list(LEARNING_CURVE)].assign(**columns))
+            tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
         executor.forget((answer,))
     if tables:
         table = pd.concat(tables, ignore_index=True)[[*FIT_COLUMNS, *LEARNING_CURVE]]

@@ -24,7 +24,7 @@ from recbias.core.measurements.columns import (
 from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
-from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.parquet_writer import encode_column, encode_constant
 from recbias.runner.results.pooling import estimate_interval, sum_counts
 
@@ -61,6 +61,13 @@ class ModelMeasurement:
         fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
         values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
         return {**fit_keys, **self.metric_keys, **values}
+
+
+def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
+    """Return the dataset, model, seed and fold of a model plan."""
+    keys = model_plan.data_context.keys
+    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
+    return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:

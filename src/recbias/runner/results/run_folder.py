@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset.split import Split
-from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
@@ -32,14 +31,18 @@ from recbias.runner.results.metric_rows import (
     build_metrics_table,
     build_replicate_tables,
     build_unit_tables,
+    make_fit_keys,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_label_replies, write_response_lines
+from recbias.runner.results.search_tables import (
+    describe_searches,
+    list_searches,
+    write_searches,
+)
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
-from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
-from recbias.runner.tuning.trial import TRIALS, make_trial_rows
 
 REFERENCE = "reference.csv"
 """A table that `recbias report` may write again."""
@@ -97,10 +100,10 @@ def write_results(
 ) -> None:
     """Write every file of a run except the reports."""
     searches = list_searches(plan, executor)
-    spec = dump(plan.experiment.as_spec()) + "".join(_describe_searches(searches))
+    spec = dump(plan.experiment.as_spec()) + "".join(describe_searches(searches))
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
-        _write_searches(folder, searches)
+        write_searches(folder, searches)
     _write_csv(folder / "metrics.csv", build_metrics_table(measured))
     _write_csv(folder / "significance.csv", significance)
     with TableWriter(folder / "per_unit.parquet") as per_unit:
@@ -167,44 +170,6 @@ def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
         "fold": None,
         **asdict(failure),
     }
-
-
-def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
-    """Return the results of the searches that succeeded, each once, in the order of the plan."""
-    searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
-    for model_plan in plan.model_plans:
-        stage = model_plan.search
-        is_new = stage is not None and stage.digest not in searches
-        if stage is not None and is_new and executor.has_succeeded(stage):
-            searches[stage.digest] = model_plan, executor.value(stage)
-            executor.forget((stage,))
-    return [*searches.values()]
-
-
-def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
-    """Return the dataset, model, seed and fold of a model plan."""
-    keys = model_plan.data_context.keys
-    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
-    return dict(zip(FIT_COLUMNS, values, strict=True))
-
-
-def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResult]]) -> None:
-    trials, importances = [], []
-    for model_plan, search in searches:
-        fit_keys = make_fit_keys(model_plan)
-        trials += make_trial_rows(search.trials, fit_keys)
-        importances += make_importance_rows(search, fit_keys)
-    trial_table = pd.DataFrame(trials, columns=list(TRIALS)).astype({"epochs": "Int64"})
-    _write_csv(folder / "trials.csv", trial_table)
-    _write_csv(folder / "importances.csv", pd.DataFrame(importances, columns=list(IMPORTANCES)))
-
-
-def _describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
-    """Yield the best settings as comments, so that the spec itself still searches."""
-    for model_plan, search in searches:
-        keys = model_plan.data_context.keys
-        fit = f"{model_plan.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
-        yield f"# chosen for {fit}: {json.dumps(search.best.settings, ensure_ascii=False)}\n"
 
 
 def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:

@@ -13,14 +13,14 @@ import pandas as pd
 
 from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
-from recbias.runner.results.power_designs import UnitDesign, compare_groups, scale_interval
-from recbias.runner.results.power_of_prompts import (
+from recbias.runner.power.power_designs import UnitDesign, compare_groups, scale_interval
+from recbias.runner.power.power_of_prompts import (
     count_templates,
     cross_prompts,
     select_shares,
     split_label_gap,
 )
-from recbias.runner.results.power_tables import PowerTables, make_key
+from recbias.runner.power.power_tables import PowerTables, make_key
 from recbias.statistics.interval_errors import UNTESTABLE
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")

@@ -9,13 +9,13 @@ import pytest
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.runner.results.power_of_prompts import (
+from recbias.runner.power.power_of_prompts import (
     count_templates,
     cross_prompts,
     split_label_gap,
 )
-from recbias.runner.results.power_rows import PowerQuestion, compute_power_rows
-from recbias.runner.results.power_tables import PowerTables
+from recbias.runner.power.power_rows import PowerQuestion, compute_power_rows
+from recbias.runner.power.power_tables import PowerTables
 from recbias.statistics.intervals import t_interval
 from recbias.statistics.power import compute_power
 from recbias.statistics.tests.paired import PairedT

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.runner.results.power_designs import UnitDesign
+from recbias.runner.power.power_designs import UnitDesign
 from recbias.statistics.power import ErrorOfMean, measure_crossed_error, measure_group_error
 from recbias.statistics.variance_components import PARTS, CrossedDesign, estimate_components
 
