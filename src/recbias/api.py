@@ -216,7 +216,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         )
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
-        checks = write_checks(folder.temporary, experiment, metrics)
+        checks = write_checks(folder.temporary, run_plan, execution, metrics)
         for warning in warnings:
             shown.warned(warning)
         all_warnings = (*plan_warnings, *warnings)
