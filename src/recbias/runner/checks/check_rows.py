@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from recbias.config.checks import Check
+from recbias.config.experiment import Experiment
 from recbias.core.measurements.columns import (
     ALL,
     DATASET,
@@ -19,46 +20,34 @@ from recbias.core.measurements.columns import (
 )
 from recbias.runner.checks.junit import render_junit
 from recbias.runner.checks.verdicts import decide, has_no_interval
-from recbias.runner.execution.executor import Executor
-from recbias.runner.planning.plan import Plan
-from recbias.runner.results.metric_rows import ModelMeasurement, build_metrics_table
+from recbias.runner.results.metric_rows import FailedValue, ModelMeasurement, build_metrics_table
 from recbias.runner.results.significance import collect_estimates
 from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
 
 CheckRow: TypeAlias = dict[str, Any]
 """A value with its limit and verdict, as in ``report.json``."""
 
-Failed: TypeAlias = Collection[tuple[str, str, str, int | None]]
-"""The dataset, model, metric and cutoff of each value whose stage failed."""
-
 _Estimates: TypeAlias = Mapping[tuple[str, ...], SystemEstimates]
 
 
 def write_checks(
-    folder: Path, plan: Plan, executor: Executor, measurements: Sequence[ModelMeasurement]
+    folder: Path,
+    experiment: Experiment,
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue],
 ) -> list[CheckRow]:
     """Write ``checks.xml`` if the spec has checks, and return their rows for the manifest."""
-    experiment = plan.experiment
     if not experiment.checks:
         return []
-    failed = _list_failed(plan, executor)
     rows = evaluate_checks(experiment.checks, measurements, failed)
     (folder / "checks.xml").write_bytes(render_junit(experiment.name, rows))
     return [{name: _to_json(value) for name, value in row.items()} for row in rows]
 
 
-def _list_failed(plan: Plan, executor: Executor) -> Failed:
-    keys = {
-        (row.data_context.keys.dataset, row.model.label, metric.label, metric.cutoff): None
-        for row in plan.model_plans
-        for metric, stage in zip(row.metrics, row.measures, strict=True)
-        if not executor.has_succeeded(stage)
-    }
-    return [*keys]
-
-
 def evaluate_checks(
-    checks: Sequence[Check], measurements: Sequence[ModelMeasurement], failed: Failed = ()
+    checks: Sequence[Check],
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue] = (),
 ) -> list[CheckRow]:
     """Return the verdict of each check on each of its models, groups and targets.
 
@@ -86,7 +75,7 @@ def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _evaluate(
-    check: Check, metrics: pd.DataFrame, estimates: _Estimates, failed: Failed
+    check: Check, metrics: pd.DataFrame, estimates: _Estimates, failed: Sequence[FailedValue]
 ) -> Iterator[CheckRow]:
     metric = check.metric
     has_cutoff = metrics["k"].isna() if metric.cutoff is None else metrics["k"] == metric.cutoff
