@@ -47,7 +47,7 @@ def _measure_gaps(
     is_mean = metrics[list(FIT_COLUMNS)].isin([ALL, POOLED]).any(axis=1)
     families = metrics[~is_mean & (metrics["group"].fillna("") != "")]
     for values, groups in families.groupby(_FAMILY, sort=False, dropna=False):
-        keys = dict(zip(_FAMILY, values, strict=True))
+        keys: dict[str, Any] = dict(zip(_FAMILY, values, strict=True))
         k = None if pd.isna(keys["k"]) else float(keys["k"])
         if (gap := gaps.get(format_title(keys["metric"], k))) is not None:
             least = int(gap.parameters.get("min_group") or 0)

@@ -85,7 +85,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
 
 
 def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
-    """Return each value of which a stage failed, for any seed or fold, in the order of the plan."""
+    """Return each value of which a stage failed for a seed or fold, in the order of the plan."""
     keys = (
         (row.data_context.keys.dataset, row.model.label, metric.label, metric.cutoff)
         for row in plan.model_plans
