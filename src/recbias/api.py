@@ -35,7 +35,7 @@ from recbias.runner.planning.planner import make_plan
 from recbias.runner.planning.preview import preview
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
-from recbias.runner.results.metric_rows import collect_measurements
+from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
 from recbias.runner.results.run_folder import (
     attempt_reports,
     new_run_folder,
@@ -216,7 +216,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         )
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
-        checks = write_checks(folder.temporary, experiment, metrics)
+        failed = list_failed_values(run_plan, execution)
+        checks = write_checks(folder.temporary, experiment, metrics, failed)
         for warning in warnings:
             shown.warned(warning)
         all_warnings = (*plan_warnings, *warnings)

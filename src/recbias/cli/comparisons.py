@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from recbias.cli.gates.group_gaps import add_gaps, define_gaps
 from recbias.cli.gates.tolerances import (
     collect_all_definitions,
     explain_excess,
@@ -22,7 +23,7 @@ from recbias.cli.output.comparison_notes import explain_gaps, explain_tests, fin
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
 from recbias.reports.several_runs import build_runs_table
-from recbias.reports.views.definitions import Definition, format_title
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -181,11 +182,16 @@ def compare_side_by_side(
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
+    gaps_of_groups = [define_gaps(collect_definitions(run)) for run in runs]
+    judged = [add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
+    changes = pd.concat([merge_metrics(*pair) for pair in combinations(judged, 2)])
+    derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
     definitions = collect_all_definitions(runs)
+    definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse = [
-        *find_worse_values(values, definitions, tolerances),
-        *find_missing_values(frames, definitions, tolerances),
+        *find_worse_values(changes, definitions, tolerances),
+        *find_missing_values(judged, definitions, tolerances),
     ]
     ungated = [
         title

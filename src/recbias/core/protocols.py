@@ -163,9 +163,10 @@ class Restores(Protocol):
 class Metric(Protocol):
     """A metric: computes measurements from evidence.
 
-    ``needs`` are the kinds of evidence that it reads. ``unit`` is the unit of its per-unit scores:
-    ``query`` for one score for each query, "" for a value of the whole set of lists. Reports read
-    the formula (the first indented block), ``Range:`` and ``Source:`` from the docstring.
+    ``needs`` are the kinds of evidence that it reads. ``unit`` is the unit of its per-unit scores,
+    one of ``scores.Unit``: ``query`` for one score for each query, "" for a value of the whole set
+    of lists. Reports read the formula (the first indented block), ``Range:`` and ``Source:`` from
+    the docstring.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -143,3 +143,57 @@ def test_values_that_the_newer_run_lacks_fail(folder: Path) -> None:
     assert len(lost.err.splitlines()) == 2  # of both models
     assert invoke_recbias("compare", "good", "fewer", folder=folder).code == 0
     assert invoke_recbias("compare", "fewer", "good", *words, folder=folder).code == 0
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the runs ``old`` and ``new``, and ``both`` with the gaps too."""
+    folder = tmp_path_factory.mktemp("grouped")
+    groups = [{"name": "nDCG", "by": by, "gap": "groups"} for by in ("gender", "age")]
+    both = [*groups, *({**row, "gap": "difference"} for row in groups)]
+    runs = {"old": ("MostPop", groups), "new": ("Random", groups)}
+    runs |= {f"{name}-both": (model, both) for name, (model, _) in runs.items()}
+    for name, (model, metrics) in runs.items():
+        models = [{"name": model, "label": "m"}]
+        spec = make_small_spec(name=name, models=models, metrics=metrics, tests=[])
+        recbias.run(spec, out=folder / "results")
+    return folder
+
+
+def test_gaps_of_groups_are_those_of_the_metric_with_gap_difference(grouped: Path) -> None:
+    found = []
+    for suffix in ("", "-both"):
+        rows = []
+        for runs in (("old", "new"), ("new", "old")):
+            names = [f"{run}{suffix}" for run in runs]
+            result = invoke_recbias("compare", *names, "--json", "--fail-over=0", folder=grouped)
+            document = json.loads(result.out)
+            assert document["without_tolerance"] == []
+            gaps = [row for row in document["out_of_tolerance"] if "gap=" in row["metric"]]
+            rows += [(row["metric"], row["old"], row["new"], row["tolerance"]) for row in gaps]
+            assert result.code == (3 if document["out_of_tolerance"] else 0)
+        found.append(sorted(rows))
+    assert found[0] == [
+        (metric, pytest.approx(old), pytest.approx(new), limit)
+        for metric, old, new, limit in found[1]
+    ]
+    assert {row[0] for row in found[0]} <= {
+        "nDCG(by=gender, gap=difference)@5",
+        "nDCG(by=age, gap=difference)@5",
+    }
+    assert found[0]
+
+
+def test_gap_of_groups_has_a_tolerance_of_its_own(grouped: Path) -> None:
+    values = {}
+    for run in ("old", "new"):
+        metrics = recbias.load(run, grouped / "results").metrics
+        means = metrics.loc[metrics["metric"] == "nDCG(by=gender)", "value"]
+        values[run] = means.max() - means.min()
+    names = sorted(values, key=lambda run: values[run])
+    worse_by = values[names[1]] - values[names[0]]
+    for limit, code in ((worse_by * 1.01, 0), (worse_by * 0.99, 3)):
+        option = f"--fail-over=nDCG, gap by gender={limit}"
+        assert invoke_recbias("compare", *names, option, folder=grouped).code == code
+    result = invoke_recbias("compare", *names, "--json", "--fail-over=nDCG=1", folder=grouped)
+    assert f"{GAP}@5" in json.loads(result.out)["without_tolerance"]

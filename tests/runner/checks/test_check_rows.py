@@ -102,3 +102,21 @@ def test_a_model_without_a_value_is_undecided(strict: bool) -> None:
 def test_a_missing_baseline_is_undecided() -> None:
     (row,) = check([make_row("new", NEW)], not_below="old")
     assert (row["verdict"], row["basis"]) == ("undecided", "undefined")
+
+
+def test_a_value_whose_stage_failed_says_so_on_each_dataset() -> None:
+    spec = CheckSpec(metric="nDCG", at_least=0.0)
+    against = CheckSpec(metric="nDCG", not_below="new")
+    checks = [Check(spec, METRIC, ("new",), None), Check(against, METRIC, ("old",), "new")]
+    rows = [
+        make_row("old", OLD),
+        make_row("new", NEW, dataset="e"),
+        make_row("old", OLD, dataset="e"),
+    ]
+    verdicts = evaluate_checks(checks, rows, [("d", "new", "nDCG", 10)])
+    assert [(row["dataset"], row["basis"]) for row in verdicts] == [
+        ("e", "interval"),
+        ("d", "failure"),
+        ("d", "failure"),
+        ("e", "interval"),
+    ]

@@ -19,7 +19,7 @@ from recbias.plugin import Evidence, Measurement, dataclass, np
 class Mine:
     """One for each list."""
 
-    needs, direction, unit = frozenset({{{need!r}}}), {direction}, "query"
+    needs, direction, unit = frozenset({{{need!r}}}), {direction}, {unit!r}
     {field}
 
     def measure(self, evidence: Evidence) -> list[Measurement]:
@@ -33,10 +33,17 @@ def write_metric(
     decorator: str = "(frozen=True)",
     need: str = "lists",
     direction: str = "'none'",
+    unit: str = "query",
     field: str = "",
 ) -> str:
     path = folder / "mine.py"
-    settings = {"decorator": decorator, "need": need, "direction": direction, "field": field}
+    settings = {
+        "decorator": decorator,
+        "need": need,
+        "direction": direction,
+        "field": field,
+        "unit": unit,
+    }
     path.write_text(METRIC.format(**settings))
     return f"{path}:Mine"
 
@@ -53,6 +60,8 @@ def write_metric(
             "higher, lower, zero, none, found the text 'up'",
             "direction: one",
         ),
+        ({"unit": "querry"}, "one of query, review, response, name, sentence_pair", "unit: one"),
+        ({"field": "a: object = 1"}, "cannot be that of a setting", "use numbers"),
         ({"field": "a: np.ndarray = None"}, "cannot be that of a setting", "use numbers"),
     ],
 )
@@ -124,7 +133,9 @@ def test_the_failure_of_a_metric_is_shown_once_with_the_stages_that_it_stops(
 ) -> None:
     (tmp_path / "mine.py").write_text(FAILING, encoding="utf-8")
     metrics = "[nDCG, {name: ./mine.py:Mine, by: gender}]"
-    write_small_spec(tmp_path, SMALL.replace("[nDCG, HR, ItemCoverage]", metrics))
+    spec = SMALL.replace("[nDCG, HR, ItemCoverage]", metrics)
+    checks = "checks: [{metric: Mine, by: gender, at_least: 0}, {metric: nDCG, at_least: 0}]\n"
+    write_small_spec(tmp_path, spec + checks)
     failed = run_recbias("run", "small.yaml", folder=tmp_path)
     assert failed.code == 1
     progress, colon, summary = failed.err.rpartition("failed: ")
@@ -139,3 +150,6 @@ def test_the_failure_of_a_metric_is_shown_once_with_the_stages_that_it_stops(
     assert report.count("ValueError: no such thing") == 1
     assert len(run.failures) == 5 * n_models
     assert "failed in the same way" in run._repr_html_()
+    document = (run.folder / "checks.xml").read_text(encoding="utf-8")
+    assert f'failures="0" errors="{n_models}" skipped="0"' in document
+    assert document.count("<error ") == n_models

@@ -13,6 +13,9 @@ from recbias.core.arrays import FloatArray, Ids
 Direction = Literal["higher", "lower", "zero", "none"]
 """Whether higher, lower or zero is best; ``none`` if no value is better than another."""
 
+Unit = Literal["query", "review", "response", "name", "sentence_pair", ""]
+"""The unit of the per-unit scores of a metric; blank for a value of the whole set of lists."""
+
 
 def to_loss(value: float, direction: Direction) -> float:
     """Return a loss, which is smaller for a better value; NaN if ``direction`` is ``none``.

@@ -20,7 +20,7 @@ from recbias.core.measurements.columns import (
 )
 from recbias.runner.checks.junit import render_junit
 from recbias.runner.checks.verdicts import decide, has_no_interval
-from recbias.runner.results.metric_rows import ModelMeasurement, build_metrics_table
+from recbias.runner.results.metric_rows import FailedValue, ModelMeasurement, build_metrics_table
 from recbias.runner.results.significance import collect_estimates
 from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
 
@@ -31,24 +31,30 @@ _Estimates: TypeAlias = Mapping[tuple[str, ...], SystemEstimates]
 
 
 def write_checks(
-    folder: Path, experiment: Experiment, measurements: Sequence[ModelMeasurement]
+    folder: Path,
+    experiment: Experiment,
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue],
 ) -> list[CheckRow]:
     """Write ``checks.xml`` if the spec has checks, and return their rows for the manifest."""
     if not experiment.checks:
         return []
-    rows = evaluate_checks(experiment.checks, measurements)
+    rows = evaluate_checks(experiment.checks, measurements, failed)
     (folder / "checks.xml").write_bytes(render_junit(experiment.name, rows))
     return [{name: _to_json(value) for name, value in row.items()} for row in rows]
 
 
 def evaluate_checks(
-    checks: Sequence[Check], measurements: Sequence[ModelMeasurement]
+    checks: Sequence[Check],
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue] = (),
 ) -> list[CheckRow]:
     """Return the verdict of each check on each of its models, groups and targets.
 
     With several seeds or folds the mean over them is checked, with several datasets each of them.
-    A model without a value has one row, whose value is NaN and which is undecided. ``value`` is
-    the difference from the baseline if the check has one, with its paired interval.
+    A model without a value has one row, whose value is NaN and which is undecided, also on a
+    dataset where its stage failed; then ``basis`` is ``failure``. ``value`` is the difference from
+    the baseline if the check has one, with its paired interval.
     """
     metrics = _select_means(build_metrics_table(measurements))
     metrics = metrics[~metrics["dataset"].isin([ALL, POOLED])]
@@ -57,7 +63,7 @@ def evaluate_checks(
         _make_key(estimate.keys, ESTIMATE_KEYS): estimate
         for estimate in collect_estimates(defined)
     }
-    return [row for check in checks for row in _evaluate(check, metrics, estimates)]
+    return [row for check in checks for row in _evaluate(check, metrics, estimates, failed)]
 
 
 def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -68,17 +74,25 @@ def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
     return metrics
 
 
-def _evaluate(check: Check, metrics: pd.DataFrame, estimates: _Estimates) -> Iterator[CheckRow]:
+def _evaluate(
+    check: Check, metrics: pd.DataFrame, estimates: _Estimates, failed: Sequence[FailedValue]
+) -> Iterator[CheckRow]:
     metric = check.metric
     has_cutoff = metrics["k"].isna() if metric.cutoff is None else metrics["k"] == metric.cutoff
     metrics = metrics[(metrics["metric"] == metric.label) & has_cutoff]
-    is_of_dataset = len(metrics) > 0 and (metrics["model"] == DATASET).all()
+    stopped = [keys[:2] for keys in failed if keys[2:] == (metric.label, metric.cutoff)]
+    is_of_dataset = {*metrics["model"], *(model for _, model in stopped)} == {DATASET}
     for model in (DATASET,) if is_of_dataset else check.models:
         rows = metrics[metrics["model"] == model].to_dict("records")
         undefined: dict[Any, Any] = {"model": model, "metric": metric.label}
+        lacking = [dataset for dataset, name in stopped if name == model]
+        measured = {row["dataset"] for row in rows}
+        rows += [undefined | {"dataset": name} for name in lacking if name not in measured]
         for row in rows or [undefined]:
             value, interval = _measure(check, row, metrics, estimates)
-            yield _build_row(check, row, value, interval)
+            sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
+            has_failed = math.isnan(value) and not sides.isdisjoint(stopped)
+            yield _build_row(check, row, value, interval, has_failed=has_failed)
 
 
 def _measure(
@@ -105,10 +119,17 @@ def _measure(
 
 
 def _build_row(
-    check: Check, row: Mapping[Any, Any], value: float, interval: tuple[float, float]
+    check: Check,
+    row: Mapping[Any, Any],
+    value: float,
+    interval: tuple[float, float],
+    *,
+    has_failed: bool,
 ) -> CheckRow:
     verdict = decide(value, interval, check.spec.limits)
     basis = "value" if has_no_interval(interval) else "interval"
+    if math.isnan(value):
+        basis = "failure" if has_failed else "undefined"
     keys = {name: str(row.get(name, "")) for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
     return {
         **keys,
@@ -119,7 +140,7 @@ def _build_row(
         "ci_high": interval[1],
         "line": check.spec.line,
         "verdict": verdict,
-        "basis": "undefined" if math.isnan(value) else basis,
+        "basis": basis,
         "strict": check.spec.strict,
         "failed": verdict == "fail" or (check.spec.strict and verdict == "undecided"),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -14,17 +15,17 @@ def render_junit(name: str, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """Return the JUnit document of the checks of a run.
 
     A check that fails is a failure; one that is undecided is skipped, or a failure if the check
-    is strict.
+    is strict. One whose value is undefined because a stage failed is an error.
 
     Source:
         https://github.com/testmoapp/junitxml
     """
-    failures = sum(row["failed"] for row in rows)
-    skipped = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
-    counts = {"tests": str(len(rows)), "failures": str(failures), "errors": "0"}
-    counts |= {"skipped": str(skipped)}
-    root = Element("testsuites", {"name": "recbias checks", **counts})
-    suite = SubElement(root, "testsuite", {"name": name, **counts})
+    tags = Counter(_choose_tag(row) for row in rows)
+    counts = {"tests": len(rows), "failures": tags["failure"], "errors": tags["error"]}
+    counts |= {"skipped": tags["skipped"]}
+    texts = {key: str(count) for key, count in counts.items()}
+    root = Element("testsuites", {"name": "recbias checks", **texts})
+    suite = SubElement(root, "testsuite", {"name": name, **texts})
     for row in rows:
         _add_case(suite, name, row)
     indent(root)
@@ -39,9 +40,17 @@ def _add_case(suite: Element, name: str, row: Mapping[str, Any]) -> None:
         "testcase",
         {"classname": _escape(f"{name}.{row['model']}"), "name": _escape(title), "time": "0"},
     )
-    if row["failed"] or row["verdict"] == "undecided":
-        tag = "failure" if row["failed"] else "skipped"
+    if tag := _choose_tag(row):
         SubElement(case, tag, {"message": _escape(explain_verdict(row))})
+
+
+def _choose_tag(row: Mapping[str, Any]) -> str:
+    """Return the element of a verdict, blank if the check passes."""
+    if row["basis"] == "failure":
+        return "error"
+    if row["failed"]:
+        return "failure"
+    return "skipped" if row["verdict"] == "undecided" else ""
 
 
 def describe_value(row: Mapping[str, Any]) -> str:
@@ -62,7 +71,8 @@ def explain_verdict(row: Mapping[str, Any]) -> str:
     """
     subject = f"{describe_value(row)} of {row['model']}"
     if math.isnan(row["value"]):
-        return f"{row['verdict']}: {subject} is undefined, must be {row['line']}"
+        because = " because a stage failed" if row["basis"] == "failure" else ""
+        return f"{row['verdict']}: {subject} is undefined{because}, must be {row['line']}"
     low, high = row["ci_low"], row["ci_high"]
     interval = "no interval" if math.isnan(low) else f"{low:.4g}, {high:.4g}"
     than = f" minus {row['baseline']}" if row["baseline"] else ""

@@ -14,7 +14,7 @@ from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.settings import as_plain, read_settings
 from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults, UserError
-from recbias.core.measurements.scores import Direction
+from recbias.core.measurements.scores import Direction, Unit
 from recbias.core.protocols import (
     DatasetSource,
     Detector,
@@ -55,7 +55,7 @@ MEMBER_TYPES: Mapping[str, tuple[TypeAdapter[Any], str]] = {
     "needs": (_LIST, "a frozenset of text"),
     "libraries": (_LIST, "a tuple of text"),
     "direction": (TypeAdapter(Direction), f"one of {', '.join(get_args(Direction))}"),
-    "unit": (TypeAdapter(str), "text"),
+    "unit": (TypeAdapter(Unit), f"one of {', '.join(filter(None, get_args(Unit)))} or blank"),
     "gives": (_SET, "a frozenset of text"),
     "needs_now": (_SET, "a frozenset of text"),
 }

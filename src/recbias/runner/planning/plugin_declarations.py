@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from recbias.config.declarations.docstrings import read_formula
-from recbias.config.declarations.hints import is_selected_model
+from recbias.config.declarations.hints import is_open, is_selected_model
 from recbias.config.declarations.type_text import describe_hint, describe_value
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.settings import Setting, as_plain, build_adapter, is_valid, read_settings
@@ -62,9 +62,7 @@ def _find_setting_faults(plugin: str, name: str, setting: Setting) -> Iterator[B
     """Yield why no spec could give a setting, or why its default is not valid."""
     if is_selected_model(setting.hint):
         return
-    try:
-        build_adapter(setting.hint)
-    except (BrokenContract, PydanticUndefinedAnnotation, PydanticUserError):
+    if not _can_be_given(setting.hint):
         message = f"the type of {name} of {plugin} cannot be that of a setting: {setting.hint}"
         remedy = "use numbers, text, lists, mappings, InputFile or dataclasses of these"
         yield BrokenContract(message, remedy=remedy)
@@ -76,6 +74,15 @@ def _find_setting_faults(plugin: str, name: str, setting: Setting) -> Iterator[B
             f"found {describe_value(default)}"
         )
         yield BrokenContract(message, remedy="correct the default, or the type of the field")
+
+
+def _can_be_given(hint: Any) -> bool:
+    """Return whether a spec can give a setting of a type, and can be checked against it."""
+    try:
+        build_adapter(hint)
+    except (BrokenContract, PydanticUndefinedAnnotation, PydanticUserError):
+        return False
+    return not is_open(hint)
 
 
 def list_undocumented(experiment: Experiment) -> tuple[str, ...]:

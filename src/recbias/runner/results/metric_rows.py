@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from recbias.runner.results.pooling import estimate_interval, sum_counts
 
 MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
+
+FailedValue: TypeAlias = tuple[str, str, str, int | None]
+"""The dataset, model, metric and cutoff of a value whose stage failed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,17 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         ]
         executor.forget(model_plan.measures)
     return measurements
+
+
+def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
+    """Return each value of which a stage failed for a seed or fold, in the order of the plan."""
+    keys = (
+        (row.data_context.keys.dataset, row.model.label, metric.label, metric.cutoff)
+        for row in plan.model_plans
+        for metric, stage in zip(row.metrics, row.measures, strict=True)
+        if not executor.has_succeeded(stage)
+    )
+    return [*dict.fromkeys(keys)]
 
 
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:

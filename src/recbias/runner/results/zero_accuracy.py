@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from recbias.config.experiment import PluginSpec
@@ -18,6 +19,8 @@ def warn_about_zero_accuracy(
 ) -> None:
     """Warn about each model with given lists whose metrics of accuracy are all exactly 0.
 
+    Undefined values do not count: the ratio of two groups whose means are 0 is undefined.
+
     This happens to lists that were made for another split: they leave out the items that were
     training items there, and these may be the test items here.
     """
@@ -25,7 +28,9 @@ def warn_about_zero_accuracy(
         values = [
             measured.measurement.value
             for measured in measurements
-            if measured.model == model.label and measured.metric.needs >= _NEEDS
+            if measured.model == model.label
+            and measured.metric.needs >= _NEEDS
+            and not math.isnan(measured.measurement.value)
         ]
         if isinstance(model.plugin, ChecksFiles) and values and not any(values):
             warn(
