@@ -160,7 +160,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         MODELS + "  - {name: MostPop, size: 4}\n",
         UnknownKey,
         "4:21: models[0].size: not a setting of MostPop",
-        "it takes none",
+        "the valid names are label, tune",
     ),
     "unknown top key": (
         HEAD + "models: [MostPop]\nmetric: [nDCG]\n",
@@ -360,6 +360,24 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         "4:40: metrics[0].head: head is given both in the name and as a setting",
         "give it once",
     ),
+    "misspelt key of a grouping": (
+        HEAD + "models: [MostPop]\nmetrics: [{name: nDCG, by: gender, min_grup: 3}]\n",
+        UnknownKey,
+        "4:37: metrics[0].min_grup: not a setting of nDCG",
+        "did you mean min_group?",
+    ),
+    "misspelt key of a detector": (
+        HEAD + "models: [MostPop]\nlabels: [{name: a, detectr: names}]\n",
+        UnknownKey,
+        "4:20: labels[0].detectr: not a key of labels",
+        "did you mean detector?",
+    ),
+    "a number that is undefined": (
+        HEAD + "models: [MostPop]\nmetrics: [nDCG]\nchecks: [{metric: nDCG, at_least: .nan}]\n",
+        WrongType,
+        "5:35: checks[0].at_least: must be a number or nothing (null), found .nan, which is not",
+        "give a number",
+    ),
     "a metric in no notation": (
         HEAD + "models: [MostPop]\nmetrics: ['nDCG@@']\n",
         WrongType,
@@ -370,7 +388,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         HEAD + "models: [MostPop]\nmetrics: [Gini@5]\n",
         UnknownKey,
         "4:11: metrics[0].k: not a setting of Gini",
-        "it takes none",
+        "the valid names are by, label",
     ),
     "a name that is a path": (
         "name: ../x\ndataset: ml-1m\nmodels: [MostPop]\n",

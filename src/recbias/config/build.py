@@ -69,12 +69,14 @@ class Builder:
         owner: The plug-in whose settings they are, for messages: ``ItemKNN``.
         path_texts: The text that the user wrote for each resolved path; filled by the builder.
         resolve_entry: Resolves the model that is a setting of another model.
+        entry_keys: The keys that may stand beside the settings, for suggestions: ``label``.
     """
 
     document: Document
     owner: str
     path_texts: dict[Path, str] = field(default_factory=dict)
     resolve_entry: ResolveEntry | None = None
+    entry_keys: tuple[str, ...] = ()
 
     def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
         """Build a dataclass from its settings; return None if there is a fault."""
@@ -95,7 +97,10 @@ class Builder:
         return None
 
     def validate_all(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> dict[str, Any]:
-        """Return the valid settings of a mapping by their key in the spec."""
+        """Return the valid settings of a mapping by their key in the spec.
+
+        An item with a fault in a list of mappings is None.
+        """
         settings = read_settings(cls)
         self.refuse_unknown_keys(settings, raw, location)
         for name, setting in settings.items():
@@ -106,7 +111,8 @@ class Builder:
         for name in [name for name in settings if name in raw]:
             n_faults = len(self.document.faults)
             value = self.validate(settings[name], raw[name], (*location, name))
-            if len(self.document.faults) == n_faults:
+            is_list_of_mappings = isinstance(value, tuple) and any(map(is_dataclass, value))
+            if len(self.document.faults) == n_faults or is_list_of_mappings:
                 values[name] = value
         return values
 
@@ -119,7 +125,8 @@ class Builder:
     ) -> None:
         """Record each key that is not a setting."""
         for name in [name for name in raw if name not in settings]:
-            message, remedy = f"not a setting of {self.owner}", suggest(name, settings)
+            message = f"not a setting of {self.owner}"
+            remedy = suggest(name, {*settings, *self.entry_keys})
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 
@@ -170,12 +177,10 @@ class Builder:
         if is_file(path):
             self.path_texts[path] = raw
             return path
-        names, message = (
-            [name for name in alternatives if isinstance(name, str)],
-            f"no file {raw!r}",
+        names = [name for name in alternatives if isinstance(name, str)]
+        message = (
+            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
         )
-        if names:
-            message = f"{raw!r} is neither {', '.join(names)} nor a file"
         nearest = find_nearest(raw, names, limit=1)
         remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
         self.document.add_fault(location, message, remedy=remedy, kind=MissingFile)

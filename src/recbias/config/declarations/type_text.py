@@ -111,12 +111,19 @@ def describe_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
+        return _describe_text(value)
     if isinstance(value, (list, tuple)):
         return "a list" if value else "an empty list"
     if isinstance(value, Mapping):
         return "a mapping" if value else "an empty mapping"
     return repr(value)
+
+
+def _describe_text(text: str) -> str:
+    """Describe a text; YAML writes an undefined number as ``.nan``, which no setting accepts."""
+    if text.casefold() == ".nan":
+        return ".nan, which is not a number"
+    return f"the text {text!r}" if len(text) <= 60 else f"the text {text[:60]!r}..."
 
 
 def render_yaml(value: Any) -> str:

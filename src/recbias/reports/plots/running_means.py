@@ -32,7 +32,7 @@ FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
 
 _LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
-_STEPS, _POINTS = 120, 800
+_STEPS, _POINTS = 120, 500
 """The number of points of a curve, and of all curves of a plot."""
 
 

@@ -109,6 +109,6 @@ def _write_caption(comparisons: Comparisons) -> str:
     return (
         f"The row's model against the column's: + if the row's is significantly {better}, "
         f"\N{MINUS SIGN} if the column's is, pale if the difference is not significant "
-        f"({comparisons.method()}). A cell's tooltip has both means, their difference with its 95% "
-        "interval, and the adjusted p."
+        f"({comparisons.method()}). A cell's tooltip has both means, their difference with its "
+        "95% interval, and the adjusted p."
     )
