@@ -149,6 +149,8 @@ def test_path_in_an_extended_file_is_relative_to_that_file(folder: Path) -> None
 
 MODELS = HEAD + "models:\n"
 
+NUMBER = "a number or nothing (null)"
+
 BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "unknown setting": (
         MODELS + "  - name: ItemKNN\n    neighbours: 40\n",
@@ -363,20 +365,20 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "misspelt key of a grouping": (
         HEAD + "models: [MostPop]\nmetrics: [{name: nDCG, by: gender, min_grup: 3}]\n",
         UnknownKey,
-        "4:37: metrics[0].min_grup: not a setting of nDCG",
+        "4:36: metrics[0].min_grup: not a setting of nDCG",
         "did you mean min_group?",
     ),
     "misspelt key of a detector": (
         HEAD + "models: [MostPop]\nlabels: [{name: a, detectr: names}]\n",
         UnknownKey,
-        "4:20: labels[0].detectr: not a key of labels",
+        "4:29: labels[0].detectr: not a key of labels",
         "did you mean detector?",
     ),
     "a number that is undefined": (
         HEAD + "models: [MostPop]\nmetrics: [nDCG]\nchecks: [{metric: nDCG, at_least: .nan}]\n",
         WrongType,
-        "5:35: checks[0].at_least: must be a number or nothing (null), found .nan, which is not",
-        "give a number",
+        f"5:35: checks[0].at_least: must be {NUMBER}, found .nan, which is not a number",
+        f"give {NUMBER}",
     ),
     "a metric in no notation": (
         HEAD + "models: [MostPop]\nmetrics: ['nDCG@@']\n",
@@ -518,3 +520,16 @@ def test_a_check_of_a_model_with_a_fault_is_not_a_second_fault() -> None:
     models = "models: [{name: ItemKNN, neighbors: 1.0e+30}]\nmetrics: [nDCG]\n"
     (fault,) = collect_faults(HEAD + models + checks).faults
     assert "models[0].neighbors" in str(fault)
+
+
+def test_a_faulty_check_hides_no_fault_of_the_others() -> None:
+    models = "models: [MostPop]\nmetrics: [nDCG]\n"
+    checks = (
+        "checks: [{metric: nDCG, at_most: abc}, {metric: nDCG@3, at_least: 0.1}, "
+        "{metric: nDCG, at_least: 0.1, models: [Foo]}, {metric: nDCG}]\n"
+    )
+    faults = collect_faults(HEAD + models + checks).faults
+    places = ("checks[0].at_most", "checks[1].metric", "checks[2].models[0]", "checks[3]")
+    assert len(faults) == len(places)
+    for fault, place in zip(faults, places, strict=True):
+        assert str(fault.where).endswith(place)

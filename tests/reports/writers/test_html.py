@@ -366,3 +366,10 @@ def test_tables_can_be_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
     assert results["pairs"][:2] == [84, 24]  # all pairs on four metrics, and those of EASE
     assert 0 < results["pairs"][2] < 84
     assert results["intervals"] == [False, True]
+
+
+def test_a_row_header_without_text_is_a_dash(tmp_path: Path) -> None:
+    parts = (("", "genres=Drama"), ("gender=F", "genres=Drama"))
+    page = render_page(tmp_path, RunSpec(metrics=("nDCG",), parts=parts, users=20, lists=False))
+    assert '<th scope="row">\N{EM DASH}</th>' in page
+    assert '<th scope="row"></th>' not in page
