@@ -166,6 +166,9 @@ def test_runs_are_listed_loaded_by_name_and_compared(tmp_path: Path) -> None:
 
 def test_no_runs_are_an_empty_table(tmp_path: Path) -> None:
     assert recbias.list_runs(tmp_path / "nowhere").empty
+    with pytest.raises(MissingRun) as error:
+        recbias.load("a", tmp_path)
+    assert error.value.remedy == f"{tmp_path} has no finished run"
 
 
 def test_a_plan_says_which_stages_are_stored(tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ def find_run(run: Path | str, out: Path | str = "results") -> Path:
     message = (
         f"{str(run)!r} is neither a run folder nor an experiment with a finished run in {out}"
     )
-    raise MissingRun(message, remedy=suggest(path.name or str(run), names))
+    remedy = suggest(path.name or str(run), names) if names else f"{out} has no finished run"
+    raise MissingRun(message, remedy=remedy)
 
 
 def load(run: Path | str, out: Path | str = "results") -> Run:

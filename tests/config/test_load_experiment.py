@@ -149,6 +149,8 @@ def test_path_in_an_extended_file_is_relative_to_that_file(folder: Path) -> None
 
 MODELS = HEAD + "models:\n"
 
+NUMBER = "a number or nothing (null)"
+
 BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "unknown setting": (
         MODELS + "  - name: ItemKNN\n    neighbours: 40\n",
@@ -160,7 +162,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         MODELS + "  - {name: MostPop, size: 4}\n",
         UnknownKey,
         "4:21: models[0].size: not a setting of MostPop",
-        "it takes none",
+        "the valid names are label, tune",
     ),
     "unknown top key": (
         HEAD + "models: [MostPop]\nmetric: [nDCG]\n",
@@ -360,6 +362,24 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         "4:40: metrics[0].head: head is given both in the name and as a setting",
         "give it once",
     ),
+    "misspelt key of a grouping": (
+        HEAD + "models: [MostPop]\nmetrics: [{name: nDCG, by: gender, min_grup: 3}]\n",
+        UnknownKey,
+        "4:36: metrics[0].min_grup: not a setting of nDCG",
+        "did you mean min_group?",
+    ),
+    "misspelt key of a detector": (
+        HEAD + "models: [MostPop]\nlabels: [{name: a, detectr: names}]\n",
+        UnknownKey,
+        "4:29: labels[0].detectr: not a key of labels",
+        "did you mean detector?",
+    ),
+    "a number that is undefined": (
+        HEAD + "models: [MostPop]\nmetrics: [nDCG]\nchecks: [{metric: nDCG, at_least: .nan}]\n",
+        WrongType,
+        f"5:35: checks[0].at_least: must be {NUMBER}, found .nan, which is not a number",
+        f"give {NUMBER}",
+    ),
     "a metric in no notation": (
         HEAD + "models: [MostPop]\nmetrics: ['nDCG@@']\n",
         WrongType,
@@ -370,7 +390,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         HEAD + "models: [MostPop]\nmetrics: [Gini@5]\n",
         UnknownKey,
         "4:11: metrics[0].k: not a setting of Gini",
-        "it takes none",
+        "the valid names are by, label",
     ),
     "a name that is a path": (
         "name: ../x\ndataset: ml-1m\nmodels: [MostPop]\n",
@@ -517,3 +537,16 @@ def test_every_published_table_of_a_spec_is_checked() -> None:
         load_experiment(Path("spec.yaml"), registries=REGISTRIES, check_reference=refuse_second)
     assert named == ["a", "b", "c"]
     assert "report.reference: no published table is called 'b'" in "\n".join(caught.value.lines())
+
+
+def test_a_faulty_check_hides_no_fault_of_the_others() -> None:
+    models = "models: [MostPop]\nmetrics: [nDCG]\n"
+    checks = (
+        "checks: [{metric: nDCG, at_most: abc}, {metric: nDCG@3, at_least: 0.1}, "
+        "{metric: nDCG, at_least: 0.1, models: [Foo]}, {metric: nDCG}]\n"
+    )
+    faults = collect_faults(HEAD + models + checks).faults
+    places = ("checks[0].at_most", "checks[1].metric", "checks[2].models[0]", "checks[3]")
+    assert len(faults) == len(places)
+    for fault, place in zip(faults, places, strict=True):
+        assert str(fault.where).endswith(place)

@@ -185,7 +185,7 @@ def test_gap_selects_one_way_to_report_groups() -> None:
         ({"by": "a", "gap": "diference"}, "must be one of groups", "difference"),
         ({"by": "a", "min_group": 0}, "must be a whole number of at least 1", "min_group: 20"),
         ({"by": "a", "reference_group": ["M"]}, "must be text or", "reference_group: M"),
-        ({"gap": "ratio"}, "not a setting of nDCG", ""),
+        ({"gap": "ratio"}, "gap needs by", "by: gender"),
     ],
 )
 def test_invalid_grouping_is_reported(entry: dict[str, Any], error: str, remedy: str) -> None:

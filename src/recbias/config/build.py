@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from recbias.config.declarations.hints import (
     select_member,
     strip_annotations,
 )
+from recbias.config.declarations.large_numbers import find_too_large
 from recbias.config.declarations.remedies import suggest_remedy
 from recbias.config.declarations.type_text import (
     describe_hint,
@@ -58,9 +59,6 @@ _RANGE_FAULTS = (
 ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
 """Resolves the entry of a plug-in: kind, entry and location; None if it has a fault."""
 
-LARGEST = 2**63 - 1
-"""The largest magnitude of a number in a spec: the largest 64-bit integer."""
-
 
 @dataclass
 class Builder:
@@ -70,12 +68,14 @@ class Builder:
         owner: The plug-in whose settings they are, for messages: ``ItemKNN``.
         path_texts: The text that the user wrote for each resolved path; filled by the builder.
         resolve_entry: Resolves the model that is a setting of another model.
+        entry_keys: The keys that may stand beside the settings, for suggestions: ``label``.
     """
 
     document: Document
     owner: str
     path_texts: dict[Path, str] = field(default_factory=dict)
     resolve_entry: ResolveEntry | None = None
+    entry_keys: tuple[str, ...] = ()
 
     def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
         """Build a dataclass from its settings; return None if there is a fault."""
@@ -96,7 +96,10 @@ class Builder:
         return None
 
     def validate_all(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> dict[str, Any]:
-        """Return the valid settings of a mapping by their key in the spec."""
+        """Return the valid settings of a mapping by their key in the spec.
+
+        An item with a fault in a list of mappings is None.
+        """
         settings = read_settings(cls)
         self.refuse_unknown_keys(settings, raw, location, getattr(cls, "renamed", {}))
         for name, setting in settings.items():
@@ -107,7 +110,8 @@ class Builder:
         for name in [name for name in settings if name in raw]:
             n_faults = len(self.document.faults)
             value = self.validate(settings[name], raw[name], (*location, name))
-            if len(self.document.faults) == n_faults:
+            is_list_of_mappings = isinstance(value, tuple) and any(map(is_dataclass, value))
+            if len(self.document.faults) == n_faults or is_list_of_mappings:
                 values[name] = value
         return values
 
@@ -125,7 +129,8 @@ class Builder:
         """Record each key that is not a setting; ``renamed`` has new names by old ones."""
         for name in [name for name in raw if name not in settings]:
             message, new = f"not a setting of {self.owner}", renamed.get(name)
-            remedy = f"it is now called {new}" if new else suggest(name, settings)
+            nearest = suggest(name, {*settings, *self.entry_keys})
+            remedy = f"it is now called {new}" if new else nearest
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 
@@ -176,12 +181,10 @@ class Builder:
         if is_file(path):
             self.path_texts[path] = raw
             return path
-        names, message = (
-            [name for name in alternatives if isinstance(name, str)],
-            f"no file {raw!r}",
+        names = [name for name in alternatives if isinstance(name, str)]
+        message = (
+            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
         )
-        if names:
-            message = f"{raw!r} is neither {', '.join(names)} nor a file"
         nearest = find_nearest(raw, names, limit=1)
         remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
         self.document.add_fault(location, message, remedy=remedy, kind=MissingFile)
@@ -219,7 +222,7 @@ class Builder:
             self._blame(inner_hint, inner_raw, (*location, *inner), default=remedy, kinds=names)
         if kinds:
             return None
-        for inner, number in _find_too_large(raw):
+        for inner, number in find_too_large(raw):
             expected, text = describe_hint(descend(hint, raw, inner)[0]), render_yaml(number)[:24]
             required = "" if expected == "anything" else f"must be {expected}, "
             message = f"{required}found {text}, which is too large"
@@ -240,12 +243,3 @@ class Builder:
             remedy=suggest_remedy(hint, raw, location) or default or f"give {describe_hint(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
-
-
-def _find_too_large(raw: Any, inner: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield infinite numbers and those beyond 64 bits, with their locations."""
-    if isinstance(raw, (list, dict)):
-        for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
-            yield from _find_too_large(value, (*inner, key))
-    elif isinstance(raw, (int, float)) and abs(raw) > LARGEST:
-        yield inner, raw

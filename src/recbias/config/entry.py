@@ -67,7 +67,10 @@ class EntryReader:
         tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
-        builder = Builder(self.document, _shorten(name), resolve_entry=self.resolve)
+        entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
+        builder = Builder(
+            self.document, _shorten(name), resolve_entry=self.resolve, entry_keys=entry_keys
+        )
         search = None
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
@@ -115,6 +118,9 @@ class EntryReader:
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
         by = self._pop_key(cls, entry, "by")
         if by is None:
+            for key in ("gap", *GROUPING_REMEDIES):
+                if self._pop_key(cls, entry, key) is not None:
+                    self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
             return None
         gap = self._pop_key(cls, entry, "gap")
         min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
@@ -214,6 +220,13 @@ def _summarize(value: Any, hint: Hint) -> Any:
     settings = read_settings(strip_annotations(hint))
     defaults = {name: as_plain(setting.default) for name, setting in settings.items()}
     return "/".join(str(item) for key, item in value.items() if item != defaults.get(key))
+
+
+def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
+    """Return the keys of an entry that are not settings of its plug-in."""
+    beside_by = ("gap", *GROUPING_REMEDIES) if is_grouped else ()
+    own_keys = {"models": ("tune",), "metrics": ("by", *beside_by), "detectors": ("detector",)}
+    return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
 
 
 def _shorten(name: str) -> str:

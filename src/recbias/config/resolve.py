@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
 from recbias.config.plugin_spec import GAPS, DatasetSpec, PluginSpec
-from recbias.core.errors import UserError, WrongType
+from recbias.core.errors import UnknownKey, UnknownName, UserError, WrongType
+from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.source_map import Document, KeyPath
 
 
@@ -55,7 +57,8 @@ class Resolver:
         try:
             spec = self._read_entry(kind, raw, location, default_name)
         except UserError as error:
-            self.document.add_error(location, error)
+            where = (*location, error.where) if error.where else location
+            self.document.add_error(where, error)
             return None
         return spec if len(self.document.faults) == n_faults else None
 
@@ -68,6 +71,8 @@ class Resolver:
             message = f"must be a name or a mapping, found {describe_value(raw)}"
             raise WrongType(message, remedy="write - Name, or - {name: Name, setting: value}")
         entry = dict(entry)
+        if not default_name:
+            self._refuse_misspelt_name(kind, name_key, entry, location)
         label = entry.pop("name", None) if kind == "detectors" else None
         name = entry.pop(name_key, default_name or label)
         if not isinstance(name, str) or not name:
@@ -80,6 +85,20 @@ class Resolver:
             *(kind, location, name_location),
         )
         return reader.read(name, entry, label)
+
+    def _refuse_misspelt_name(
+        self, kind: str, name_key: str, entry: dict[str, Any], location: KeyPath
+    ) -> None:
+        """Raise if a key was meant to name the plug-in; a detector's label may be its name."""
+        if name_key in entry:
+            return
+        with suppress(UnknownName):
+            if isinstance(label := entry.get("name"), str):
+                self.registries[kind].resolve_name(label)
+                return
+        for key in find_nearest(name_key, map(str, entry), limit=1):
+            message, remedy = f"not a key of {location[0]}", f"did you mean {name_key}?"
+            raise UnknownKey(message, where=key, remedy=remedy)
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -59,9 +60,7 @@ def test_metric_without_a_direction_says_higher_and_lower(tmp_path: Path) -> Non
 
 def test_tooltip_has_difference_and_p_value(tmp_path: Path) -> None:
     tooltip = read_tooltips(draw(compare_three(tmp_path, "HR")))[0]
-    assert tooltip.startswith("z 0.3000, y 0.2000: difference 0.1000 (95% interval ")
-    assert "adjusted p" in tooltip
-    assert tooltip.endswith("not significant")
+    assert re.fullmatch(r"z 0\.3000, y 0\.2000: 0\.1000 \(-?0\.\d+ to 0\.\d+\), p [\d.]+", tooltip)
 
 
 def test_every_pair_of_many_models_has_a_cell(tmp_path: Path) -> None:

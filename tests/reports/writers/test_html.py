@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import itertools
 import json
 import math
 import re
@@ -123,9 +124,15 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
 
 
 def test_a_large_run_is_a_page_below_one_megabyte_with_one_table_of_tests(tmp_path: Path) -> None:
-    models = [f"model {number}" for number in range(21)]
-    metrics = [f"metric {number}" for number in range(17)]
-    folder = make_run(tmp_path, RunSpec(models=models, metrics=metrics, users=20, lists=False))
+    models = [f"ItemKNN neighbors={number}" for number in range(21)]
+    named = ("nDCG", "HR", "MRR", "log_popularity_difference", "ARP", "APLT")
+    metrics = [*named, *(f"metric_number_{number}" for number in range(11))]
+    folder = make_run(tmp_path, RunSpec(models=models, metrics=metrics, users=80))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (stage,) = manifest["stages"][:1]
+    pairs_of_names = itertools.product(metrics, models)
+    manifest["stages"] += [stage | {"stage": f"measure {a} of {b}"} for a, b in pairs_of_names]
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     path = folder / "significance.csv"
     pairs = pd.read_csv(path)
     tests = [pairs.assign(test=name) for name in ("paired_t", "wilcoxon", "sign_flip")]
@@ -136,8 +143,8 @@ def test_a_large_run_is_a_page_below_one_megabyte_with_one_table_of_tests(tmp_pa
     section = page.partition('id="significance"')[2].partition("</section>")[0]
     assert section.count("<table") == 1
     assert section.count('class="only-significant"') == 1
-    rows = re.findall(r'<tr(?: class="dim")?><th scope="row">.*?</tr>', section)
-    effects = [float(re.findall(r'data-value="([^"]+)"', row)[3]) for row in rows]
+    rows = re.findall(r'<tr(?: class="dim")?><th>.*?</tr>', section)
+    effects = [float(re.findall(r'data-value="([^"]+)"', row)[1]) for row in rows]
     assert len(effects) == 1000
     assert effects == sorted(effects, reverse=True)
     assert effects[0] == pytest.approx(pairs["effect_size"].abs().max(), rel=1e-3)
@@ -359,3 +366,10 @@ def test_tables_can_be_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
     assert results["pairs"][:2] == [84, 24]  # all pairs on four metrics, and those of EASE
     assert 0 < results["pairs"][2] < 84
     assert results["intervals"] == [False, True]
+
+
+def test_a_row_header_without_text_is_a_dash(tmp_path: Path) -> None:
+    parts = (("", "genres=Drama"), ("gender=F", "genres=Drama"))
+    page = render_page(tmp_path, RunSpec(metrics=("nDCG",), parts=parts, users=20, lists=False))
+    assert '<th scope="row">\N{EM DASH}</th>' in page
+    assert '<th scope="row"></th>' not in page

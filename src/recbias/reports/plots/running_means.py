@@ -32,7 +32,8 @@ FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
 
 _LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
-_STEPS = 120
+_STEPS, _POINTS = 120, 500
+"""The number of points of a curve, and of all curves of a plot."""
 
 
 def draw_running_means(
@@ -67,7 +68,8 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
 
 def _draw(run: RunTables, metric: Definition, values: pd.DataFrame, name: str) -> svg.Plot:
     running = compute_running_means(values.to_numpy(dtype=np.float64))
-    counts = np.unique(np.linspace(FIRST, len(values), _STEPS).round().astype(int))
+    n_steps = max(2, min(_STEPS, _POINTS // max(values.shape[1], 1)))
+    counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
     ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
     ends = ends[:, counts - 1]
     ends = np.where((np.abs(ends) <= LARGEST).all(axis=0), ends, np.nan)

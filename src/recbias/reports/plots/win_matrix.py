@@ -81,15 +81,13 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
     sign = 1 if row["a"] == a else -1
     digits = count_decimals([row["mean_a"], row["mean_b"]])
     means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
-    verdict = "significant" if is_significant(row) else "not significant"
     low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
     interval = format_interval(low, high, digits)
-    interval = interval and f" (95% interval {interval})"
+    interval = interval and f" ({interval})"
     difference = format_value(sign * row["difference"], digits)
     corrected = format_p_value(row["p_adjusted"])
     return (
-        f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: difference {difference}{interval}, "
-        f"adjusted p {corrected}, {verdict}"
+        f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: {difference}{interval}, p {corrected}"
     )
 
 
@@ -111,5 +109,6 @@ def _write_caption(comparisons: Comparisons) -> str:
     return (
         f"The row's model against the column's: + if the row's is significantly {better}, "
         f"\N{MINUS SIGN} if the column's is, pale if the difference is not significant "
-        f"({comparisons.method()})."
+        f"({comparisons.method()}). A cell's tooltip has both means, their difference with its "
+        "95% interval, and the adjusted p."
     )

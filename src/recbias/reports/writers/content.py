@@ -33,7 +33,7 @@ from recbias.reports.views.wide_tables import build_fold_table, build_summary
 
 T = TypeVar("T")
 
-MOST_MATRICES = 300_000
+MOST_MATRICES = 160_000
 """The number of characters of the matrices of wins that a page shows; more are files only."""
 
 

@@ -103,4 +103,4 @@ def _indent_code(text: str) -> Safe:
 
 
 def _get_sort_value(value: float, direction: Direction) -> str:
-    return repr(float(abs(value) if direction == "zero" else value))
+    return f"{abs(value) if direction == 'zero' else value:.7g}"

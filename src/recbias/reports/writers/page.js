@@ -2,13 +2,14 @@
 // The page is complete without this script, which sorts tables, filters comparisons, copies texts, saves plots as PNG, and
 // unfolds everything and divides wide tables for print.
 
-const numberOf = (cell) => (cell.dataset.value === undefined ? NaN : Number(cell.dataset.value));
+// The number of a cell, or the first one in its text.
+const numberOf = (cell) => Number(cell.dataset.value ?? parseFloat(cell.textContent.replace("−", "-")));
 
 // Undefined values come last in both orders.
-const compareRows = (a, b, column, sign) => {
+const compareRows = (a, b, column, sign, numeric) => {
   const [x, y] = [a.cells[column], b.cells[column]];
   const [p, q] = [numberOf(x), numberOf(y)];
-  if (x.dataset.value === undefined && y.dataset.value === undefined) {
+  if (!numeric && x.dataset.value === undefined && y.dataset.value === undefined) {
     return sign * x.textContent.localeCompare(y.textContent, undefined, { numeric: true });
   }
   if (Number.isNaN(p) || Number.isNaN(q)) return Number.isNaN(p) - Number.isNaN(q);
@@ -22,7 +23,7 @@ const sortBy = (table, header) => {
   const order = header.getAttribute("aria-sort") === first ? second : first;
   const body = table.tBodies[0];
   const rows = Array.from(body.rows);
-  rows.sort((a, b) => compareRows(a, b, column, order === "ascending" ? 1 : -1));
+  rows.sort((a, b) => compareRows(a, b, column, order === "ascending" ? 1 : -1, header.classList.contains("n")));
   body.append(...rows);
   for (const cell of header.parentNode.cells) cell.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", order);

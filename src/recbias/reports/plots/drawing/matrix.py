@@ -52,4 +52,4 @@ class Matrix:
 def draw_square(corner: svg.Point, size: float, class_: str, title: str = "") -> Safe:
     """Return a square with rounded corners and a margin of 1."""
     x, y = corner
-    return svg.draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title, rx=2)
+    return svg.draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title)
