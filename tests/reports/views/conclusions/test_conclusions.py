@@ -273,6 +273,28 @@ def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
     assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence
 
 
+def test_groups_with_too_many_pairs_have_the_test_of_all_groups_and_a_reason(
+    tmp_path: Path,
+) -> None:
+    metric = BY_GENDER["metric"]
+    gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=difference)"}
+    gap |= {"parameters": {**BY_GENDER["parameters"], "gap": "difference"}}
+    values = [state("a", n / 100, metric, group=f"gender={n}", n=9) for n in range(33)]
+    values += [state("a", 0.32, gap["metric"])]
+    anova = contrast("a", math.nan, test="welch_anova", metric=gap["metric"], significant=True)
+    anova |= {"a": "gender=32", "b": "gender=0", "mean_a": 0.32, "mean_b": 0.0, "difference": 0.32}
+    run = write_run(tmp_path, values, [anova], [BY_GENDER, gap])
+    of_all, of_groups = collect_conclusions(run)
+    assert "differs between gender=32 (0.3200) and gender=0 (0.0000)" in of_all.sentence
+    assert of_groups.sentence == (
+        "nDCG@10 by gender: worst off is gender=0 for a (0.0000, 9 users)."
+    )
+    assert of_groups.detail == (
+        "No test compares the groups in pairs: 528 pairs are more than 500. Set min_group or "
+        "reference_group, or group by conditions."
+    )
+
+
 def test_terminal_markdown_and_page_say_the_same_in_two_lines(tmp_path: Path) -> None:
     row = contrast("EASE", 0.05, p_adjusted=0.001, significant=True)
     run = write_groups(tmp_path, row, models=["EASE"])

@@ -152,8 +152,10 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """
     definitions = collect_definitions(run)
     groups: dict[tuple[object, ...], list[Comparisons]] = {}
+    tested = {item.title for item in collect_comparisons(run) if not item.compares_models}
+    others = [item for title, item in definitions.items() if item.gap or title in tested]
     for comparison in collect_comparisons(run):
-        if not _is_repeated(definitions.get(comparison.title), definitions, comparison.test):
+        if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
     estimates = index_estimates(run)
@@ -209,13 +211,11 @@ def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> st
     return next((definition.title for definition in same), "")
 
 
-def _is_repeated(
-    metric: Definition | None, definitions: Mapping[str, Definition], test: str = ""
-) -> bool:
-    """Return whether another metric of the run answers the same question about groups."""
+def _is_repeated(metric: Definition | None, tested: Sequence[Definition], test: str) -> bool:
+    """Return whether another tested metric answers the same question about groups."""
     if metric is None or not metric.gap:
         return False
-    others = [other for other in definitions.values() if _share_grouping(metric, other)]
+    others = [other for other in tested if _share_grouping(metric, other)]
     if metric.gap != "difference":
         return any(other.gap == "difference" for other in others)
     return test == "welch_anova" and any(not other.gap for other in others)
