@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, describe_methods
-from recbias.reports.views.conclusions.questions import Question, find_detectable
+from recbias.reports.views.conclusions.effects import find_detectable
+from recbias.reports.views.conclusions.questions import Question
 from recbias.reports.views.rounding import (
     count_decimals,
     format_count,
