@@ -16,6 +16,7 @@ from recbias.reports.views.conclusions.conclude import (
     select_first,
     split_conclusions,
 )
+from recbias.reports.views.groups.cards import build_cards
 from recbias.reports.views.run_tables import read_run, to_records
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
@@ -339,6 +340,27 @@ def test_a_significant_ratio_of_the_groups_is_not_hidden(tmp_path: Path) -> None
     (conclusion, *_) = collect_conclusions(write_run(tmp_path, values, tests, metrics))
     assert conclusion.sentence.startswith("No difference between x and y found in nDCG@10, gap")
     assert conclusion.sentence.endswith("such runs. The ratio of the groups differs (p 0.0001).")
+
+
+def test_crossings_and_hidden_blanks_are_readable_in_sentences_and_cards(tmp_path: Path) -> None:
+    by = "gender & age < 25"
+    metric = {**BY_GENDER, "metric": f"nDCG(by={by})"}
+    metric |= {"parameters": {**BY_GENDER["parameters"], "by": by}}
+    groups = ("gender=F&age < 25", "gender=F &age < 25")
+    values = [
+        state("a", value, metric["metric"], group=group)
+        for group, value in zip(groups, (0.2, 0.3), strict=True)
+    ]
+    row = contrast("a", 0.05, significant=True, metric=metric["metric"], a=groups[0], b=groups[1])
+    run = write_run(tmp_path, values, [row], [metric])
+    (conclusion,) = collect_conclusions(run)
+    assert "for gender=F and age < 25 (0.2000) than for gender='F ' and" in conclusion.sentence
+    assert "Worst off: gender=F and age < 25 (100 users)" in conclusion.detail
+    assert conclusion.a == groups[0]
+    (card,) = build_cards(run)
+    column = [item.title for item in card.groups.columns].index("group")
+    texts = [cells[column].text for cells in card.groups.rows]
+    assert texts == ["gender=F&age < 25", "gender='F '&age < 25"]
 
 
 def test_failed_checks_come_first(tmp_path: Path) -> None:

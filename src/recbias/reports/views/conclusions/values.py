@@ -17,6 +17,7 @@ from recbias.reports.views.definitions import (
     flag_best,
     format_title,
 )
+from recbias.reports.views.headings import name_group
 from recbias.reports.views.headline import (
     collect_estimates,
     list_single_datasets,
@@ -135,8 +136,9 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answ
     if not worst:
         return None
     places = count_decimals(found[0]["value"] for found in worst.values())
+    by = str(metric.parameters.get("by", ""))
     texts = [
-        f"{to_line(found[0]['group'])} for {to_line(model)} "
+        f"{to_line(name_group(found[0]['group'], by))} for {to_line(model)} "
         f"({format_value(found[0]['value'], places)}, {count_units(found[0]['n'], unit)})"
         for model, found in worst.items()
     ]
