@@ -135,10 +135,10 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
     """Return the first conclusions: three failed checks, and two within models, if there are."""
     checks = [item for item in conclusions if item.kind == "check"]
-    kept = checks[:MAX_CHECKS]
-    kept += [item for item in conclusions if item.kind == "groups"][:RESERVED]
-    others = [item for item in conclusions if item not in kept and item not in checks]
-    chosen = [*kept, *others[: max(0, n - len(kept))]]
+    leading = checks[:MAX_CHECKS]
+    leading += [item for item in conclusions if item.kind == "groups"][:RESERVED]
+    others = [item for item in conclusions if item not in leading and item not in checks]
+    chosen = [*leading, *others[: max(0, n - len(leading))]]
     return [item for item in conclusions if item in chosen]
 
 
