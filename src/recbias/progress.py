@@ -28,6 +28,7 @@ from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Observer, Silent
 from recbias.runner.execution.remaining_work import RemainingWork
+from recbias.runner.execution.stage_lines import is_notable, render_record, select_new_warnings
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
@@ -98,11 +99,11 @@ class Plain:
         """Print the result of a stage and its warnings."""
         work = self._work
         work.finish(record)
-        if self.verbose or _is_notable(record):
+        if self.verbose or is_notable(record):
             number = f"[{work.n_done}/{work.n_stages}] " if work.n_stages else ""
             left = f", {text}" if (text := work.describe_time()) else ""
-            self._print(f"{number}{_render_record(record, self._messages)}{left}")
-        for warning in record.warnings:
+            self._print(f"{number}{render_record(record, self._messages)}{left}")
+        for warning in select_new_warnings(record, self._messages):
             self._print(f"  warning: {warning}")
 
     def warned(self, warning: str) -> None:
@@ -207,11 +208,11 @@ class Live:
         self._work.finish(record)
         if self._total is not None:
             self._progress.update(self._total, completed=self._work.n_done)
-        if self.verbose or _is_notable(record):
+        if self.verbose or is_notable(record):
             style = "red" if record.failure else "dim" if record.reused else ""
-            line = make_printable(_render_record(record, self._messages))
+            line = make_printable(render_record(record, self._messages))
             self._console.print(Text(line, style=style))
-        for warning in record.warnings:
+        for warning in select_new_warnings(record, self._messages):
             line = make_printable(f"  warning: {warning}")
             self._console.print(Text(line, style="yellow"))
 
@@ -224,27 +225,3 @@ class Live:
         if self._task is not None:
             self._progress.remove_task(self._task)
             self._task = None
-
-
-def _is_notable(record: StageRecord) -> bool:
-    """Return whether a stage is shown without ``--verbose``: if it was long, or failed itself."""
-    if record.failure is not None:
-        return not record.failure.because
-    return not (record.reused or record.kind in {"measure", "queries"})
-
-
-def _render_record(record: StageRecord, messages: set[str]) -> str:
-    """Return the line of a stage; a message of failure that was shown before is not repeated."""
-    fold = f", fold {record.fold}" if record.fold and record.fold > 1 else ""
-    seed = f", seed {record.seed}" if record.seed is not None and record.kind != "dataset" else ""
-    title = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
-    if record.failure is not None:
-        message = record.failure.message
-        is_repeated = message in messages
-        messages.add(message)
-        return f"{title}: failed in the same way" if is_repeated else f"{title}: failed: {message}"
-    if record.reused:
-        return f"{title}: cached"
-    earlier = record.resumed_seconds
-    resumed = f" ({earlier:.2f} s of it in an earlier run)" if earlier else ""
-    return f"{title}: {record.seconds:.2f} s{resumed}, {record.peak_memory_mb:,.0f} MB"

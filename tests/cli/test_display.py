@@ -45,6 +45,20 @@ def create_record(**changes: object) -> StageRecord:
     return StageRecord(**{**vars(FIT), **changes})
 
 
+def test_a_warning_of_groups_is_shown_once_and_one_of_a_fit_for_each_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = Plain(verbose=False)
+    for model in ("MostPop", "ItemKNN"):
+        for seed in (1, 2):
+            keys = {"model": model, "seed": seed, "reused": True}
+            log.finished(create_record(**keys, kind="measure", warnings=("3 have no label",)))
+            log.finished(create_record(**keys, warnings=("no convergence",)))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("  warning: 3 have no label") == 1
+    assert lines.count("  warning: no convergence") == 2
+
+
 @pytest.mark.parametrize(
     ("record", "verbose", "lines"),
     [

@@ -73,6 +73,19 @@ def test_of_three_groups_the_test_is_that_all_have_one_mean() -> None:
     assert compute_gap(measure([0.1] * 6), groups, "std", rng=make_rng()).contrasts == ()
 
 
+def test_a_group_of_one_value_is_left_out_of_the_analysis_of_variance() -> None:
+    values, labels = [0.1, 0.3, 0.4, 0.6, 0.7, 0.9], list("aabbcc")
+    (expected,) = compute_gap(
+        measure(values), group([*labels]), "difference", rng=make_rng()
+    ).contrasts
+    (test,) = compute_gap(
+        measure([*values, 5.0]), group([*labels, "d"]), "difference", rng=make_rng()
+    ).contrasts
+    assert test == expected
+    alone = compute_gap(measure([0.1, 0.3, 0.4]), group(list("abc")), "difference", rng=make_rng())
+    assert alone.contrasts == ()
+
+
 def test_of_two_groups_there_is_an_interval() -> None:
     gap = compute_gap(
         measure([0.1, 0.3, 0.4, 0.6]),

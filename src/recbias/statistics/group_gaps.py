@@ -26,7 +26,7 @@ BLOCK_VALUES = 2**21
 """Resampled values held in memory at once."""
 
 MAX_PAIRS = 500
-"""With more pairs of groups, pairs are not tested."""
+"""With more pairs of groups, pairs are not tested: few would be significant after correction."""
 
 
 def summarize_groups(
@@ -160,10 +160,17 @@ def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tup
 
 
 def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[Contrast]:
-    """Return Welch's analysis of variance; its sides have the largest and the smallest mean."""
-    mean = group_moments.mean
-    if np.isnan(mean).any():
+    """Return Welch's analysis of variance of the groups of at least two values.
+
+    A group of one value has no variance. The sides of the contrast have the largest and the
+    smallest mean of the groups that are compared, and its n counts their values.
+    """
+    has_variance = group_moments.n > 1
+    if np.isnan(group_moments.mean).any() or np.count_nonzero(has_variance) < 2:
         return []
+    names = tuple(np.array(names, dtype=object)[has_variance].tolist())
+    group_moments = Moments(*(part[has_variance] for part in vars(group_moments).values()))
+    mean = group_moments.mean
     top, bottom = int(mean.argmax()), int(mean.argmin())
     statistic, df, p = welch_anova(group_moments)
     return [

@@ -57,15 +57,29 @@ def test_values_are_grouped_and_queries_without_a_label_are_counted() -> None:
     assert measurements[0].value == pytest.approx(0.3)
     assert warnings == [
         "nDCG: 1 queries have no label 'g'",
-        "nDCG: g=b has only one query, so there is no interval and no test",
+        "nDCG: g=b has only one query, so there is no interval, and it is left out of all tests",
     ]
 
 
 def test_several_groups_of_one_query_are_one_warning() -> None:
     _, warnings = group(["a", "b"], [0.2, 0.4], "groups")
-    assert warnings == [
-        "nDCG: 2 groups, such as g=a, have only one query, so there is no interval and no test"
-    ]
+    (warning,) = warnings
+    assert warning == (
+        "nDCG: 2 groups, such as g=a, have only one query, so there is no interval, and they are "
+        "left out of all tests"
+    )
+
+
+def test_too_many_pairs_are_said_to_be_untested_with_a_remedy() -> None:
+    labels: list[str | None] = [f"g{n}" for n in range(33) for _ in range(2)]
+    _, warnings = group(labels, [0.1, 0.3] * 33, "groups")
+    (warning,) = warnings
+    assert warning == (  # 33 * 32 / 2 = 528
+        "nDCG: the 528 pairs of groups are not tested, because they are more than 500; set "
+        "min_group or reference_group, or group by conditions such as 'age < 25'"
+    )
+    _, warnings = group(labels[:64], [0.1, 0.3] * 32, "groups")
+    assert warnings == []  # 32 * 31 / 2 = 496
 
 
 def test_the_groups_of_a_proportion_have_wilson_intervals() -> None:

@@ -111,9 +111,8 @@ def describe_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        if value.casefold() == ".nan":  # as YAML writes it; no setting accepts it
-            return ".nan, which is not a number"
-        return f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
+        text = f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
+        return ".nan, which is not a number" if value.casefold() == ".nan" else text
     if isinstance(value, (list, tuple)):
         return "a list" if value else "an empty list"
     if isinstance(value, Mapping):

@@ -84,3 +84,29 @@ def _split(settings: str) -> Iterator[str]:
             yield settings[start:position]
             start = position + 1
     yield settings[start:]
+
+
+def quote_labels(group: str, by: str) -> list[str]:
+    """Return the parts of a group; labels with blanks at an end are quoted, so that they show.
+
+    >>> quote_labels("gender=M &age <= 25", "gender & age <= 25")
+    ["gender='M '", 'age <= 25']
+    """
+    columns, parts = [part.strip() for part in by.split("&")], group.split("&")
+    if len(parts) != len(columns):  # a label contains the sign
+        return [group]
+    quoted = []
+    for part, column in zip(parts, columns, strict=True):
+        label = part.removeprefix(f"{column}=")
+        is_hidden = label != part and label != label.strip()
+        quoted.append(f"{column}='{label}'" if is_hidden else part)
+    return quoted
+
+
+def name_group(group: str, by: str) -> str:
+    """Return a group in a sentence.
+
+    >>> name_group("gender=F&age < 25", "gender & age < 25"), name_group("genre=R&B", "genre")
+    ('gender=F and age < 25', 'genre=R&B')
+    """
+    return " and ".join(quote_labels(group, by))

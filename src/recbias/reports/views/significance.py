@@ -18,7 +18,7 @@ from recbias.reports.views.comparisons import (
     find_wins,
     is_significant,
 )
-from recbias.reports.views.conclusions.questions import compute_effect, rank_effect
+from recbias.reports.views.conclusions.effects import compute_effect, rank_effect
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headings import make_heading

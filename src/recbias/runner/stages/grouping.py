@@ -14,10 +14,18 @@ from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.runner.stages.model import derive_bootstrap_seed
-from recbias.statistics.group_gaps import compute_gap, summarize_groups
+from recbias.statistics.group_gaps import (
+    MAX_PAIRS,
+    compute_gap,
+    list_group_pairs,
+    summarize_groups,
+)
 
 MAX_SHOWN = 5
 """The number of small groups that a warning names."""
+
+EXAMPLE = "'age < 25'"
+"""A condition, for the remedy of a warning."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,12 @@ def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
         shown = ", ".join(small[:MAX_SHOWN]) + (", ..." if len(small) > MAX_SHOWN else "")
         message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
         warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
+    reference = _find_reference(groups, grouping)
+    pairs = list_group_pairs(groups.counts, grouping.min_group, reference)[0].size
+    if pairs > MAX_PAIRS:
+        message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
+        remedy = f"set min_group or reference_group, or group by conditions such as {EXAMPLE}"
+        warn(f"{metric}: {message} {MAX_PAIRS:,}; {remedy}")
     if groups.overlap:
         n = int(np.count_nonzero(np.bincount(groups.rows) > 1)) if groups.rows is not None else 0
         message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
@@ -113,7 +127,9 @@ def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
     if singles:
-        subject = f"{singles[0]} has"
+        subject, verb = f"{singles[0]} has", "it is"
         if len(singles) > 1:
             subject = f"{len(singles):,} groups, such as {singles[0]}, have"
-        warn(f"{metric}: {subject} only one query, so there is no interval and no test")
+            verb = "they are"
+        reason = f"no interval, and {verb} left out of all tests"
+        warn(f"{metric}: {subject} only one query, so there is {reason}")

@@ -16,6 +16,7 @@ from recbias.reports.views.conclusions.conclude import (
     select_first,
     split_conclusions,
 )
+from recbias.reports.views.groups.cards import build_cards
 from recbias.reports.views.run_tables import read_run, to_records
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
@@ -271,6 +272,116 @@ def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
     run = write_run(tmp_path, values, [contrast("a", 0.3)], run.manifest["metrics"])
     (conclusion,) = collect_conclusions(run)
     assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence
+
+
+def test_groups_with_too_many_pairs_have_the_test_of_all_groups_and_a_reason(
+    tmp_path: Path,
+) -> None:
+    metric = BY_GENDER["metric"]
+    gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=difference)"}
+    gap |= {"parameters": {**BY_GENDER["parameters"], "gap": "difference"}}
+    values = [state("a", n / 100, metric, group=f"gender={n}", n=9) for n in range(33)]
+    values += [state("a", 0.32, gap["metric"])]
+    anova = contrast("a", math.nan, test="welch_anova", metric=gap["metric"], significant=True)
+    anova |= {"a": "gender=32", "b": "gender=0", "mean_a": 0.32, "mean_b": 0.0, "difference": 0.32}
+    run = write_run(tmp_path, values, [anova], [BY_GENDER, gap])
+    of_all, of_groups = collect_conclusions(run)
+    assert (
+        "differs, most between gender=32 (0.3200) and gender=0 (0.0000): by 0.32"
+        in of_all.sentence
+    )
+    assert of_groups.sentence == (
+        "nDCG@10 by gender: worst off is gender=0 for a (0.0000, 9 users)."
+    )
+    assert of_groups.detail == (
+        "No test compares the groups in pairs: 528 pairs are more than 500. Set min_group or "
+        "reference_group, or group by conditions."
+    )
+
+
+def test_the_model_with_the_largest_gap_leads_and_the_other_follows(tmp_path: Path) -> None:
+    small = contrast("a", 0.01, effect_size=0.9, significant=True)
+    large = contrast("b", 0.05, effect_size=0.5, significant=True, mean_b=0.35, difference=-0.15)
+    large |= {"ci_low": -0.2, "ci_high": -0.1}
+    run = write_groups(tmp_path, small, large, models=["a", "b"])
+    values = to_records(run.metrics)
+    for row in values:
+        if row["model"] == "b" and row["group"] == "gender=M":
+            row["value"] = 0.35
+    run = write_run(tmp_path, values, [small, large], run.manifest["metrics"])
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence == (
+        "b: nDCG@10 by gender is 0.1500 lower for gender=F (0.2000) than for gender=M (0.3500), "
+        "95% interval 0.1000 to 0.2000; a: 0.1000 lower."
+    )
+    assert (conclusion.model, conclusion.difference) == ("b", -0.15)
+    assert "1 more is significant (a)" in conclusion.detail
+
+
+def test_a_significant_ratio_of_the_groups_is_not_hidden(tmp_path: Path) -> None:
+    metrics, values, tests = [], [], []
+    for gap, significant in (("difference", False), ("ratio", True)):
+        name = f"nDCG(by=gender, gap={gap})"
+        settings = {"k": 10, "by": "gender", "gap": gap}
+        metrics.append({**NDCG, "metric": name, "parameters": settings, "direction": "lower"})
+        values += [state("x", 0.05, name), state("y", 0.06, name)]
+        p = 0.0001 if significant else 0.2
+        tests.append(
+            compare(
+                *("x", "y"),
+                (0.05, 0.06),
+                0.02,
+                metric=name,
+                test="paired_bootstrap",
+                p_adjusted=p,
+                significant=significant,
+            )
+        )
+    (conclusion, *_) = collect_conclusions(write_run(tmp_path, values, tests, metrics))
+    assert conclusion.sentence.startswith("No difference between x and y found in nDCG@10, gap")
+    assert conclusion.sentence.endswith("such runs. The ratio of the groups differs (p 0.0001).")
+
+
+def test_crossings_and_hidden_blanks_are_readable_in_sentences_and_cards(tmp_path: Path) -> None:
+    by = "gender & age < 25"
+    metric = {**BY_GENDER, "metric": f"nDCG(by={by})"}
+    metric |= {"parameters": {**BY_GENDER["parameters"], "by": by}}
+    groups = ("gender=F&age < 25", "gender=F &age < 25")
+    values = [
+        state("a", value, metric["metric"], group=group)
+        for group, value in zip(groups, (0.2, 0.3), strict=True)
+    ]
+    row = contrast("a", 0.05, significant=True, metric=metric["metric"], a=groups[0], b=groups[1])
+    run = write_run(tmp_path, values, [row], [metric])
+    (conclusion,) = collect_conclusions(run)
+    assert "for gender=F and age < 25 (0.2000) than for gender='F ' and" in conclusion.sentence
+    assert "Worst off: gender=F and age < 25 (100 users)" in conclusion.detail
+    assert conclusion.a == groups[0]
+    (card,) = build_cards(run)
+    column = [item.title for item in card.groups.columns].index("group")
+    texts = [cells[column].text for cells in card.groups.rows]
+    assert texts == ["gender=F&age < 25", "gender='F '&age < 25"]
+
+
+def test_failed_checks_come_first(tmp_path: Path) -> None:
+    run = write_groups(tmp_path, contrast("a", 0.05, significant=True), models=["a"])
+    check = {"dataset": "ml-1m", "model": "a", "metric": "nDCG(by=gender, gap=difference)"}
+    check |= {"k": 10, "group": "", "target": "", "value": 0.1, "ci_low": 0.05, "ci_high": 0.15}
+    check |= {"line": "at most 0.05", "verdict": "fails", "failed": True, "baseline": None}
+    check |= {"basis": "interval"}
+    passed = {**check, "failed": False, "verdict": "passes", "line": "at most 0.5"}
+    run.manifest["checks"] = [passed, check]
+    first, others = split_conclusions(run)
+    assert [item.kind for item in first] == ["check", "groups"]
+    assert first[0].sentence == (
+        "Check failed: a, nDCG@10, gap by gender: 0.1000 (95% interval 0.0500 to 0.1500); limit: "
+        "at most 0.05."
+    )
+    run.manifest["checks"] = [check | {"model": f"m{n}"} for n in range(5)]
+    collect_conclusions.cache_clear()
+    first, others = split_conclusions(run)
+    assert [item.kind for item in first] == ["check"] * 3 + ["groups"]
+    assert [item.kind for item in others] == ["check"] * 2
 
 
 def test_terminal_markdown_and_page_say_the_same_in_two_lines(tmp_path: Path) -> None:

@@ -10,13 +10,9 @@ from typing import Any, Literal
 
 from recbias.core.measurements.columns import ALL
 from recbias.reports.views.comparisons import Row
-from recbias.reports.views.conclusions.questions import (
-    Question,
-    collect_questions,
-    compute_effect,
-    find_detectable,
-    rank_effect,
-)
+from recbias.reports.views.conclusions.effects import compute_effect, find_detectable, rank_effect
+from recbias.reports.views.conclusions.failed_checks import describe_failed_checks
+from recbias.reports.views.conclusions.questions import Question, collect_questions
 from recbias.reports.views.conclusions.sentences import write_answer
 from recbias.reports.views.conclusions.values import describe_values
 from recbias.reports.views.run_tables import RunTables
@@ -29,6 +25,9 @@ _METHOD = ("test", "correction", "family", "family_size", "alpha")
 RESERVED = 2
 """How many of the first conclusions are kept for comparisons within models, if there are any."""
 
+MAX_CHECKS = 3
+"""How many of the first conclusions are failed checks at most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
@@ -40,7 +39,8 @@ class Conclusion:
     Args:
         sentence: The answer.
         detail: How it was found: test, correction, p-value and n; it may be blank.
-        kind: ``groups``: what is compared within a model; ``models``; or ``value`` without a test.
+        kind: ``check``: a failed check; ``groups``: what is compared within a model; ``models``;
+            or ``value`` without a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -48,7 +48,7 @@ class Conclusion:
         worst: The worst-off groups of queries in the metric's direction.
     """
 
-    kind: Literal["groups", "models", "value"]
+    kind: Literal["check", "groups", "models", "value"]
     metric: str
     dataset: str
     sentence: str
@@ -78,7 +78,7 @@ class Conclusion:
 
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: significant ones first, within models first, by their effect."""
+    """Return the conclusions: failed checks, then significant ones, within models first."""
     questions = collect_questions(run)
     answers = [_conclude(question) for question in questions]
     answers.sort(
@@ -88,7 +88,11 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
         for title, dataset, answer in describe_values(run, questions)
     ]
-    return (*answers, *values)
+    checks = [
+        Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
+        for sentence, metric, dataset, model in describe_failed_checks(run)
+    ]
+    return (*checks, *answers, *values)
 
 
 def _conclude(question: Question) -> Conclusion:
@@ -105,7 +109,7 @@ def _conclude(question: Question) -> Conclusion:
         detectable=find_detectable(undecided),
         effect=next(map(compute_effect, question.significant or question.rows), math.nan),
         **{name: test[name] for name in _METHOD},
-        **(_list_facts(question, question.significant[0]) if question.significant else {}),
+        **(_list_facts(question, question.select_leads()[0]) if question.significant else {}),
     )
 
 
@@ -129,10 +133,12 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 
 
 def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
-    """Return the first conclusions, at least two of them within models if there are as many."""
-    within = [item for item in conclusions if item.kind == "groups"][:RESERVED]
-    others = [item for item in conclusions if item not in within]
-    chosen = [*within, *others[: max(0, n - len(within))]]
+    """Return the first conclusions: three failed checks, and two within models, if there are."""
+    checks = [item for item in conclusions if item.kind == "check"]
+    leading = checks[:MAX_CHECKS]
+    leading += [item for item in conclusions if item.kind == "groups"][:RESERVED]
+    others = [item for item in conclusions if item not in leading and item not in checks]
+    chosen = [*leading, *others[: max(0, n - len(leading))]]
     return [item for item in conclusions if item in chosen]
 
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, describe_methods
-from recbias.reports.views.conclusions.questions import Question, find_detectable
+from recbias.reports.views.conclusions.effects import find_detectable
+from recbias.reports.views.conclusions.questions import Question
+from recbias.reports.views.headings import name_group
 from recbias.reports.views.rounding import (
     count_decimals,
     format_count,
@@ -138,9 +140,17 @@ def _count_compared(question: Question, row: Row) -> str:
     return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
 
 
-def describe_side(row: Row, side: str, places: int) -> str:
+def describe_side(question: Question, row: Row, side: str, places: int) -> str:
     """Return a side of a comparison: its name and mean."""
-    return f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], places)})"
+    return f"{name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
+
+
+def name_side(question: Question, row: Row, side: str) -> str:
+    """Return the name of a side of a comparison; of a crossing, ``gender=F and age < 25``."""
+    name = str(row[side])
+    if question.between == "groups" or side == "group":
+        name = name_group(name, str(question.metric.parameters.get("by", "")))
+    return to_line(name)
 
 
 def describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
@@ -157,7 +167,7 @@ def describe_worst(question: Question, model: str, target: str, named: Sequence[
         mean = "" if row["group"] in named else format_value(row["value"], places)
         n = "" if math.isnan(row["n"]) else count_units(row["n"], question.unit)
         facts = ", ".join(filter(None, [mean, n]))
-        names.append(f"{to_line(row['group'])}{f' ({facts})' if facts else ''}")
+        names.append(f"{name_side(question, row, 'group')}{f' ({facts})' if facts else ''}")
     return f" Worst off: {' and '.join(names)}."
 
 

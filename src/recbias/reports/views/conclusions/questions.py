@@ -15,6 +15,7 @@ from recbias.reports.views.comparisons import (
     collect_comparisons,
     is_significant,
 )
+from recbias.reports.views.conclusions.effects import compute_effect, rank_effect
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.headline import (
     ALL,
@@ -24,7 +25,6 @@ from recbias.reports.views.headline import (
     select_varying,
 )
 from recbias.reports.views.run_tables import RunTables, to_records
-from recbias.statistics.interval_errors import derive_error, detect_difference
 
 Estimates = Mapping[tuple[str, str, str], Row]
 """The rows of ``metrics.csv`` on one metric, by model, group and target."""
@@ -40,6 +40,7 @@ class Question:
         unit: What n counts: users, prompts, names.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
+        ratios: For the difference between groups, the significant comparisons of their ratio.
     """
 
     metric: Definition
@@ -48,6 +49,7 @@ class Question:
     unit: str
     comparisons: tuple[Comparisons, ...]
     estimates: Estimates
+    ratios: tuple[Row, ...] = ()
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -64,6 +66,14 @@ class Question:
     def significant(self) -> list[Row]:
         """The significant comparisons, the largest effect first."""
         return [row for row in self.rows if is_significant(row)]
+
+    def select_leads(self) -> list[Row]:
+        """Return the largest significant difference of each model, the largest of all first."""
+        ranked = sorted(self.significant, key=lambda row: -rank_effect(abs(row["difference"])))
+        leads: dict[str, Row] = {}
+        for row in ranked if self.between == "groups" else self.significant:
+            leads.setdefault(row["model"], row)
+        return [*leads.values()]
 
     @property
     def between(self) -> str:
@@ -116,32 +126,6 @@ def find_worst_groups(rows: Sequence[Row], metric: Definition) -> list[Row]:
     return [row for row, loss in zip(rows, losses, strict=True) if loss == max(defined)]
 
 
-def compute_effect(row: Row) -> float:
-    """Return the size of an effect in standard deviations, for the order of conclusions.
-
-    It is that of the test; else |difference| / (se √n), twice this for two groups; NaN if neither
-    exists.
-    """
-    if not math.isnan(row["effect_size"]):
-        return float(abs(row["effect_size"]))
-    error, _ = derive_error(row)
-    if not error > 0 or not row["n"] > 0:
-        return math.nan
-    sides = 1.0 if row["between"].startswith("model") else 2.0
-    return float(sides * abs(row["difference"]) / error / math.sqrt(row["n"]))
-
-
-def rank_effect(effect: float) -> float:
-    """Return a key to sort effects by: undefined ones come last if the largest is first."""
-    return -math.inf if math.isnan(effect) else effect
-
-
-def find_detectable(rows: Sequence[Row]) -> float:
-    """Return the difference that each of these comparisons would have found; NaN if unknown."""
-    differences = [detect_difference(row) for row in rows]
-    return max((value for value in differences if not math.isnan(value)), default=math.nan)
-
-
 @lru_cache(maxsize=2)
 def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """Return the questions that the comparisons of a run answer, in the order of the metrics.
@@ -152,8 +136,15 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """
     definitions = collect_definitions(run)
     groups: dict[tuple[object, ...], list[Comparisons]] = {}
+    tested = {item.title for item in collect_comparisons(run) if not item.compares_models}
+    others = [item for title, item in definitions.items() if item.gap or title in tested]
+    repeated: dict[tuple[object, ...], list[Row]] = {}
     for comparison in collect_comparisons(run):
-        if not _is_repeated(definitions.get(comparison.title), definitions, comparison.test):
+        metric = definitions.get(comparison.title)
+        if metric and metric.gap == "ratio" and comparison.compares_models:
+            at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
+            repeated.setdefault(at, []).extend(filter(is_significant, comparison.rows))
+        if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
     estimates = index_estimates(run)
@@ -171,9 +162,9 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         values = estimates.get((first.place, first.title), {})
         if metric.gap:
             values = {**_list_sides(first), **values}
-        questions.append(
-            Question(metric, dataset, place, name_unit(run, metric), tuple(same), values)
-        )
+        ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
+        unit = name_unit(run, metric)
+        questions.append(Question(metric, dataset, place, unit, tuple(same), values, ratios))
     overall_titles = {item.metric.title for item in questions if item.compares_models}
     return tuple(
         item
@@ -209,13 +200,11 @@ def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> st
     return next((definition.title for definition in same), "")
 
 
-def _is_repeated(
-    metric: Definition | None, definitions: Mapping[str, Definition], test: str = ""
-) -> bool:
-    """Return whether another metric of the run answers the same question about groups."""
+def _is_repeated(metric: Definition | None, tested: Sequence[Definition], test: str) -> bool:
+    """Return whether another tested metric answers the same question about groups."""
     if metric is None or not metric.gap:
         return False
-    others = [other for other in definitions.values() if _share_grouping(metric, other)]
+    others = [other for other in tested if _share_grouping(metric, other)]
     if metric.gap != "difference":
         return any(other.gap == "difference" for other in others)
     return test == "welch_anova" and any(not other.gap for other in others)

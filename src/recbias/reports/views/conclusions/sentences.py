@@ -21,6 +21,7 @@ from recbias.reports.views.conclusions.phrases import (
     measure_places,
     name_metric,
     name_models,
+    name_side,
     orient,
 )
 from recbias.reports.views.conclusions.questions import Question
@@ -51,13 +52,18 @@ def _write_undefined(question: Question) -> Answer:
 
 def _write_no_difference(question: Question) -> Answer:
     rows, models = question.rows, question.models
-    sides = list(dict.fromkeys(str(row[side]) for row in rows for side in ("a", "b")))
-    named = " and ".join(map(to_line, sides)) if len(sides) == 2 else question.between
+    sides = list(
+        dict.fromkeys(name_side(question, row, side) for row in rows for side in ("a", "b"))
+    )
+    named = " and ".join(sides) if len(sides) == 2 else question.between
     within = "" if question.compares_models else f" for {name_models(models)}"
     sentence = (
         f"No difference between {named} found in {name_metric(question)}{within}; "
         f"{describe_power(rows)}."
     )
+    if question.ratios:
+        clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
+        sentence += f" The ratio of the groups differs ({describe_p_value(clearest)})."
     if len(rows) == 1:
         places = measure_places(rows[0])
         difference = f"difference {describe_difference(rows[0], places)}"
@@ -73,25 +79,42 @@ def _write_no_difference(question: Question) -> Answer:
 
 def _write_contrast(question: Question) -> Answer:
     """Return who is treated differently within a model, and by how much."""
-    row = question.significant[0]
+    row, *others = question.select_leads()
     places = measure_places(row)
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    sides = [describe_side(row, side, places) for side in ("a", "b")]
+    sides = [describe_side(question, row, side, places) for side in ("a", "b")]
     lead = f"{to_line(row['model'])}: {name_metric(question)}{target}"
     if _measures_sides(question, row):
         fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
-        sentence = f"{lead} {fact}, {describe_interval(make_positive(row), places)}."
+        sentence = f"{lead} {fact}, {describe_interval(make_positive(row), places)}"
+        sentence += f"{_write_second(question, row, others)}."
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        named = " and ".join(to_line(row[side]) for side in ("a", "b"))
+        named = " and ".join(name_side(question, row, side) for side in ("a", "b"))
         sentence = f"{lead} of {named} is {describe_difference(row, places)}."
+    elif row["test"] == "welch_anova":
+        difference = format_size(question, row["difference"], places)
+        sentence = f"{lead} differs, most between {sides[0]} and {sides[1]}: by {difference}."
     else:
         sentence = (
             f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
             f"by {describe_difference(row, places)}."
         )
     worst = describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
-    others = f"{_count_others(question)}{_write_undecided(question)}"
-    return Answer(sentence, f"{describe_test(question, row)}{worst}{others}")
+    rest = f"{_count_others(question)}{_write_undecided(question)}"
+    return Answer(sentence, f"{describe_test(question, row)}{worst}{rest}")
+
+
+def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
+    """Return the largest difference of the second model, blank if there are none or several."""
+    if len(others) != 1 or row["target"] or not _measures_sides(question, others[0]):
+        return ""
+    (other,) = others
+    order = _state_order(question, other, measure_places(other)).removeprefix("is ")
+    text = f"; {to_line(other['model'])}: {order}"
+    if (other["a"], other["b"]) == (row["a"], row["b"]):
+        return text
+    first, second = (name_side(question, other, side) for side in ("a", "b"))
+    return f"{text} for {first} than for {second}"
 
 
 def _state_order(question: Question, row: Row, places: int) -> str:
@@ -111,7 +134,8 @@ def _measures_sides(question: Question, row: Row) -> bool:
 
 def _count_others(question: Question) -> str:
     """Return how many other comparisons of the metric are significant, and in which models."""
-    others = question.significant[1:]
+    first = question.significant[0] if question.compares_models else question.select_leads()[0]
+    others = [row for row in question.significant if row is not first]
     if not others:
         return ""
     models = list(dict.fromkeys(to_line(row["model"]) for row in others if row["model"]))
@@ -133,9 +157,10 @@ def _write_models(question: Question) -> Answer:
     """Return the largest difference between models, where none is better by direction."""
     row = question.significant[0]
     places = measure_places(row)
-    parts = ", ".join(to_line(row[name]) for name in ("group", "target") if row[name])
+    names = (name_side(question, row, name) for name in ("group", "target") if row[name])
+    parts = ", ".join(names)
     part = f" for {parts}" if parts else ""
-    a, b = (describe_side(row, side, places) for side in ("a", "b"))
+    a, b = (describe_side(question, row, side, places) for side in ("a", "b"))
     sentence = (
         f"{name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
         f"{b}, {describe_interval(make_positive(row), places)}."

@@ -17,6 +17,7 @@ from recbias.reports.views.definitions import (
     flag_best,
     format_title,
 )
+from recbias.reports.views.headings import name_group
 from recbias.reports.views.headline import (
     collect_estimates,
     list_single_datasets,
@@ -28,6 +29,7 @@ from recbias.reports.views.rounding import (
     format_value,
 )
 from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.statistics.group_gaps import MAX_PAIRS
 
 _EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
 
@@ -134,10 +136,25 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answ
     if not worst:
         return None
     places = count_decimals(found[0]["value"] for found in worst.values())
+    by = str(metric.parameters.get("by", ""))
     texts = [
-        f"{to_line(found[0]['group'])} for {to_line(model)} "
+        f"{to_line(name_group(found[0]['group'], by))} for {to_line(model)} "
         f"({format_value(found[0]['value'], places)}, {count_units(found[0]['n'], unit)})"
         for model, found in worst.items()
     ]
     more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
-    return Answer(f"worst off is {', '.join(texts[:3])}{more}.", "No test compares the groups.")
+    return Answer(
+        f"worst off is {', '.join(texts[:3])}{more}.", _explain_no_pairs(metric, by_model)
+    )
+
+
+def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]]) -> str:
+    """Return that no test compares the groups, and why if they have too many pairs."""
+    least = int(metric.parameters.get("min_group") or 0)
+    pairs = max(math.comb(sum(row["n"] >= least for row in rows), 2) for rows in by_model.values())
+    if pairs <= MAX_PAIRS or metric.parameters.get("reference_group"):
+        return "No test compares the groups."
+    return (
+        f"No test compares the groups in pairs: {pairs:,} pairs are more than {MAX_PAIRS:,}. Set "
+        "min_group or reference_group, or group by conditions."
+    )

@@ -13,6 +13,7 @@ from recbias.reports.views.conclusions.questions import Question, collect_questi
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
 from recbias.reports.views.groups.group_tables import WORST, find_worst_rows
+from recbias.reports.views.headings import quote_labels
 from recbias.reports.views.headline import (
     collect_estimates,
     describe_means,
@@ -87,14 +88,17 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
 def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
     places, worst = count_decimals(row["value"] for row in rows), find_worst_rows(rows, metric)
     heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
-    cells = []
+    cells, by = [], str(metric.parameters.get("by", ""))
     for row in sorted(rows, key=lambda row: get_key(row, keys)):
         counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
         interval = format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(
             (
                 *(Cell(row[name]) for name in (*keys, "model")),
-                Cell(row["group"], mark=WORST if id(row) in worst else ""),
+                Cell(
+                    "&".join(quote_labels(row["group"], by)),
+                    mark=WORST if id(row) in worst else "",
+                ),
                 Cell(counts, row["n"]),
                 Cell(format_value(row["value"], places), row["value"]),
                 Cell(interval, row["ci_low"]),
