@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from recbias.data.sentences.chbias import CHBias
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
-from recbias.language.term_files import load_terms
+from recbias.language.terms.term_files import load_terms
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
 from recbias.models.training.fine_tuning import fine_tune

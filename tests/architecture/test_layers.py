@@ -76,13 +76,14 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "language": {
         "chat": set(),
-        "corpora": set(),
+        "corpora": {"terms"},
         "groups": set(),
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),
         "scoring": set(),
         "templates": set(),
+        "terms": set(),
     },
     "metrics": {
         "accuracy": {"prompts"},
@@ -108,6 +109,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "numerics": {
         "sparse": set(),
+        "texts": set(),
     },
     "reports": {
         "plots": {"views"},

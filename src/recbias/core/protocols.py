@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
-import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
@@ -121,14 +120,6 @@ class HasResponses(Protocol):
 
 
 @runtime_checkable
-class HasLearningCurve(Protocol):
-    """A fitted model that recorded the losses of its training."""
-
-    def learning_curve(self) -> pd.DataFrame | None:
-        """Return the columns of ``LEARNING_CURVE``; None if nothing was trained."""
-
-
-@runtime_checkable
 class NamesItems(Protocol):
     """A fitted model that predicts the item that a text is about."""
 
@@ -183,14 +174,6 @@ class NeedsByParameters(Protocol):
 
     def needs_now(self) -> frozenset[str]:
         """Return the needs under the current settings; they replace ``needs``."""
-
-
-@runtime_checkable
-class ChoosesMembers(Protocol):
-    """A metric of embeddings that may choose members by the embeddings of another model."""
-
-    chosen_in: str | None
-    """The label of the other model, whose embeddings are ``evidence.choosing_embeddings``."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.stage_context import report_progress, warn
 from recbias.language.causal_models import CausalModel
 from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.numerics.token_batches import batch_by_tokens
+from recbias.numerics.texts.token_batches import batch_by_tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.core.queries.groups import Groups
+from recbias.statistics.bootstrap.group_bootstrap import (
+    list_members,
+    resample_group_means,
+    resample_shared_queries,
+)
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.tests.overlapping import overlap_contrasts
 from recbias.statistics.tests.pair_moments import list_pairs
@@ -21,9 +26,6 @@ from recbias.statistics.tests.unpaired import (
     welch_anova,
     welch_contrasts,
 )
-
-BLOCK_VALUES = 2**21
-"""Resampled values held in memory at once."""
 
 MAX_PAIRS = 500
 """With more pairs of groups, pairs are not tested: few would be significant after correction."""
@@ -70,21 +72,13 @@ def _compare_groups(values: FloatArray, groups: Groups, pairs: Pairs) -> list[Co
     if not groups.overlap:
         moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
         return welch_contrasts(groups.names, moments, between="groups", pairs=pairs)
-    members = _list_members(groups, values.size)
+    members = list_members(groups, values.size)
     return overlap_contrasts(groups.names, values, members, between="groups", pairs=pairs)
 
 
 def _repeat(values: FloatArray, groups: Groups) -> FloatArray:
     """Return the value of each membership."""
     return values if groups.rows is None else values[groups.rows]
-
-
-def _list_members(groups: Groups, n: int) -> BoolArray:
-    """Return which queries are in which group, ``bool[g, n]``."""
-    members = np.zeros((len(groups.names), n), dtype=bool)
-    for code in range(len(groups.names)):
-        members[code, groups.find_rows(code)] = True
-    return members
 
 
 def compute_gap(
@@ -135,7 +129,7 @@ def compute_gap(
     )
     if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
         return gap
-    resample = _resample_shared_queries if groups.overlap else _resample_group_means
+    resample = resample_shared_queries if groups.overlap else resample_group_means
     replicates = _orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
     low, high = (float(bound) for bound in normal_interval(value, replicates))
     if high <= low:
@@ -221,36 +215,3 @@ def _orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArra
         undefined = np.full(low.shape, np.nan)
         return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
     return np.asarray((high - low) / (math.sqrt(2) if kind == "std" else 1.0))
-
-
-def _resample_group_means(
-    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
-) -> FloatArray:
-    """Return the mean of each group in each bootstrap sample of its queries, ``float64[b, g]``."""
-    means = np.full((n_samples, len(groups.names)), np.nan)
-    for code in range(len(groups.names)):
-        group_values = values[groups.find_rows(code)]
-        size = max(1, BLOCK_VALUES // max(group_values.size, 1))
-        for start in range(0, n_samples, size):
-            rows = min(size, n_samples - start)
-            samples = group_values[rng.integers(0, group_values.size, (rows, group_values.size))]
-            totals, counts = np.nansum(samples, axis=1), (~np.isnan(samples)).sum(axis=1)
-            np.divide(totals, counts, out=means[start : start + rows, code], where=counts > 0)
-    return means
-
-
-def _resample_shared_queries(
-    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
-) -> FloatArray:
-    """Return the mean of each group in each bootstrap sample of all queries, ``float64[b, g]``."""
-    members = _list_members(groups, values.size) & ~np.isnan(values)
-    queries = np.flatnonzero(members.any(axis=0))
-    weights, terms = members[:, queries].astype(np.float64), values[queries]
-    means = np.full((n_samples, len(groups.names)), np.nan)
-    size = max(1, BLOCK_VALUES // max(queries.size, 1))
-    for start in range(0, n_samples, size):
-        rows = means[start : start + size]
-        counts = rng.multinomial(queries.size, np.full(queries.size, 1 / queries.size), len(rows))
-        totals, numbers = counts @ (weights * terms).T, counts @ weights.T
-        np.divide(totals, numbers, out=rows, where=numbers > 0)
-    return means

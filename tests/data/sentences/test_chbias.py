@@ -10,7 +10,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.sentences.chbias import GROUPS, CHBias
-from recbias.language.term_files import load_terms
+from recbias.language.terms.term_files import load_terms
 from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)

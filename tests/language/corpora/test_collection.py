@@ -13,7 +13,7 @@ from recbias.language.corpora.collection import (
     collect_sentences,
     read_posts,
 )
-from recbias.language.terms import TermPairs
+from recbias.language.terms.term_pairs import TermPairs
 
 AGE = TermPairs(
     "age",

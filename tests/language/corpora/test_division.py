@@ -5,7 +5,7 @@ import pytest
 
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownName
 from recbias.language.corpora.division import divide_sentences, swap_sentences
-from recbias.language.terms import TermPairs
+from recbias.language.terms.term_pairs import TermPairs
 
 TERMS = {
     "age": TermPairs("age", ("old", "young"), (("old", "young"),), (("slow", "fast"),)),

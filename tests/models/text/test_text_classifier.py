@@ -19,7 +19,7 @@ from recbias.models.text.text_classifier import (
     find_max_length,
 )
 from recbias.models.text.token_files import tokenize_texts
-from recbias.numerics.token_batches import batch_by_tokens
+from recbias.numerics.texts.token_batches import batch_by_tokens
 from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)

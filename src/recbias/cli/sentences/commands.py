@@ -56,7 +56,7 @@ def collect(
             collect_sentences,
             read_posts,
         )
-        from recbias.language.term_files import load_terms, select_category
+        from recbias.language.terms.term_files import load_terms, select_category
 
         lists = load_terms(terms)
         if category is not None:
@@ -168,7 +168,7 @@ def split(
         from recbias.formats.written_files import write_json_lines
         from recbias.language.corpora.division import divide_sentences
         from recbias.language.corpora.sentence_rows import read_rows
-        from recbias.language.term_files import load_terms
+        from recbias.language.terms.term_files import load_terms
 
         division = divide_sentences(
             read_rows(to_local_path(sentences), "category"),
@@ -204,7 +204,7 @@ def swap(
         from recbias.formats.written_files import write_json_lines
         from recbias.language.corpora.division import swap_sentences
         from recbias.language.corpora.sentence_rows import read_rows
-        from recbias.language.term_files import load_terms
+        from recbias.language.terms.term_files import load_terms
 
         rows = swap_sentences(
             read_rows(to_local_path(sentences), "category"),

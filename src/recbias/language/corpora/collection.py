@@ -14,7 +14,7 @@ from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
 from recbias.formats.text_lines import TextLines
 from recbias.formats.text_tables import find_suffix, read_text_table
 from recbias.language.corpora.cleaning import clean_text, count_words, split_text
-from recbias.language.terms import TermPairs, compile_terms
+from recbias.language.terms.term_pairs import TermPairs, compile_terms
 
 COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
 """What is counted, besides keywords."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from recbias.core.dataset.sentences import SENTENCE_PARTS
 from recbias.core.errors import OutOfRange
-from recbias.language.term_files import select_category
-from recbias.language.terms import TermPairs
+from recbias.language.terms.term_files import select_category
+from recbias.language.terms.term_pairs import TermPairs
 
 Row: TypeAlias = dict[str, str]
 """The columns of a sentence."""

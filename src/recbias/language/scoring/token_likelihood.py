@@ -20,7 +20,7 @@ from recbias.language.scoring.sentence_tokens import (
 )
 from recbias.language.scoring.shared_prefixes import SharedPrefixes
 from recbias.language.scoring.target_probabilities import read_targets
-from recbias.numerics.token_batches import batch_by_tokens
+from recbias.numerics.texts.token_batches import batch_by_tokens
 
 MAX_LOGITS = 2**28
 """The largest number of logits in memory: a gibibyte in single precision."""

@@ -25,8 +25,8 @@ from recbias.metrics.text.response_metrics import (
     get_texts_and_references,
     measure_mean,
 )
-from recbias.numerics.text_overlap import Tokens, tokenize
-from recbias.numerics.text_vectors import count_vectors, embedding_average, greedy_matching
+from recbias.numerics.texts.text_overlap import Tokens, tokenize
+from recbias.numerics.texts.text_vectors import count_vectors, embedding_average, greedy_matching
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
-from recbias.numerics.text_overlap import Tokens, tokenize
+from recbias.numerics.texts.text_overlap import Tokens, tokenize
 
 
 def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:

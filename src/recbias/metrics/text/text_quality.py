@@ -25,7 +25,7 @@ from recbias.metrics.text.text_libraries import (
     count_bleu_statistics,
     rouge_l,
 )
-from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
+from recbias.numerics.texts.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
 from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]

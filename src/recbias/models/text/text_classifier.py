@@ -18,7 +18,7 @@ from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
 from recbias.numerics.devices import Precision, choose_precision
-from recbias.numerics.token_batches import batch_by_tokens
+from recbias.numerics.texts.token_batches import batch_by_tokens
 
 Pooling: TypeAlias = Literal["first", "mean"]
 """The state of a text: the last layer's state of the first token, or the mean over all tokens."""

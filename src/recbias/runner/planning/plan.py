@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.protocols import OUTPUTS, ChoosesMembers
+from recbias.core.models.member_choice import ChoosesMembers
+from recbias.core.protocols import OUTPUTS
 from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.planning.plugin_declarations import list_undocumented
 from recbias.runner.stage import Keys, Stage

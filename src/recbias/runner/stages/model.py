@@ -15,6 +15,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
+from recbias.core.models.learning_curves import HasLearningCurve
 from recbias.core.models.selected_models import ReordersCandidates, SelectedModel
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.list_checks import check_lists
@@ -23,7 +24,6 @@ from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceSc
 from recbias.core.protocols import (
     OUTPUTS,
     FittedRecommender,
-    HasLearningCurve,
     Restores,
     State,
 )

@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import NothingLeft
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_tokens import ScoringSettings, SentenceTokens
-from recbias.language.terms import TermPairs, compile_terms
+from recbias.language.terms.term_pairs import TermPairs, compile_terms
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.sentences.debiasing.bias_losses import (
     compute_cosine_gap_loss,

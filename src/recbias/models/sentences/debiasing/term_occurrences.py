@@ -13,7 +13,7 @@ from recbias.core.errors import Contradiction
 from recbias.language.backends import silence_transformers
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_tokens import ScoringSettings, SentenceTokens
-from recbias.language.terms import TermPairs, compile_terms
+from recbias.language.terms.term_pairs import TermPairs, compile_terms
 
 
 @dataclass(frozen=True, eq=False)

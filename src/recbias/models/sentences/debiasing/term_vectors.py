@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.terms import TermPairs
+from recbias.language.terms.term_pairs import TermPairs
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.sentences.debiasing.term_occurrences import tokenize_terms
 

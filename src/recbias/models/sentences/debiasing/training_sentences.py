@@ -9,8 +9,8 @@ from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.stage_context import record_fact, warn
-from recbias.language.term_files import load_terms, select_category
-from recbias.language.terms import TermPairs
+from recbias.language.terms.term_files import load_terms, select_category
+from recbias.language.terms.term_pairs import TermPairs
 from recbias.models.sentences.debiasing.debias import Debias
 
 CATEGORY = "category"

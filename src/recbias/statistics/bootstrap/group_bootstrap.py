@@ -1,0 +1,52 @@
+"""Bootstrap samples of the means of groups of queries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.queries.groups import Groups
+
+BLOCK_VALUES = 2**21
+"""Resampled values held in memory at once."""
+
+
+def list_members(groups: Groups, n: int) -> BoolArray:
+    """Return which queries are in which group, ``bool[g, n]``."""
+    members = np.zeros((len(groups.names), n), dtype=bool)
+    for code in range(len(groups.names)):
+        members[code, groups.find_rows(code)] = True
+    return members
+
+
+def resample_group_means(
+    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the mean of each group in each bootstrap sample of its queries, ``float64[b, g]``."""
+    means = np.full((n_samples, len(groups.names)), np.nan)
+    for code in range(len(groups.names)):
+        group_values = values[groups.find_rows(code)]
+        size = max(1, BLOCK_VALUES // max(group_values.size, 1))
+        for start in range(0, n_samples, size):
+            rows = min(size, n_samples - start)
+            samples = group_values[rng.integers(0, group_values.size, (rows, group_values.size))]
+            totals, counts = np.nansum(samples, axis=1), (~np.isnan(samples)).sum(axis=1)
+            np.divide(totals, counts, out=means[start : start + rows, code], where=counts > 0)
+    return means
+
+
+def resample_shared_queries(
+    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the mean of each group in each bootstrap sample of all queries, ``float64[b, g]``."""
+    members = list_members(groups, values.size) & ~np.isnan(values)
+    queries = np.flatnonzero(members.any(axis=0))
+    weights, terms = members[:, queries].astype(np.float64), values[queries]
+    means = np.full((n_samples, len(groups.names)), np.nan)
+    size = max(1, BLOCK_VALUES // max(queries.size, 1))
+    for start in range(0, n_samples, size):
+        rows = means[start : start + size]
+        counts = rng.multinomial(queries.size, np.full(queries.size, 1 / queries.size), len(rows))
+        totals, numbers = counts @ (weights * terms).T, counts @ weights.T
+        np.divide(totals, numbers, out=rows, where=numbers > 0)
+    return means
