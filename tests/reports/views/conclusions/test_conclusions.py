@@ -4,6 +4,7 @@ import html
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -365,19 +366,21 @@ def test_crossings_and_hidden_blanks_are_readable_in_sentences_and_cards(tmp_pat
 
 def test_failed_checks_come_first(tmp_path: Path) -> None:
     run = write_groups(tmp_path, contrast("a", 0.05, significant=True), models=["a"])
-    check = {"dataset": "ml-1m", "model": "a", "metric": "nDCG(by=gender, gap=difference)"}
+    manifest: Any = run.manifest
+    check: dict[str, Any] = {"dataset": "ml-1m", "model": "a"}
+    check |= {"metric": "nDCG(by=gender, gap=difference)"}
     check |= {"k": 10, "group": "", "target": "", "value": 0.1, "ci_low": 0.05, "ci_high": 0.15}
     check |= {"line": "at most 0.05", "verdict": "fails", "failed": True, "baseline": None}
     check |= {"basis": "interval"}
     passed = {**check, "failed": False, "verdict": "passes", "line": "at most 0.5"}
-    run.manifest["checks"] = [passed, check]
+    manifest["checks"] = [passed, check]
     first, others = split_conclusions(run)
     assert [item.kind for item in first] == ["check", "groups"]
     assert first[0].sentence == (
         "Check failed: a, nDCG@10, gap by gender: 0.1000 (95% interval 0.0500 to 0.1500); limit: "
         "at most 0.05."
     )
-    run.manifest["checks"] = [check | {"model": f"m{n}"} for n in range(5)]
+    manifest["checks"] = [check | {"model": f"m{n}"} for n in range(5)]
     collect_conclusions.cache_clear()
     first, others = split_conclusions(run)
     assert [item.kind for item in first] == ["check"] * 3 + ["groups"]
