@@ -15,7 +15,7 @@ from support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).parents[1]
 
-settings.register_profile("house", deadline=None, database=None, derandomize=True, max_examples=50)
+settings.register_profile("house", deadline=None, database=None, derandomize=True, max_examples=30)
 settings.load_profile("house")
 
 

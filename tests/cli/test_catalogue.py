@@ -13,7 +13,7 @@ from recbias.config.packaged_specs import list_specs
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.sources import load_published
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
 
@@ -169,7 +169,7 @@ def test_prompts_of_a_file_are_a_csv_table(tmp_path: Path) -> None:
 
 
 def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
-    result = run_recbias("show", "restaurants", "--prompts", folder=tmp_path)
+    result = invoke_recbias("show", "restaurants", "--prompts", folder=tmp_path)
     assert result.code == 0
     table = pd.read_csv(io.StringIO(result.out))
     assert len(table) == 3834
@@ -177,7 +177,7 @@ def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
 
 
 def test_name_of_neither_a_set_nor_a_file_is_rejected(tmp_path: Path) -> None:
-    result = run_recbias("show", "restaurant", "--prompts", folder=tmp_path)
+    result = invoke_recbias("show", "restaurant", "--prompts", folder=tmp_path)
     assert result.code == 2
     assert "did you mean restaurants?" in result.err
 

@@ -46,6 +46,7 @@ def test_neighbourhood_models_are_between_random_and_most_popular(
     assert bias[neighbours].between(0, bias["MostPop"], inclusive="neither").all()
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_direction_of_neighbourhoods_reverses_the_order(figures: pd.DataFrame) -> None:
     bias = figures["log_popularity_difference"]
@@ -54,6 +55,7 @@ def test_direction_of_neighbourhoods_reverses_the_order(figures: pd.DataFrame) -
     assert bias["ItemKNN-history"] > bias["UserKNN"] > bias["ItemKNN"] > bias["UserKNN-reverse"]
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_metrics_agree_within_families_and_not_between(figures: pd.DataFrame) -> None:
     agreement = kendall_tau(figures[[*LEVEL, *SPREAD]].to_numpy())

@@ -27,6 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "labelled_items": {"label": "flag", "attribute": "genres"},
     "attribute_share": {"attribute": "genres"},
     "cohen_kappa": {"a": "flag", "b": "price"},
+    "label_accuracy": {"a": "flag", "b": "price"},
     "krippendorff_alpha": {"labels": ["flag", "price"]},
     **dict.fromkeys(("price_percentage", "mean_attribute", "variance_split"), LABEL),
     "association": {"label": "colour", "attribute": "genres"},

@@ -14,7 +14,7 @@ MODELS = REGISTRIES["models"]
 
 FROM_FILES = {
     *("lists", "lmrec_lists", "vectors", "sentence_scores", "responses"),
-    *("LMRec", "TFIDF-LR", "Encoder-LR"),
+    *("LMRec", "TFIDF-LR", "Encoder-LR", "language_model"),
     *("WOK", "ChatRecommender", "LMRerank", "LMLikelihood"),
 }
 """Models that need files, reviews or a language model, which their own tests provide."""

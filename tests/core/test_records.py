@@ -9,5 +9,6 @@ from recbias.core.records import Failure, StageRecord
 def test_a_record_can_be_written_as_json() -> None:
     record = StageRecord("fit EASE", "fit", "ab", failure=Failure("no", "yes", user=True))
     values = json.loads(json.dumps(asdict(record)))
-    assert values["failure"] == {"message": "no", "help": "yes", "user": True, "traceback": ""}
+    failure = {"message": "no", "help": "yes", "user": True, "traceback": "", "because": ""}
+    assert values["failure"] == failure
     assert values["stage"] == "fit EASE"

@@ -74,14 +74,17 @@ def hub(tmp_path: Path) -> Iterator[str]:
 
 
 SCRIPT = """
+import json
+
 from recbias.core.errors import RecbiasError
 from recbias.core.stage_context import collect_facts
-from recbias.language.backends import load_encoder
 from recbias.language.model_folders import find_model
 
 try:
     with collect_facts() as facts:
-        print(load_encoder(find_model(NAME)).config.hidden_size, facts["revision"])
+        folder = find_model(NAME).folder
+    assert (folder / "model.safetensors").is_file()
+    print(json.loads((folder / "config.json").read_text())["hidden_size"], facts["revision"])
 except RecbiasError as error:
     print("\\n".join(error.lines()))
 """

@@ -70,8 +70,8 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
 def describe_use(name: str) -> str:
     """Return which packaged specs are compared with a published table, or why none is.
 
-    >>> describe_use("children/a4")
-    'papers/children/a4-side'
+    >>> describe_use("lmrec/2")
+    'papers/lmrec/release'
     """
     table = read_source(name)
     return ", ".join(table.specs) or table.reason

@@ -46,7 +46,7 @@ def rating_share_interval(
     (NaN is none), both ends are NaN.
 
     >>> low, high = rating_share_interval([0.0, 0.0, 1.0, 1.0], 12)
-    >>> round(low, 4), round(high, 4)
+    >>> round(float(low), 4), round(float(high), 4)
     (0.15, 0.85)
 
     Source:

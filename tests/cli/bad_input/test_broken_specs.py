@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import run_recbias, write_small_spec
+from support.commands import invoke_recbias, write_small_spec
 
 GOOD = """\
 name: broken
@@ -129,7 +129,7 @@ def test_invalid_spec_is_reported_with_its_line(
 ) -> None:
     assert good in GOOD
     spec = write_small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
-    result = run_recbias("plan", spec.name, folder=tmp_path)
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
     assert result.code == 2, result.err
     error_line = result.err.splitlines()[0]
     assert error_line.startswith(f"error: broken.yaml:{line}:"), result.err
@@ -144,7 +144,7 @@ def test_invalid_spec_is_reported_with_its_line(
 def test_plan_with_too_many_stages_is_rejected(tmp_path: Path) -> None:
     text = GOOD.replace("seed: 42", f"seeds: {[*range(100)]}")
     text = text.replace("test: 0.2}", "test: 0.2, folds: 1000}")
-    result = run_recbias(
+    result = invoke_recbias(
         "plan", write_small_spec(tmp_path, text, "broken.yaml").name, folder=tmp_path
     )
     assert result.code == 2
@@ -158,7 +158,7 @@ def test_plan_with_too_many_stages_is_rejected(tmp_path: Path) -> None:
 def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = GOOD.replace("name: demo", "name: dmeo").replace("neighbors", "neighbours")
     spec = write_small_spec(tmp_path, text.replace("- nDCG", "- nDGC"), "broken.yaml")
-    result = run_recbias("run", spec.name, folder=tmp_path)
+    result = invoke_recbias("run", spec.name, folder=tmp_path)
     assert result.code == 2
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
     assert [int(line.split(":")[2]) for line in errors] == [4, 13, 15]
@@ -167,7 +167,7 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path
 
 def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
     write_small_spec(tmp_path, GOOD, "broken.yaml")
-    result = run_recbias("run", "brokn.yaml", folder=tmp_path)
+    result = invoke_recbias("run", "brokn.yaml", folder=tmp_path)
     assert result.code == 2
     assert "brokn.yaml" in result.err
     assert "broken.yaml" in result.err
@@ -175,7 +175,7 @@ def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
 
 def test_missing_dataset_suggests_the_fetch_command(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path, GOOD.replace("  name: demo\n  n_users: 80", "  name: ml-1m"))
-    result = run_recbias("run", spec, folder=tmp_path)
+    result = invoke_recbias("run", spec, folder=tmp_path)
     assert result.code == 2
     assert "recbias data fetch ml-1m" in result.err
     assert not (tmp_path / "results").exists()
@@ -183,7 +183,7 @@ def test_missing_dataset_suggests_the_fetch_command(tmp_path: Path) -> None:
 
 def test_filter_that_excludes_everything_suggests_the_largest_k(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path, GOOD.replace("k_core, k: 2", "k_core, k: 5000"))
-    result = run_recbias("run", spec, folder=tmp_path)
+    result = invoke_recbias("run", spec, folder=tmp_path)
     assert result.code == 2
     assert "the largest k that leaves any is" in result.err
     assert not list(tmp_path.glob("results/broken/*"))
@@ -201,7 +201,7 @@ def test_fault_found_in_the_data_has_a_location_in_the_spec(
     tmp_path: Path, good: str, bad: str, location: str
 ) -> None:
     spec = write_small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
-    result = run_recbias("run", spec.name, "--quiet", folder=tmp_path)
+    result = invoke_recbias("run", spec.name, "--quiet", folder=tmp_path)
     assert result.code == 2
     assert result.err.startswith(f"error: {location}"), result.err
     assert "\nhelp: " in result.err
@@ -209,7 +209,7 @@ def test_fault_found_in_the_data_has_a_location_in_the_spec(
 
 def test_invalid_override_is_reported_with_its_text(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path, GOOD, "broken.yaml")
-    result = run_recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)
+    result = invoke_recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)
     assert result.code == 2
     assert "--set models.1.neighbours=4" in result.err
     assert "neighbors" in result.err

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from support.commands import SMALL, run_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, write_small_spec
 
 ODD_USERS = ["a,b", 'say "hi"', "new\nline", "🎬", "שלום", "007", "7", " x "]
 ODD_ITEMS = ["i,1", 'i"2"', "i\n3", "🍕", "01", "1", "<b>&amp;</b>", "$_%"]
@@ -52,7 +52,7 @@ def odd(tmp_path: Path) -> Path:
 
 
 def test_identifiers_are_unchanged_in_the_results(odd: Path) -> None:
-    result = run_recbias("run", "spec.yaml", folder=odd)
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
     assert result.code == 0, result.err
     run = odd / "results" / "odd" / "latest"
     lists = pd.read_parquet(run / "lists.parquet")
@@ -64,7 +64,7 @@ def test_identifiers_are_unchanged_in_the_results(odd: Path) -> None:
 
 
 def test_missing_lists_count_as_zero_and_undefined_values_are_excluded(odd: Path) -> None:
-    result = run_recbias("run", "spec.yaml", folder=odd)
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
     assert result.code == 0, result.err
     run = odd / "results" / "odd" / "latest"
     table = pd.read_csv(run / "metrics.csv")
@@ -81,7 +81,7 @@ def test_missing_lists_count_as_zero_and_undefined_values_are_excluded(odd: Path
 
 
 def test_labels_are_escaped_in_every_report(odd: Path) -> None:
-    result = run_recbias("run", "spec.yaml", folder=odd)
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
     assert result.code == 0, result.err
     run = odd / "results" / "odd" / "latest"
     assert "<script>alert(1)" not in (run / "report.html").read_text(encoding="utf-8")
@@ -109,7 +109,7 @@ def test_invalid_file_is_reported_with_its_line(
     odd: Path, name: str, content: str, message: str
 ) -> None:
     (odd / name).write_text(content, encoding="utf-8")
-    result = run_recbias("run", "spec.yaml", "--set", "models.1=Random", folder=odd)
+    result = invoke_recbias("run", "spec.yaml", "--set", "models.1=Random", folder=odd)
     assert result.code == 2, result.err
     assert message in result.err
     assert "Traceback" not in result.err
@@ -117,7 +117,7 @@ def test_invalid_file_is_reported_with_its_line(
 
 def test_test_pair_in_the_training_set_is_leakage(odd: Path) -> None:
     (odd / "test.csv").write_text((odd / "train.csv").read_text(encoding="utf-8"), "utf-8")
-    result = run_recbias("run", "spec.yaml", folder=odd)
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
     assert result.code == 2
     assert "8 (user, item) pairs stand in" in result.err
     assert not list(odd.glob("results/odd/*"))
@@ -137,7 +137,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
-    result = run_recbias("run", spec, "--out", small_disk / "results", folder=tmp_path)
+    result = invoke_recbias("run", spec, "--out", small_disk / "results", folder=tmp_path)
     assert result.code == 2, result.err
     assert "the disk is full" in result.err
     assert "help: free some space" in result.err
@@ -147,7 +147,7 @@ def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path:
 
 def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    result = run_recbias(
+    result = invoke_recbias(
         "run", write_small_spec(tmp_path), "--out", small_disk / "results", folder=tmp_path
     )
     assert result.code == 2, result.err

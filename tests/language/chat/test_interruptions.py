@@ -85,7 +85,7 @@ def test_an_interrupted_process_keeps_the_replies_in_flight(tmp_path: Path) -> N
             program.send_signal(signal.SIGINT)
             _, errors = program.communicate(timeout=10)
         assert errors.strip().endswith(b"KeyboardInterrupt")
-        assert errors.count(b"Traceback") == 1
+        assert b"Exception in thread" not in errors
         missing = count_missing(make_program_requests(server), tmp_path)
         assert missing == N_REQUESTS - len(server.payloads)
 

@@ -325,6 +325,7 @@ def test_resumed_training_gives_the_same_factors(
 
 
 @pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # fewer epochs than the default, in large batches

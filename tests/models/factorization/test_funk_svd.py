@@ -168,6 +168,7 @@ def test_smallest_datasets_give_lists_of_length_k(model: Any, data: TrainingData
     assert lists.items.shape == (data.train.n_users, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # a quarter of the default epochs, and above the 0.2388 of MF in Table A.3

@@ -101,6 +101,7 @@ def test_use_ratings_weights_pairs_by_rating() -> None:
     assert not np.allclose(plain.item_factors, weighted.item_factors)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_quality_on_movielens(movielens: Split) -> None:
     # the library itself on another split: 0.303

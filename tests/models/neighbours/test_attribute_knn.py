@@ -243,6 +243,7 @@ SIDE = ("genres", "cast", "director")
 
 
 @pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("model", "least", "most"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def test_equal_biases_of_opposite_sign_win_against_nobody(tmp_path: Path) -> Non
     pairs = pd.read_csv(run.folder / "significance.csv")
     pairs["mean_a"], pairs["mean_b"], pairs["significant"] = means[0], means[1], True
     pairs.to_csv(run.folder / "significance.csv", index=False)
+    manifest = json.loads((run.folder / "manifest.json").read_text())
+    (run.folder / "manifest.json").write_text(json.dumps(manifest | {"files": {}}))
     (comparisons,) = collect_comparisons(read_run(run.folder))
     assert comparisons.significant == 1
     assert find_wins(comparisons) == {"MostPop": set(), "Random": set()}

@@ -8,7 +8,7 @@ import recbias
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
 from recbias.runner.planning.plugin_declarations import NAMES
-from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
 METRIC = '''\
@@ -84,8 +84,8 @@ def test_a_metric_without_a_formula_is_a_warning_of_plan_and_of_run(tmp_path: Pa
     write_metric(tmp_path)
     write_small_spec(tmp_path, SMALL.replace("[nDCG, HR, ItemCoverage]", "['./mine.py:Mine']"))
     warning = "mine.py:4: ./mine.py:Mine has no formula, so reports show none"
-    plan = run_recbias("plan", "small.yaml", folder=tmp_path)
-    run = run_recbias("run", "small.yaml", folder=tmp_path)
+    plan = invoke_recbias("plan", "small.yaml", folder=tmp_path)
+    run = invoke_recbias("run", "small.yaml", folder=tmp_path)
     for result in (plan, run):
         assert result.code == 0
         assert result.err.count(f"warning: {warning}") == 1
@@ -136,7 +136,7 @@ def test_the_failure_of_a_metric_is_shown_once_with_the_stages_that_it_stops(
     spec = SMALL.replace("[nDCG, HR, ItemCoverage]", metrics)
     checks = "checks: [{metric: Mine, by: gender, at_least: 0}, {metric: nDCG, at_least: 0}]\n"
     write_small_spec(tmp_path, spec + checks)
-    failed = run_recbias("run", "small.yaml", folder=tmp_path)
+    failed = invoke_recbias("run", "small.yaml", folder=tmp_path)
     assert failed.code == 1
     progress, colon, summary = failed.err.rpartition("failed: ")
     assert colon

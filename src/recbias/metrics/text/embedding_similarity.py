@@ -141,10 +141,10 @@ class GreedyMatching(_VectorMetric):
 
         GM = (G(x, y) + G(y, x)) / 2,    G(x, y) = (1/|x|) Σ_{w ∈ x} max_{v ∈ y} cos(e_w, e_v)
 
-    x are the tokens of the response and y those of its reference that have a vector e_w other than
-    0. The order of the tokens has no effect, and neither has exchanging x and y. Undefined, and
-    never 0, where the reference is missing, or where response or reference has no such token.
-    Tokens without a vector are counted in a warning.
+    x are the tokens of the response and y those of its reference that have a non-zero vector e_w.
+    The order of the tokens has no effect, and neither has exchanging x and y. Undefined, and never
+    0, where the reference is missing, or where response or reference has no such token. Tokens
+    without a vector are counted in a warning.
 
     Range:
         -1 to 1; undefined where no token has a vector.
