@@ -65,6 +65,7 @@ def test_metrics_agree_within_families_and_not_between(figures: pd.DataFrame) ->
     assert (agreement.tau[:2, 2:] < -0.5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_most_popular_recommends_only_the_head(figures: pd.DataFrame) -> None:
     most = figures.loc["MostPop"]
