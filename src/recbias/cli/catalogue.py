@@ -70,8 +70,8 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
 def describe_use(name: str) -> str:
     """Return which packaged specs are compared with a published table, or why none is.
 
-    >>> describe_use("lmrec/2")
-    'papers/lmrec/release'
+    >>> describe_use("aab/1")
+    'papers/aab/with-and-without-gender'
     """
     table = read_source(name)
     return ", ".join(table.specs) or table.reason
