@@ -40,7 +40,9 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_sentences(folder, world, category)
     for name in ("dialogues", "rated"):
         lines = [
-            json.dumps({"id": number, "context": ["today"], "reference": text, "category": category})
+            json.dumps(
+                {"id": number, "context": ["today"], "reference": text, "category": category}
+            )
             for number, text, category in DIALOGUES
         ]
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -61,7 +63,9 @@ def shrink_spec(specs: Path, name: str, system: str, **changes: Any) -> Path:
     spec["dataset"] = [
         {"name": "sentence_tables", "label": category}
         | {part: f"{category}-{part}.csv" for part in ("train", "test")}
-        for category in CATEGORIES[: len(spec["dataset"]) if isinstance(spec["dataset"], list) else 1]
+        for category in CATEGORIES[
+            : len(spec["dataset"]) if isinstance(spec["dataset"], list) else 1
+        ]
     ]
     before, *debiased = spec["models"]
     (after,) = [model for model in debiased if model["label"] == f"{system} CTDA"]
@@ -83,7 +87,11 @@ def read_metrics(run: recbias.Run) -> Mapping[tuple[str, ...], float]:
 @pytest.mark.parametrize(
     ("name", "system", "tables"),
     [
-        ("cdial-gpt", "CDial-GPT", {"chbias/3": 4, "chbias/4": 8, "chbias/12": 12, "chbias/14": 12}),
+        (
+            "cdial-gpt",
+            "CDial-GPT",
+            {"chbias/3": 4, "chbias/4": 8, "chbias/12": 12, "chbias/14": 12},
+        ),
         ("eva", "EVA2.0", {"chbias/3": 4, "chbias/5": 8, "chbias/8": 8, "chbias/10": 8}),
     ],
 )

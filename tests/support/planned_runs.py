@@ -60,9 +60,7 @@ def describe_plan(experiment: Experiment) -> Mapping[str, Any]:
     }
 
 
-def list_parts(
-    joins: Sequence[Join], rows: Sequence[Mapping[str, Any]]
-) -> set[tuple[str, str]]:
+def list_parts(joins: Sequence[Join], rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Return the groups and targets that joins name."""
     parts = set()
     for join, row in itertools.product(joins, rows):

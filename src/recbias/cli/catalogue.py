@@ -67,16 +67,6 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 
-def describe_use(name: str) -> str:
-    """Return which packaged specs are compared with a published table, or why none is.
-
-    >>> describe_use("aab/1")
-    'papers/aab/with-and-without-gender'
-    """
-    table = read_source(name)
-    return ", ".join(table.specs) or table.reason
-
-
 def find_extra(kind: str, name: str) -> str:
     """Return the extra that installs what a plug-in needs; blank if it needs none, or is absent.
 

@@ -34,15 +34,10 @@ def list_(
 ) -> None:
     """List everything of a KIND, each with a one-line description; without one, the kinds."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.cli.catalogue import (
-            KINDS,
-            describe_use,
-            find_extra,
-            find_kind,
-            list_entries,
-        )
-        from recbias.cli.grids import print_rows
+        from recbias.cli.catalogue import KINDS, find_extra, find_kind, list_entries
+        from recbias.cli.grids import Output, print_rows
         from recbias.cli.output.contents import describe_kinds
+        from recbias.cli.output.packaged_pages import describe_use, list_uses
 
         if as_json:
             kinds = KINDS if kind is None else (find_kind(kind),)
@@ -55,6 +50,9 @@ def list_(
             return
         entries = list_entries(kind)
         if find_kind(kind) == "references":
+            if (terminal := Output()).is_terminal:
+                print_text(list_uses(terminal.width))
+                return
             rows = [(*entry, describe_use(entry[0])) for entry in entries]
             print_rows(("name", "description", "spec, or why there is none"), rows)
             return

@@ -98,7 +98,13 @@ def write_files(
         "models": [{"label": label, "name": "language_model"} for label in models],
         "datasets": [{"label": name.lower(), "name": "chbias"} for name in categories],
         "metrics": [
-            {"metric": metric, "k": None, "direction": "none", "name": name, "parameters": settings}
+            {
+                "metric": metric,
+                "k": None,
+                "direction": "none",
+                "name": name,
+                "parameters": settings,
+            }
             for metric, (name, settings) in METRICS.items()
             if metric in metrics
         ],
@@ -151,10 +157,14 @@ def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
     rows = [
         {**place, "model": model, "group": f"category={category}", "value": value}
         for (model, category), value in zip(
-            itertools.product(("EVA2.0", "EVA2.0 HD"), ("gender", "age")), (1, 2, 3, 4), strict=True
+            itertools.product(("EVA2.0", "EVA2.0 HD"), ("gender", "age")),
+            (1, 2, 3, 4),
+            strict=True,
         )
     ]
-    tests = [{**row, "between": "groups", "test": "paired_t", "statistic": 9.0} for row in rows[:1]]
+    tests = [
+        {**row, "between": "groups", "test": "paired_t", "statistic": 9.0} for row in rows[:1]
+    ]
     write_files(tmp_path, rows, ["t-value"], ["pairs"], tests)
     table = compare_published(read_run(tmp_path), "chbias/3")
     columns = table[["system", "metric", "published", "measured"]].itertuples(index=False)

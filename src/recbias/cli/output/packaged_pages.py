@@ -1,4 +1,4 @@
-"""The pages of ``recbias show`` about packaged specs and published tables."""
+"""What ``recbias show`` and ``list`` print about packaged specs and published tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from recbias.config.packaged_specs import list_specs, resolve_spec
 from recbias.core.errors import UnknownName
-from recbias.reports.published_tables.sources import load_published, read_source, resolve_name
+from recbias.reports.published_tables.sources import (
+    list_published,
+    load_published,
+    read_source,
+    resolve_name,
+)
 
 _INDENT = "    "
 
@@ -20,6 +25,32 @@ def describe_packaged(name: str, width: int) -> Iterator[str]:
         except UnknownName:
             continue
         yield describe(found, width)
+
+
+def describe_use(name: str) -> str:
+    """Return which packaged specs are compared with a published table, or why none is.
+
+    >>> describe_use("aab/1")
+    'papers/aab/with-and-without-gender'
+    """
+    table = read_source(name)
+    return ", ".join(table.specs) or table.reason
+
+
+def list_uses(width: int) -> str:
+    """Return the title and the use of every published table, in lines of at most a width."""
+    lines = []
+    for name in list_published():
+        title = f"{name}: {read_source(name).title}"
+        lines += textwrap.wrap(title, width, subsequent_indent=_INDENT)
+        lines += textwrap.wrap(
+            describe_use(name),
+            width,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_on_hyphens=False,  # names of specs have hyphens
+        )
+    return "\n".join(lines)
 
 
 def _describe_spec(name: str, width: int) -> str:
