@@ -1,4 +1,4 @@
-"""The specs of Zhao et al. 2023 (CHBias) on a small model give values beside the published ones."""
+"""The specs of Zhao et al. 2023 (CHBias) on a small model are compared with the tables."""
 
 from __future__ import annotations
 

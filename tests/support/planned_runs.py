@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.config.experiment import Experiment, PluginSpec
+from recbias.config.experiment import Experiment
 from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.reports.published_tables.matching import Join
 from recbias.reports.published_tables.sources import PublishedTable, load_published

@@ -66,7 +66,7 @@ def label_model(system: str, method: str) -> str:
 
 def write_run(
     folder: Path, metrics: Sequence[str], categories: Sequence[str] = CATEGORIES
-) -> tuple[RunTables, dict[tuple[str, ...], float]]:
+) -> tuple[RunTables, dict[tuple[str, str, str, str], float]]:
     """Return a run with a dataset for each category, and its values, of which none is equal."""
     numbers = itertools.count(1)
     values, rows = {}, []
