@@ -44,11 +44,11 @@ def write_world(folder: Path) -> dict[str, Any]:
             np.save(folder / f"{label}-{name}.npy", vectors)
     for name, ids in (("users", users), ("items", items)):
         (folder / f"{name}.txt").write_text("\n".join(ids), encoding="utf-8")
-    ids = {f"{name[:-1]}_ids": str(folder / f"{name}.txt") for name in ("users", "items")}
+    id_files = {f"{name[:-1]}_ids": str(folder / f"{name}.txt") for name in ("users", "items")}
     return {
         "dataset": {"name": "tables", **{name: str(folder / f"{name}.csv") for name in tables}},
         "models": [
-            {"name": "vectors", "label": label, **ids}
+            {"name": "vectors", "label": label, **id_files}
             | {name: str(folder / f"{label}-{name}.npy") for name in ("users", "items")}
             for label in ("WG", "NG")
         ],
