@@ -60,8 +60,13 @@ class SentenceModel:
 
     @property
     def start_token(self) -> int | None:
-        """The token that stands before a text; None if the tokenizer has none."""
-        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id)
+        """The token that stands before a text; None if the tokenizer has none.
+
+        Causal models without a start token of their own, such as Qwen, separate texts by the end
+        token.
+        """
+        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
         return next((int(token) for token in tokens if token is not None), None)
 
 

@@ -1,8 +1,8 @@
-"""Tokens of many sentences, the places of words among them, and batches of similar length."""
+"""Tokens of many sentences, and the places of words among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,34 +56,3 @@ class TokenSpans:
     def sizes(self) -> AnyArray:
         """The number of tokens of the sentence of each span, ``int64[m]``."""
         return np.array([len(tokens) for tokens in self.ids], dtype=np.int64)[self.sentence]
-
-
-def make_batches(
-    lengths: AnyArray, tokens_per_batch: int, max_rows: int = 2**31
-) -> Iterator[AnyArray]:
-    """Yield the rows of batches of similar length; a batch has at least one row.
-
-    Args:
-        lengths: The number of tokens of each row, ``int64[m]``.
-        tokens_per_batch: The number of tokens of a batch, padding included.
-        max_rows: The number of rows of a batch.
-
-    >>> [rows.tolist() for rows in make_batches(np.array([3, 9, 4, 2]), 8)]
-    [[3, 0], [2], [1]]
-    """
-    order = np.argsort(lengths, kind="stable")
-    start = 0
-    while start < order.size:
-        candidates = lengths[order[start : start + max_rows]]
-        sizes = candidates * np.arange(1, candidates.size + 1)
-        n_rows = max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))
-        yield order[start : start + n_rows]
-        start += n_rows
-
-
-def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> AnyArray:
-    """Return rows of tokens as one array with padding at their ends, ``int64[n, longest]``."""
-    padded = np.full((len(rows), max(map(len, rows))), padding, dtype=np.int64)
-    for at, row in enumerate(rows):
-        padded[at, : len(row)] = row
-    return padded
