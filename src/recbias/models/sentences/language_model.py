@@ -59,7 +59,8 @@ class SentenceLanguageModel(OnDevice):
         encoder_input: What the encoder of an encoder-decoder reads: ``empty``, or ``masked``: one
             mask in place of the whole sentence, which the decoder fills, as T5 was trained to.
         token_types: A token of the vocabulary, such as ``[speaker1]`` of CDial-GPT, whose
-            embedding is added to that of each token of a sentence; None for no such embedding.
+            embedding is added to that of each token of a sentence, or of a context and its
+            response; None for no such embedding.
         max_length: The largest number of tokens of a sentence, at most that of the model.
         batch_tokens: The number of tokens in a batch, which limits the memory.
         max_new_tokens: The maximum number of tokens of a response.
@@ -157,6 +158,7 @@ class SentenceLanguageModel(OnDevice):
             top_k=self.top_k,
             seed=self.seed,
             batch_tokens=self.batch_tokens,
+            token_types=self.token_types,
         )
 
     def model_files(self) -> Sequence[Path]:
