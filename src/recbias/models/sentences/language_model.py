@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +29,9 @@ from recbias.models.sentences.debiasing.training_sentences import TrainingSenten
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
 from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import OnDevice
+
+TRAINING = frozenset({"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"})
+"""The settings that only a training uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,4 +220,7 @@ class SentenceLanguageModel(OnDevice):
 
     def without_training(self) -> SentenceLanguageModel:
         """Return the pretrained model, which a debiased one is compared with."""
-        return replace(self, debias=None)
+        settings = vars(self).items()
+        return SentenceLanguageModel(
+            **{key: value for key, value in settings if key not in TRAINING}
+        )

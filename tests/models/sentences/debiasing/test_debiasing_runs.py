@@ -15,6 +15,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.language.scoring.sentence_scoring import score_sentences
 from recbias.metrics.text.perplexity_gap import PerplexityGap
+from recbias.models.sentences import fitted_language_model
 from recbias.models.sentences.language_model import SentenceLanguageModel
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.sentence_worlds import (
@@ -106,6 +107,55 @@ def test_a_search_excludes_settings_that_cost_perplexity(
     assert trials["state"].tolist() == ["done", "excluded"]
     report = (run.folder / "report.md").read_text(encoding="utf-8")
     assert "the perplexity of the validation sentences increases by 27%, more than 10%" in report
+
+
+def count_scorings(
+    monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], folder: Path
+) -> tuple[int, list[str]]:
+    """Run a spec; return how often sentences were scored, and the stages that were computed."""
+    n_scorings = 0
+
+    def count(*inputs: Any) -> Any:
+        nonlocal n_scorings
+        n_scorings += 1
+        return score_sentences(*inputs)
+
+    monkeypatch.setattr(fitted_language_model, "score_sentences", count)
+    run = recbias.run(spec, out=folder)
+    stages = run.manifest["stages"]
+    return n_scorings, [stage["stage"] for stage in stages if not stage["reused"]]
+
+
+def test_the_pretrained_model_is_scored_once_in_searches(
+    world: SentenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = {"learning_rate": {"choice": [0.3, 0.2]}, "accumulate": {"choice": [1, 2]}}
+    spec = make_spec(
+        world, tmp_path, debias={"method": "CTDA"}, tune=search(trials=4, space=space)
+    )
+    other = spec["models"][1] | {"label": "other", "epochs": 2}
+    spec["models"] = [spec["models"][1], other]
+    n_scorings, computed = count_scorings(monkeypatch, spec, tmp_path / "results")
+    assert [stage for stage in computed if "without" in stage] == ["score after without training"]
+    # one before the training, four trials and the test sentences of each model
+    assert n_scorings == 1 + 2 * (4 + 1)
+    again = {**spec, "models": [{**spec["models"][0], "tune": search(trials=3)}]}
+    n_scorings, computed = count_scorings(monkeypatch, again, tmp_path / "results")
+    assert not [stage for stage in computed if "without" in stage]
+    assert n_scorings == 2 + 1  # two learning rates are all there are
+
+
+def test_a_search_over_what_is_scored_has_a_baseline_for_each_setting(
+    world: SentenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = {"first_token": {"choice": [True, False]}}
+    spec = make_spec(
+        world, tmp_path, debias={"method": "CTDA"}, batch_size=80, tune=search(space=space)
+    )
+    spec["models"] = spec["models"][1:]
+    n_scorings, _ = count_scorings(monkeypatch, spec, tmp_path / "results")
+    # without the setting; with each choice before and after training; the test sentences
+    assert n_scorings == 1 + 2 * 2 + 1
 
 
 def test_a_search_by_the_largest_p_has_no_limit(world: SentenceWorld, tmp_path: Path) -> None:
