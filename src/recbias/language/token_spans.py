@@ -17,12 +17,14 @@ class TokenSpans:
 
     Args:
         ids: The tokens of each sentence.
+        offsets: The first and last character of each token of each sentence.
         sentence: The sentence of each span, ``int64[m]``.
         starts: The first token of each span, ``int64[m]``.
         ends: The token after each span, ``int64[m]``.
     """
 
     ids: list[list[int]]
+    offsets: list[list[tuple[int, int]]]
     sentence: AnyArray
     starts: AnyArray
     ends: AnyArray
@@ -41,16 +43,17 @@ class TokenSpans:
         options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
         encoded = tokenizer(list(sentences), **options) if sentences else None
         ids: list[list[int]] = encoded.input_ids if encoded is not None else []
+        offsets = encoded.offset_mapping if encoded is not None else []
         starts, ends = np.empty((2, len(spans)), dtype=np.int64)
         order = np.argsort(spans[:, 0], kind="stable")
         bounds = np.searchsorted(spans[order, 0], np.arange(len(sentences) + 1))
         for row in range(len(sentences)):
             of_row = order[bounds[row] : bounds[row + 1]]
-            if of_row.size and encoded is not None:
-                offsets = np.array(encoded.offset_mapping[row], dtype=np.int64).reshape(-1, 2)
-                starts[of_row] = np.searchsorted(offsets[:, 1], spans[of_row, 1], side="right")
-                ends[of_row] = np.searchsorted(offsets[:, 0], spans[of_row, 2], side="left")
-        return cls(ids, spans[:, 0], starts, np.maximum(starts, ends))
+            if of_row.size:
+                places = np.array(offsets[row], dtype=np.int64).reshape(-1, 2)
+                starts[of_row] = np.searchsorted(places[:, 1], spans[of_row, 1], side="right")
+                ends[of_row] = np.searchsorted(places[:, 0], spans[of_row, 2], side="left")
+        return cls(ids, offsets, spans[:, 0], starts, np.maximum(starts, ends))
 
     @property
     def sizes(self) -> AnyArray:

@@ -96,9 +96,7 @@ class SwappedGroups:
         sentence = mentions.sentences[at]
         left, right = 0, len(sentence)
         if tokens is not None:
-            offsets = self.model.tokenizer(
-                sentence, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-            ).offset_mapping
+            offsets = tokens.offsets[at]
             half = max(1, (self.model.max_length - self._reserve) // 2)
             first, last = int(tokens.starts[row]), int(tokens.ends[row])
             left = offsets[max(0, first - half)][0]
