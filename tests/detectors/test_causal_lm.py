@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import transformers
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction
@@ -88,6 +89,26 @@ def test_a_sentence_longer_than_the_model_is_shortened_and_counted(model: str) -
         "1 of 2 group words are in sentences longer than the model reads, which were shortened"
     ]
     assert np.isfinite(columns["gender_score"]).all()
+
+
+def test_a_long_sentence_is_divided_into_tokens_once(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_characters = 0
+    fast: Any = transformers.PreTrainedTokenizerFast
+    tokenize = fast.__call__
+
+    def count(tokenizer: Any, texts: Any, **options: Any) -> Any:
+        nonlocal n_characters
+        n_characters += sum(map(len, [texts] if isinstance(texts, str) else texts))
+        return tokenize(tokenizer, texts, **options)
+
+    monkeypatch.setattr(fast, "__call__", count)
+    text = "and she sang " * 1000
+    columns, _ = label(model, [text])
+    assert np.isfinite(columns["gender_score"]).all()
+    # each word is scored with two candidates, between at most as many characters as the model reads
+    assert n_characters < len(text) + 1000 * 2 * 600
 
 
 def test_a_tokenizer_without_a_token_before_texts_is_refused(tmp_path: Path) -> None:

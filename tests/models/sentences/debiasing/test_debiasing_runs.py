@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,18 @@ def test_faults_of_debias_are_located(world: SentenceWorld, tmp_path: Path) -> N
     with pytest.raises(UserError, match="CTDA has no bias loss to be weighted") as caught:
         recbias.run(spec, out=tmp_path / "results")
     assert "debias.weight" in str(caught.value)
+
+
+def test_a_training_that_diverges_fails_its_model_with_the_step_and_both_losses(
+    world: SentenceWorld, tmp_path: Path
+) -> None:
+    debias = {"method": "LMD", "weight": 1e6}
+    spec = make_spec(world, tmp_path, debias=debias, learning_rate=1000.0, epochs=9)
+    run = recbias.run(spec, out=tmp_path / "results")
+    assert set(run.metrics["model"]) == {"before"}
+    (failure,) = [each for each in run.manifest["failures"] if each["model"] == "after"][:1]
+    assert "models[1]" in failure["message"]
+    assert re.search(r"step \d+ of 9: .*language_model .*, bias ", failure["message"])
 
 
 def test_a_model_without_a_gap_is_flagged_in_five_percent_of_worlds(tmp_path: Path) -> None:
