@@ -121,4 +121,5 @@ class SwappedGroups:
         likelihoods = score_sentences(self.model, texts, settings)
         is_scored = likelihoods.tokens.is_scored
         owners, values = likelihoods.owners[is_scored], likelihoods.log_probabilities[is_scored]
-        return np.bincount(owners, weights=values, minlength=len(texts))
+        sums = np.bincount(owners, weights=values, minlength=len(texts))
+        return np.asarray(sums, dtype=np.float64)

@@ -198,7 +198,8 @@ def test_a_training_that_diverges_fails_its_model_with_the_step_and_both_losses(
     assert set(run.metrics["model"]) == {"before"}
     (failure,) = [each for each in run.manifest["failures"] if each["model"] == "after"][:1]
     assert "models[1]" in failure["message"]
-    assert re.search(r"step \d+ of 9: .*language_model .*, bias ", failure["message"])
+    pattern = r"epoch \d of 9, step 1 of 1: the loss is .* \(language_model .*, bias "
+    assert re.search(pattern, failure["message"])
 
 
 def test_a_model_without_a_gap_is_flagged_in_five_percent_of_worlds(tmp_path: Path) -> None:
