@@ -77,7 +77,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "language": {
         "chat": set(),
         "corpora": {"terms"},
-        "groups": set(),
+        "groups": {"scoring"},
         "masking": {"templates"},
         "prompts": {"chat"},
         "replies": set(),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import transformers
 
 from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import Contradiction
 from recbias.core.stage_context import collect_warnings
 from recbias.detectors.causal_lm import CausalLM
 from recbias.language.causal_models import CausalModel, load_causal_model
@@ -86,3 +89,35 @@ def test_a_sentence_longer_than_the_model_is_shortened_and_counted(model: str) -
         "1 of 2 group words are in sentences longer than the model reads, which were shortened"
     ]
     assert np.isfinite(columns["gender_score"]).all()
+
+
+def test_a_long_sentence_is_divided_into_tokens_once(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_characters = 0
+    fast: Any = transformers.PreTrainedTokenizerFast
+    tokenize = fast.__call__
+
+    def count(tokenizer: Any, texts: Any, **options: Any) -> Any:
+        nonlocal n_characters
+        n_characters += sum(map(len, [texts] if isinstance(texts, str) else texts))
+        return tokenize(tokenizer, texts, **options)
+
+    monkeypatch.setattr(fast, "__call__", count)
+    text = "so it goes on " * 1000 + "and she sang " * 10
+    columns, _ = label(model, [text])
+    assert np.isfinite(columns["gender_score"]).all()
+    # each word is scored with two candidates, in as many characters as the model reads
+    assert n_characters < len(text) + 10 * 2 * 600
+
+
+def test_a_tokenizer_without_a_token_before_texts_is_refused(tmp_path: Path) -> None:
+    folder = write_small_causal(tmp_path, "gpt2")
+    names = json.loads((folder / "tokenizer_config.json").read_text())
+    for name in ("bos_token", "eos_token"):
+        names.pop(name)
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    with pytest.raises(Contradiction, match="neither a start nor an end token") as caught:
+        label(str(folder), ["He sang."])
+    assert caught.value.where == "model"

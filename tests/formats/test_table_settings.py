@@ -46,6 +46,12 @@ def test_labels_that_differ_by_space_or_case_are_warned_about_with_their_counts(
     assert warning.endswith("clean: {trim: true, case: most_common} changes that")
 
 
+def test_long_texts_are_shortened_in_the_warning(path: Path) -> None:
+    _, (warning,) = read(path, f"user_id,g\n1,{'tea ' * 10_000}\n2,tea\n")
+    assert "'tea tea " in warning
+    assert len(warning) < 400
+
+
 def test_labels_are_trimmed_and_unified_on_request(path: Path) -> None:
     text = "user_id,g\n1,F\n2, F\n3,M\n4,m\n5,M\n"
     clean = Clean(trim=True, case="most_common")

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from recbias.core.errors import MissingFile
+from recbias.core.stage_context import collect_warnings
 from recbias.language.backends import (
     check_model,
     load_encoder,
@@ -80,6 +81,15 @@ def test_code_in_a_model_folder_is_not_run(folder: Path, tmp_path: Path) -> None
         check_model(str(folder))
     assert "score the sentences elsewhere" in caught.value.remedy
     assert not (tmp_path / "ran").exists()
+
+
+def test_code_of_a_known_model_type_is_counted_in_a_warning(folder: Path) -> None:
+    for name in ("__init__.py", "modeling_own.py", "tokenization_own.py"):
+        (folder / name).write_text("raise SystemExit", encoding="utf-8")
+    with collect_warnings() as warnings:
+        load_encoder(find_model(str(folder)))
+    names = "modeling_own.py, tokenization_own.py"
+    assert warnings == [f"the folder of the model holds code ({names}), which is not run"]
 
 
 def test_a_truncated_tokenizer_is_an_error(folder: Path) -> None:

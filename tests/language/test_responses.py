@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from recbias.core.errors import Contradiction, OutOfRange
+import pytest
+import torch
+
+from recbias.core.errors import Contradiction, OutOfRange, UnknownIdentifier
 from recbias.core.stage_context import collect_warnings
 from recbias.language.responses import ResponseSettings, generate_responses
 from recbias.language.scoring.sentence_models import SentenceModel
@@ -19,7 +22,7 @@ ALTERNATING = (
 )
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "t5", "bart"])
+@pytest.mark.parametrize("name", ["gpt2", "openai", "llama", "t5", "bart"])
 def test_a_response_does_not_depend_on_the_others(name: str) -> None:
     model = make_sentence_model(name)
     together = generate_responses(model, CONTEXTS, SETTINGS)
@@ -36,6 +39,37 @@ def test_a_response_is_the_next_line_after_the_turns() -> None:
     generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
     line = model.tokenizer.decode(generated, skip_special_tokens=True).strip().partition("\n")[0]
     assert generate_responses(model, CONTEXTS[1:2], SETTINGS) == [line.strip()]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "openai"])
+def test_token_types_are_added_to_each_token(name: str) -> None:
+    model = make_sentence_model(name)
+    speaker = model.tokenizer.convert_tokens_to_ids("Q")
+    settings = replace(SETTINGS, token_types="Q")
+    expected = []
+    for context in CONTEXTS[:2]:
+        prompt = model.tokenizer(f"{context}\n", return_tensors="pt").input_ids
+        ids = prompt
+        for _ in range(SETTINGS.max_new_tokens):
+            with torch.inference_mode():
+                logits = model.network(ids, token_type_ids=torch.full_like(ids, speaker)).logits
+            ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+        generated = ids[0, prompt.shape[1] :].tolist()
+        generated = generated[: (*generated, 2).index(2)]
+        text = model.tokenizer.decode(generated, skip_special_tokens=True).strip()
+        expected.append(text.partition("\n")[0].strip())
+    found = generate_responses(model, CONTEXTS[:2], settings)
+    assert found == expected
+    assert found != generate_responses(model, CONTEXTS[:2], SETTINGS)
+
+
+def test_token_types_that_a_model_lacks_are_refused() -> None:
+    for name, token in (("llama", "Q"), ("t5", "Q"), ("gpt2", "[speaker1]")):
+        settings = replace(SETTINGS, token_types=token)
+        with pytest.raises((Contradiction, UnknownIdentifier)) as caught:
+            generate_responses(make_sentence_model(name), CONTEXTS, settings)
+        assert caught.value.where == "token_types"
+        assert caught.value.remedy
 
 
 def test_a_chat_template_reads_the_turns_as_messages() -> None:

@@ -10,9 +10,10 @@ from typing import Literal
 from recbias.core.protocols import ModelName
 from recbias.detectors.group_detector import GroupDetector
 from recbias.language.causal_model_files import list_causal_model_files
-from recbias.language.causal_models import CausalModel, load_causal_model
+from recbias.language.causal_models import load_causal_model
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.swapped_groups import SwappedGroups
+from recbias.language.scoring.sentence_models import SentenceModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,8 @@ class CausalLM(GroupDetector):
     def load_scorer(self, words: GroupWords) -> SwappedGroups:
         """Return the model with the words of groups."""
 
-        def load() -> CausalModel:
-            return load_causal_model(self.model, self.revision, device=self.device)
+        def load() -> SentenceModel:
+            causal = load_causal_model(self.model, self.revision, device=self.device)
+            return SentenceModel("causal", causal.tokenizer, causal.network)
 
         return SwappedGroups(load, words, self.candidates == "words", self.tokens_per_batch)

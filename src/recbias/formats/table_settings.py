@@ -17,6 +17,7 @@ from recbias.core.inherited_sections import InheritsSections
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.tables import TableFile, infer_column
+from recbias.formats.text_lines import shorten
 
 ColumnType: TypeAlias = Literal["number", "yes_no", "text"]
 """The type that a column is read as."""
@@ -191,7 +192,7 @@ def _warn_of_spellings(column: str, cells: AnyArray, counts: AnyArray) -> None:
     differs = frame["value"].str.strip().groupby(frame["key"]).nunique().gt(1).any()
     settings = ["trim: true"] * bool(has_space.any()) + ["case: most_common"] * bool(differs)
     pairs = zip(unlike["value"], unlike["n"], strict=True)
-    shown = ", ".join(f"{value!r} ({n:,})" for value, n in [*pairs][: 2 * MAX_SHOWN])
+    shown = ", ".join(f"{shorten(value)} ({n:,})" for value, n in [*pairs][: 2 * MAX_SHOWN])
     more = ", ..." if len(unlike) > 2 * MAX_SHOWN else ""
     problem = "values that differ only by case or white space, or have white space at their ends"
     remedy = f"clean: {{{', '.join(settings)}}} changes that"

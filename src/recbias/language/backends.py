@@ -9,7 +9,14 @@ from typing import Any
 
 from recbias.core.errors import MissingFile
 from recbias.core.models.devices import Device
-from recbias.language.model_folders import COMPLETE_MODEL, CONFIG, Source, find_model
+from recbias.core.stage_context import warn
+from recbias.language.model_folders import (
+    COMPLETE_MODEL,
+    CONFIG,
+    Source,
+    find_model,
+    list_code,
+)
 from recbias.numerics.devices import resolve_device
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
@@ -101,7 +108,12 @@ def _refuse_own_type(source: Source) -> None:
 
 
 def load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random."""
+    """Return a model with all its weights; missing ones would be initialised at random.
+
+    Code in its folder is not run, which is a warning.
+    """
+    if "gguf_file" not in options and (code := list_code(source.folder)):
+        warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
     refuse_missing_weights(source, info)

@@ -48,10 +48,12 @@ class CausalModel:
     Args:
         tokenizer: The tokenizer.
         network: The ``torch`` module with its language-model head, in evaluation mode.
+        token_type: The token whose embedding is added to that of each token when it generates.
     """
 
     tokenizer: Any
     network: Any
+    token_type: int | None = None
 
     @property
     def device(self) -> Any:
@@ -131,6 +133,8 @@ class CausalModel:
             add_special_tokens=has_encoder,
             return_token_type_ids=False,
         ).to(self.device)
+        if self.token_type is not None:
+            batch["token_type_ids"] = torch.full_like(batch.input_ids, self.token_type)
         sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
         options = {"do_sample": True, **sampling} if temperature else {"do_sample": False}
         with torch.inference_mode(), torch.random.fork_rng(), silence_transformers():

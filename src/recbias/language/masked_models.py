@@ -22,8 +22,10 @@ from recbias.language.backends import (
 )
 from recbias.language.causal_model_files import locate_at_model
 from recbias.language.model_folders import Source, find_model
-from recbias.language.token_batches import TokenSpans, make_batches, pad_rows
+from recbias.language.scoring.target_probabilities import compute_logits
+from recbias.language.token_spans import TokenSpans
 from recbias.numerics.devices import resolve_device
+from recbias.numerics.texts.token_batches import batch_by_tokens, pad_tokens
 
 MAX_MASKS = 256
 """The number of masks in a batch: the logits of each are as many as the vocabulary has tokens."""
@@ -128,7 +130,7 @@ class MaskedModel:
         masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
-        for rows in make_batches(masked.lengths, tokens_per_batch, MAX_MASKS):
+        for rows in batch_by_tokens(masked.lengths, tokens_per_batch, MAX_MASKS):
             ids, positions, n_tokens = masked.fill(rows)
             with _select_logits(self.network, None if is_normalized else columns):
                 logits = self._predict_masks(ids, positions, n_tokens).float()
@@ -143,13 +145,14 @@ class MaskedModel:
 
         network = self.network
         is_token = np.arange(ids.shape[1]) < n_tokens[:, None]
-        rows, columns = torch.arange(len(ids)), torch.from_numpy(positions)
-        with torch.inference_mode(), _select_states(network, rows, columns):
-            logits = network(
-                input_ids=torch.from_numpy(ids).to(network.device),
-                attention_mask=torch.from_numpy(is_token.astype(np.int64)).to(network.device),
-            ).logits
-        return logits[:, 0] if logits.shape[1] == 1 else logits[rows, columns]
+        inputs = {"input_ids": ids, "attention_mask": is_token.astype(np.int64)}
+        tensors = {
+            name: torch.from_numpy(array).to(network.device) for name, array in inputs.items()
+        }
+        with torch.inference_mode():
+            return compute_logits(
+                network, network.base_model, tensors, np.arange(len(ids)), positions
+            )
 
 
 @contextmanager
@@ -169,22 +172,6 @@ def _select_logits(network: Any, tokens: Any) -> Iterator[None]:
         yield
     finally:
         vars(output).pop("forward", None)
-
-
-@contextmanager
-def _select_states(network: Any, rows: Any, columns: Any) -> Iterator[None]:
-    """Give the head the states of one position in each row, so that it computes no others."""
-
-    def select(_module: Any, _inputs: Any, output: Any) -> None:
-        output.last_hidden_state = output.last_hidden_state[rows, columns][:, None]
-
-    encoder = network.base_model
-    handle = encoder.register_forward_hook(select) if encoder is not network else None
-    try:
-        yield
-    finally:
-        if handle is not None:
-            handle.remove()
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +215,7 @@ class _MaskedSpans:
         padding = self.model.tokenizer.pad_token_id or 0
         lengths = np.array([len(ids) for ids, _ in filled])
         positions = np.array([position for _, position in filled])
-        return pad_rows([ids for ids, _ in filled], padding), positions, lengths
+        return pad_tokens([ids for ids, _ in filled], padding), positions, lengths
 
     def _fill_row(self, row: int) -> tuple[list[int], int]:
         before, after = self.special

@@ -96,9 +96,13 @@ def list_model_files(name: str) -> tuple[Path, ...]:
 
 
 def list_code(folder: Path) -> list[str]:
-    """Return the files of code in the folder of a model; none of them is ever run."""
+    """Return the files of code in the folder of a model; none of them is ever run.
+
+    The file that makes a folder a Python package is none of the model.
+    """
     with convert_read_errors(folder):
-        return sorted(path.name for path in folder.iterdir() if path.suffix == ".py")
+        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".py")
+    return [name for name in names if name != "__init__.py"]
 
 
 def _find_folder(name: str) -> Source | None:

@@ -11,6 +11,7 @@ from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.stage_context import report_progress, warn
 from recbias.language.causal_models import CausalModel
 from recbias.language.scoring.sentence_models import SentenceModel
+from recbias.language.scoring.sentence_tokens import find_token_type
 from recbias.numerics.texts.token_batches import batch_by_tokens
 
 
@@ -25,6 +26,7 @@ class ResponseSettings:
         top_k: The number of tokens that are sampled from; 0 is all.
         seed: The seed of the sampling.
         batch_tokens: The number of tokens in a batch, contexts and responses.
+        token_types: A token whose embedding is added to that of each other token.
     """
 
     max_new_tokens: int = 64
@@ -33,6 +35,7 @@ class ResponseSettings:
     top_k: int = 0
     seed: int = 0
     batch_tokens: int = 2048
+    token_types: str | None = None
 
 
 def generate_responses(
@@ -46,8 +49,9 @@ def generate_responses(
     for the model are left out, which is counted in a warning.
 
     Raises:
-        Contradiction: The model is masked and writes no text.
+        Contradiction: The model is masked and writes no text, or has no ``token_types``.
         OutOfRange: The model has no place for ``max_new_tokens`` after a context.
+        UnknownIdentifier: The vocabulary does not have ``token_types``.
     """
     if model.kind == "masked":
         remedy = "name a causal model or an encoder-decoder"
@@ -76,7 +80,9 @@ class _Writer:
 
     def __init__(self, model: SentenceModel, settings: ResponseSettings) -> None:
         self.model, self.settings, self.n_shortened = model, settings, 0
-        self.network = CausalModel(model.tokenizer, model.network)
+        name = settings.token_types
+        token_type = None if name is None else find_token_type(model, name)
+        self.network = CausalModel(model.tokenizer, model.network, token_type)
         self.has_encoder = model.kind == "encoder_decoder"
         self.has_template = not self.has_encoder and bool(model.tokenizer.chat_template)
         self.room = model.max_length - (0 if self.has_encoder else settings.max_new_tokens)

@@ -23,8 +23,8 @@ class Stage:
     """One step of a run.
 
     Args:
-        kind: ``dataset``, ``split``, ``queries``, ``label``, ``trial``, ``search``, ``fit``,
-            ``answer`` or ``measure``.
+        kind: ``dataset``, ``split``, ``queries``, ``label``, ``baseline``, ``trial``, ``search``,
+            ``fit``, ``answer`` or ``measure``.
         title: What users read: ``fit ItemKNN``.
         work: Called with the results of ``inputs``, in order; returns the result.
         spec_location: The entry of the spec that requests it, for messages:

@@ -270,9 +270,20 @@ def test_settings_that_a_model_lacks_are_refused(name: str, changes: Any, error:
 
 def test_tokens_that_the_tokenizer_lacks_are_refused() -> None:
     causal, masked = make_sentence_model("gpt2"), make_sentence_model("bert")
-    causal.tokenizer.bos_token = None
-    with pytest.raises(Contradiction, match="no start token"):
+    causal.tokenizer.bos_token = causal.tokenizer.eos_token = None
+    with pytest.raises(Contradiction, match="neither a start nor an end token"):
         score(causal, ["tea"], first_token=True)
     masked.tokenizer.mask_token = None
     with pytest.raises(Contradiction, match="no mask token"):
         score(masked, ["tea"])
+
+
+def test_the_end_token_stands_before_texts_where_there_is_no_start_token() -> None:
+    model = make_sentence_model("gpt2")
+    model.tokenizer.bos_token = None
+    found = score(model, ["tea"], first_token=True)
+    tokens = [2, *model.tokenizer("tea").input_ids]
+    with torch.inference_mode():
+        logits = model.network(torch.tensor([tokens])).logits[0, :-1].log_softmax(-1)
+    expected = logits[range(3), tokens[1:]].double().numpy()
+    assert found.log_probabilities[1:] == pytest.approx(expected, abs=1e-5)

@@ -15,6 +15,7 @@ from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
+from support.worlds.sentence_worlds import make_world
 
 
 class RecordingObserver(Silent):
@@ -235,3 +236,24 @@ def test_a_model_does_not_wait_for_one_whose_search_failed(tmp_path: Path) -> No
     jobs.finish([make_record(trials[0].stages[0], failure=Failure("broken"))])
     (second,) = jobs.take()
     assert second.work.model.label == "second"  # type: ignore[union-attr]  # a model's plan
+
+
+def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    gap = {"name": "perplexity_gap", "a": "female", "b": "male"}
+    search = {"metric": gap, "trials": 2, "space": {"epochs": {"int": [1, 9]}}, "parallel": 2}
+    model = {"name": "language_model", "model": str(world.model), "terms": str(world.terms)}
+    spec = {
+        "name": "searched",
+        "dataset": world.write_tables(tmp_path),
+        "queries": {"name": "sentences", "part": "test"},
+        "models": [{**model, "debias": {"method": "CTDA"}, "tune": search}],
+        "metrics": [gap],
+    }
+    plan, store = api.plan(spec, out=tmp_path)
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
+    (first,) = jobs.take()
+    assert [stage.kind for stage in first.stages] == ["baseline"]
+    assert jobs.take() == []
+    jobs.finish(make_records(first))
+    assert [job.stages[0].kind for job in jobs.take()] == ["trial", "trial"]

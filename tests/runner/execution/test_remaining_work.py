@@ -196,3 +196,11 @@ def test_workers_count_the_same_stages(tmp_path: Path) -> None:
     watcher = Watcher()
     api.run(make_small_spec(), out=tmp_path, observer=watcher, workers=2)
     assert watcher.counts[-1] == (11, 11)
+
+
+def test_trials_after_a_failed_baseline_are_skipped() -> None:
+    kinds = ("baseline", "trial", "trial", "search")
+    stages = [make_stage(f"{n} of A", kind, "A") for n, kind in enumerate(kinds)]
+    work = RemainingWork(stages)
+    work.finish(make_record(stages[0], failure=Failure("no model")))
+    assert work.n_done == 4

@@ -33,6 +33,7 @@ def make_config(kind: str, **changes: Any) -> Any:
     window = {**SIZES, **ONE_HEAD, "sliding_window": 8}
     settings: dict[str, tuple[str, Mapping[str, Any]]] = {
         "gpt2": ("GPT2Config", gpt2),
+        "openai": ("OpenAIGPTConfig", gpt2),
         "llama": ("LlamaConfig", SIZES),
         "qwen3": ("Qwen3Config", {**SIZES, **ONE_HEAD}),
         "mistral": ("MistralConfig", {**SIZES, "num_key_value_heads": 1, "sliding_window": 8}),

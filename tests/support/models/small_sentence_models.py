@@ -17,6 +17,7 @@ from support.models.small_encoder import SPECIAL, WORDS
 
 KINDS: Mapping[str, Kind] = {
     "gpt2": "causal",
+    "openai": "causal",
     "llama": "causal",
     "gemma3": "causal",
     "t5": "encoder_decoder",

@@ -10,4 +10,4 @@ class HasBaseline(Protocol):
     """A model that trains a pretrained language model further."""
 
     def without_training(self) -> Any:
-        """Return the pretrained model, which scores sentences."""
+        """Return the pretrained model, the same for all settings of the training."""

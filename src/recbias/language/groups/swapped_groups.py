@@ -10,11 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.errors import Contradiction
-from recbias.language.causal_models import CausalModel
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.mentions import Mentions
-from recbias.language.token_batches import TokenSpans, make_batches, pad_rows
+from recbias.language.scoring.sentence_models import SentenceModel
+from recbias.language.scoring.sentence_scoring import score_sentences
+from recbias.language.scoring.sentence_tokens import ScoringSettings
+from recbias.language.token_spans import TokenSpans
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +29,13 @@ class SwappedGroups:
         tokens_per_batch: The number of tokens in a pass of the model.
     """
 
-    load: Callable[[], CausalModel]
+    load: Callable[[], SentenceModel]
     words: GroupWords
     uses_all_words: bool = False
     tokens_per_batch: int = 1024
 
     @cached_property
-    def model(self) -> CausalModel:
+    def model(self) -> SentenceModel:
         """The model."""
         return self.load()
 
@@ -78,15 +79,6 @@ class SwappedGroups:
         return scores, is_shortened
 
     @cached_property
-    def _start(self) -> int:
-        tokenizer = self.model.tokenizer
-        for token in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-            if token is not None:
-                return int(token)
-        message = "the tokenizer has neither a start nor an end token"
-        raise Contradiction(message, where="model", remedy="name another causal model")
-
-    @cached_property
     def _candidates(self) -> list[tuple[str, ...]]:
         groups = self.words.groups
         return [group.words if self.uses_all_words else (group.name,) for group in groups]
@@ -104,9 +96,7 @@ class SwappedGroups:
         sentence = mentions.sentences[at]
         left, right = 0, len(sentence)
         if tokens is not None:
-            offsets = self.model.tokenizer(
-                sentence, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-            ).offset_mapping
+            offsets = tokens.offsets[at]
             half = max(1, (self.model.max_length - self._reserve) // 2)
             first, last = int(tokens.starts[row]), int(tokens.ends[row])
             left = offsets[max(0, first - half)][0]
@@ -122,23 +112,14 @@ class SwappedGroups:
 
     def _score_texts(self, texts: Sequence[str]) -> FloatArray:
         """Return the sum of the log-probabilities of the tokens of each text, ``float64[n]``."""
-        import torch
-
-        encoded = self.model.tokenizer(list(texts), add_special_tokens=False).input_ids
-        ids = [[self._start, *tokens] for tokens in encoded]
-        totals = np.empty(len(texts))
-        lengths = np.array([len(tokens) for tokens in ids])
-        for rows in make_batches(lengths, self.tokens_per_batch):
-            padded = torch.from_numpy(pad_rows([ids[row] for row in rows], 0))
-            is_token = torch.arange(padded.shape[1]) < torch.from_numpy(lengths[rows])[:, None]
-            device = self.model.device
-            with torch.inference_mode():
-                logits = self.model.network(
-                    padded.to(device), attention_mask=is_token.long().to(device)
-                ).logits[:, :-1]
-                targets = padded[:, 1:].to(device)[..., None]
-                normalizers = torch.stack([row.float().logsumexp(-1) for row in logits])
-                chosen = logits.gather(-1, targets)[..., 0].float() - normalizers
-                chosen = chosen.double().cpu().masked_fill(~is_token[:, 1:], 0)
-            totals[rows] = chosen.sum(dim=1).numpy()
-        return totals
+        settings = ScoringSettings(
+            special_tokens=False,
+            first_token=True,
+            max_length=self.model.max_length,
+            batch_tokens=self.tokens_per_batch,
+        )
+        likelihoods = score_sentences(self.model, texts, settings)
+        is_scored = likelihoods.tokens.is_scored
+        owners, values = likelihoods.owners[is_scored], likelihoods.log_probabilities[is_scored]
+        sums = np.bincount(owners, weights=values, minlength=len(texts))
+        return np.asarray(sums, dtype=np.float64)

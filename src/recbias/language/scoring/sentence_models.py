@@ -8,12 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
-from recbias.core.stage_context import warn
 from recbias.language.backends import count_positions, load_config
 from recbias.language.causal_model_files import check_causal_model, locate_at_model
 from recbias.language.causal_models import Precision, load_with_head
 from recbias.language.gguf_reading import read_gguf_once
-from recbias.language.model_folders import Source, list_code
+from recbias.language.model_folders import Source
 from recbias.numerics.devices import resolve_device
 
 Kind: TypeAlias = Literal["causal", "encoder_decoder", "masked"]
@@ -60,8 +59,13 @@ class SentenceModel:
 
     @property
     def start_token(self) -> int | None:
-        """The token that stands before a text; None if the tokenizer has none."""
-        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id)
+        """The token that stands before a text; None if the tokenizer has none.
+
+        Causal models without a start token of their own, such as Qwen, separate texts by the end
+        token.
+        """
+        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
         return next((int(token) for token in tokens if token is not None), None)
 
 
@@ -106,8 +110,6 @@ def load_sentence_model(
     source, gguf = check_causal_model(name, revision)
     with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
         kind: Kind = "causal" if gguf else find_kind(source)
-        if not gguf and (code := list_code(source.folder)):
-            warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
         network_device = resolve_device(device)
         return SentenceModel(
             kind, *load_with_head(source, gguf, CLASSES[kind], precision, network_device)

@@ -66,8 +66,8 @@ class ScoringSettings:
             message = "the tokenizer of the model has no mask token"
             raise Contradiction(message, where="model", remedy="name a masked model such as BERT")
         if model.kind == "causal" and complete.first_token and model.start_token is None:
-            message = "the tokenizer has no start token, after which the first token is scored"
-            raise Contradiction(message, where="first_token", remedy="leave first_token out")
+            message = "the tokenizer has neither a start nor an end token to score the first after"
+            raise Contradiction(message, where="model", remedy="name another causal model")
         if self.token_types is not None:
             find_token_type(model, self.token_types)
         return complete

@@ -1,13 +1,44 @@
-"""Log-probabilities of tokens from logits."""
+"""Logits at some positions of a batch, and log-probabilities of tokens from logits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from recbias.core.arrays import AnyArray, FloatArray
 
 ROWS = 64
 """The number of rows of logits that are normalised together, so that they stay in the cache."""
+
+
+def compute_logits(
+    network: Any, body: Any, inputs: Mapping[str, Any], rows: AnyArray, columns: AnyArray
+) -> Any:
+    """Return the logits at some positions of a batch, a ``torch`` tensor ``(m, vocabulary)``.
+
+    A head that reads the last hidden states of the body computes no others.
+
+    Args:
+        network: The ``torch`` module with its language-model head.
+        body: The part of the network before the head.
+        inputs: The arguments of a pass.
+        rows: The text of each position, ``int64[m]``.
+        columns: Its token, ``int64[m]``.
+    """
+    import torch
+
+    places = tuple(torch.from_numpy(indices).to(network.device) for indices in (rows, columns))
+
+    def select(_module: Any, _inputs: Any, output: Any) -> None:
+        output.last_hidden_state = output.last_hidden_state[places][None]
+
+    handle = None if body is network else body.register_forward_hook(select)
+    try:
+        logits = network(**inputs).logits
+    finally:
+        if handle is not None:
+            handle.remove()
+    return logits[0] if logits.shape[:2] == (1, rows.size) else logits[places]
 
 
 def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from recbias.language.scoring.sentence_tokens import (
     make_encoder_input,
 )
 from recbias.language.scoring.shared_prefixes import SharedPrefixes
-from recbias.language.scoring.target_probabilities import read_targets
+from recbias.language.scoring.target_probabilities import compute_logits, read_targets
 from recbias.numerics.texts.token_batches import batch_by_tokens
 
 MAX_LOGITS = 2**28
@@ -147,39 +146,6 @@ class _Evaluation:
         else:
             columns = columns - 1
         inputs = make_inputs(self.model, self.settings, values, is_token)
-        return self._read_logits(inputs, lines, columns, targets)
-
-    def _read_logits(
-        self, inputs: dict[str, Any], lines: AnyArray, columns: AnyArray, targets: AnyArray
-    ) -> FloatArray:
-        """Return the log-probability of each target at its place, ``float64[m]``.
-
-        The head computes logits at these places only.
-        """
-        import torch
-
-        device = self.model.device
-        places = (torch.from_numpy(lines).to(device), torch.from_numpy(columns).to(device))
-        with _select_states(self.model, places):
-            logits = self.model.network(**inputs).logits
-        if logits.shape[:2] != (1, targets.size):  # the head does not read the body's last states
-            logits = logits[places][None]
-        return read_targets(logits[0], targets, np.arange(targets.size))
-
-
-@contextmanager
-def _select_states(model: SentenceModel, places: tuple[Any, Any]) -> Iterator[None]:
-    """Let the language-model head read some of the hidden states, as one sequence."""
-    if model.body is model.network:
-        yield
-        return
-
-    def select(_module: Any, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[places][None]
-        return output
-
-    handle = model.body.register_forward_hook(select)
-    try:
-        yield
-    finally:
-        handle.remove()
+        model = self.model
+        logits = compute_logits(model.network, model.body, inputs, lines, columns)
+        return read_targets(logits, targets, np.arange(targets.size))

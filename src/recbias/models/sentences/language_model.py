@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +29,9 @@ from recbias.models.sentences.debiasing.training_sentences import TrainingSenten
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
 from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics.devices import OnDevice
+
+TRAINING = frozenset({"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"})
+"""The settings that only a training uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +62,8 @@ class SentenceLanguageModel(OnDevice):
         encoder_input: What the encoder of an encoder-decoder reads: ``empty``, or ``masked``: one
             mask in place of the whole sentence, which the decoder fills, as T5 was trained to.
         token_types: A token of the vocabulary, such as ``[speaker1]`` of CDial-GPT, whose
-            embedding is added to that of each token of a sentence; None for no such embedding.
+            embedding is added to that of each token of a sentence, or of a context and its
+            response; None for no such embedding.
         max_length: The largest number of tokens of a sentence, at most that of the model.
         batch_tokens: The number of tokens in a batch, which limits the memory.
         max_new_tokens: The maximum number of tokens of a response.
@@ -157,6 +161,7 @@ class SentenceLanguageModel(OnDevice):
             top_k=self.top_k,
             seed=self.seed,
             batch_tokens=self.batch_tokens,
+            token_types=self.token_types,
         )
 
     def model_files(self) -> Sequence[Path]:
@@ -215,4 +220,7 @@ class SentenceLanguageModel(OnDevice):
 
     def without_training(self) -> SentenceLanguageModel:
         """Return the pretrained model, which a debiased one is compared with."""
-        return replace(self, debias=None)
+        settings = vars(self).items()
+        return SentenceLanguageModel(
+            **{key: value for key, value in settings if key not in TRAINING}
+        )

@@ -198,7 +198,8 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
 
     Nor are the trials of a search needed if its result is stored.
     """
-    results = {"fit": model_plan.asking, "trial": model_plan.search}
+    search = model_plan.search
+    results = {"fit": model_plan.asking, "trial": search, "baseline": search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 

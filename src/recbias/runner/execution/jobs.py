@@ -13,14 +13,17 @@ from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
+SEARCHING = frozenset({"baseline", "trial"})
+"""Kinds of stage that come before the result of a search."""
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
     """The unit of work of a worker.
 
     Args:
-        needs: The addresses of the stages that must succeed before: trials, and an answer that
-            the models of several folds share.
+        needs: The addresses of the stages that must succeed before: trials and their baseline,
+            and an answer that the models of several folds share.
         after: The addresses of the stages that must end before: answers of earlier models by which
             metrics choose members.
     """
@@ -62,7 +65,7 @@ class Jobs:
                 continue
             planned |= {answer.digest} if answer is not None else set()
             stages = select_needed_stages(executor, model_plan)
-            trials = [stage for stage in stages if stage.kind == "trial"]
+            trials = [stage for stage in stages if stage.kind in SEARCHING]
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
                 jobs.waiting.append(Job(model_plan))
                 continue
@@ -133,14 +136,14 @@ class Jobs:
         for record in records:
             self.executor.records[record.digest] = record
             self.executor.observer.finished(record)
-            if record.failure is None and record.kind in {"trial", "answer"}:
+            if record.failure is None and record.kind in {*SEARCHING, "answer"}:
                 self.done.add(record.digest)
         return records
 
 
 def _list_earlier(trial: Stage) -> frozenset[str]:
-    """Return the addresses of the trials that a trial's settings are sampled from."""
-    return frozenset(stage.digest for stage in trial.inputs if stage.kind == "trial")
+    """Return the addresses of the baseline and of the trials that a trial depends on."""
+    return frozenset(stage.digest for stage in trial.inputs if stage.kind in SEARCHING)
 
 
 def run_job(

@@ -16,7 +16,7 @@ MOST_RECORDS = 1000
 """The number of stored results whose durations are read; addresses are in random order."""
 
 
-MODEL_KINDS = frozenset({"trial", "fit", "answer"})
+MODEL_KINDS = frozenset({"baseline", "trial", "fit", "answer"})
 """Kinds of stage whose time depends on the model."""
 
 LEAST_MODELS = 3
@@ -96,7 +96,8 @@ class RemainingWork:
             is_same_run = (keys.dataset, keys.seed, keys.model) == (
                 *(record.dataset, record.seed, record.model),
             )
-            if is_same_run and record.fold in {None, keys.fold} and stage.kind != "trial":
+            is_skipped = stage.kind != "trial" or record.kind == "baseline"
+            if is_same_run and record.fold in {None, keys.fold} and is_skipped:
                 del self._waiting[stage.digest]
 
     def estimate(self) -> float | None:

@@ -20,7 +20,7 @@ from recbias.runner.planning.stage_planner import StagePlanner, find_learner, id
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
-from recbias.runner.tuning.run_trial import RunTrial, find_perplexity_limit
+from recbias.runner.tuning.run_trial import RunTrial, ScoreBaseline, find_perplexity_limit
 from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
 
@@ -135,19 +135,25 @@ class ModelPlanner(StagePlanner):
     def _plan_search(
         self, context: DataContext, model: PluginSpec, keys: Keys
     ) -> tuple[tuple[Stage, ...], Stage | None]:
-        """Return the trials of a hyperparameter search, and the stage that selects the best."""
+        """Return the trials of a hyperparameter search, and the stage that selects the best.
+
+        Before the trials is their baseline, if they are compared with one.
+        """
         if model.tune is None:
             return (), None
         (seed, fold), tune = _get_training_fold(keys), model.tune
         if self.is_smoke_test:
             tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
-        k = tune.metric.cutoff or self.experiment.k
+        k, limit = (
+            tune.metric.cutoff or self.experiment.k,
+            find_perplexity_limit(tune, model.plugin),
+        )
         identity = {
             "model": self.identify(model),
             "metric": self.identify(tune.metric) | tune.metric.split_settings,
             "space": tune.written["space"],
             "objective": tune.objective,
-            "limit": find_perplexity_limit(tune, model.plugin),
+            "limit": limit,
             "k": k,
             "seed": seed,
             "fold": fold,
@@ -157,19 +163,39 @@ class ModelPlanner(StagePlanner):
         exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
         work = RunTrial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
         files = self.list_files(model, tune.metric)
+        baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
         first = Stage(
             "trial",
             "",
             "",
             work,
-            (context.dataset, context.split, *labels),
+            (context.dataset, context.split, *labels, *baseline),
             keys,
             self._locate(model),
             files,
             list_devices(model.plugin),
         )
         trials = plan_trials(first, work, identity)
-        return trials, plan_search(trials, work)
+        return (*baseline, *trials), plan_search(trials, work)
+
+    def _plan_baseline(
+        self, context: DataContext, model: PluginSpec, keys: Keys, work: RunTrial
+    ) -> Stage:
+        """Return the stage that scores the validation sentences before any training."""
+        answer = work.answer_baseline(model.plugin)
+        pretrained = replace(model, plugin=answer.model)
+        stage = Stage(
+            "baseline",
+            f"score {model.label} without training",
+            "",
+            ScoreBaseline(answer, work.tune.metric),
+            (context.dataset, context.split),
+            keys,
+        )
+        identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
+        return self._place_model(
+            stage, pretrained, identity | {"model": self.identify(pretrained)}
+        )
 
     def _plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys

@@ -74,6 +74,7 @@ class ModelPlan:
         answer: The model's output for the queries, None for a dataset alone.
         shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
             the folds are samples of queries; else None.
+        trials: The trials of a search, after the baseline that these are compared with, if any.
     """
 
     data_context: DataContext

@@ -40,6 +40,7 @@ FORMATS: Mapping[str, Format] = {
     "trial": Format(
         lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),
+    "baseline": Format(save_answers, load_answers),
     "search": Format(save_search, load_search),
     "fit": Format(save_arrays, load_arrays),
     "answer": Format(save_answers, load_answers),

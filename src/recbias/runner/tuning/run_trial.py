@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recbias.config.plugin_spec import Choice, Dimension, Tune
+from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Tune
 from recbias.config.settings import read_settings
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split, TrainingData
@@ -57,17 +57,23 @@ class RunTrial:
     exhaustive: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; ``inputs`` are the labels of the items, then the earlier trials."""
-        labels, trials = inputs[: self.n_labels], inputs[self.n_labels :]
+        """Return the trial; ``inputs`` are the labels, outputs of the baseline, earlier trials."""
+        labels, others = inputs[: self.n_labels], inputs[self.n_labels :]
+        baseline = next((each for each in others if isinstance(each, ModelOutputs)), None)
+        trials = [each for each in others if isinstance(each, Trial)]
         items = align_dataset(add_labels(dataset, labels), split).items
         names = [name for table in labels for name in table.frame.columns]
         aligned = []
         if items is not None and labels:
             aligned = [ItemLabels(items.frame[names].reset_index(drop=True))]
-        return self.run(make_training_data(dataset, split), trials, aligned)
+        return self.run(make_training_data(dataset, split), trials, aligned, baseline)
 
     def run(
-        self, data: TrainingData, trials: Sequence[Trial], labels: Sequence[ItemLabels] = ()
+        self,
+        data: TrainingData,
+        trials: Sequence[Trial],
+        labels: Sequence[ItemLabels] = (),
+        baseline: ModelOutputs | None = None,
     ) -> Trial:
         """Return the trial.
 
@@ -79,7 +85,8 @@ class RunTrial:
         for trial in trials:
             if trial.settings == settings:
                 return replace(trial, number=self.number, seconds=0.0)
-        scorer = ValidationScorer(data, self.tune.metric, labels)
+        known = None if baseline is None else (self.answer_baseline(self.model), baseline)
+        scorer = ValidationScorer(data, self.tune.metric, labels, known)
         scorer.check()
         pruner = MedianPruner(self.tune, trials) if can_prune(self.tune) else None
         start = time.perf_counter()
@@ -118,6 +125,10 @@ class RunTrial:
             return value, self._is_excluded(scorer, model, outputs, settings)
         return None
 
+    def answer_baseline(self, model: Any) -> AnswerQueries:
+        """Return what scores the sentences by a model without its training."""
+        return self._create_answer(model.without_training())
+
     def _create_answer(self, model: Any) -> AnswerQueries:
         return AnswerQueries(
             model,
@@ -140,7 +151,7 @@ class RunTrial:
         limit = find_perplexity_limit(self.tune, model)
         if limit is None:
             return False
-        before = scorer.answer(self._create_answer(model.without_training()))
+        before = scorer.answer(self.answer_baseline(model))
         increase = compute_perplexity_increase(before, outputs)
         if not increase > limit:
             return False
@@ -149,6 +160,19 @@ class RunTrial:
             f"{increase:.0%}, more than {limit:.0%}"
         )
         return True
+
+
+@dataclass(frozen=True)
+class ScoreBaseline:
+    """Score the validation sentences by the model without training, for all trials of a search."""
+
+    answer: AnswerQueries
+    metric: PluginSpec
+
+    def __call__(self, dataset: Dataset, split: Split) -> ModelOutputs:
+        """Return the outputs."""
+        data = make_training_data(dataset, split)
+        return ValidationScorer(data, self.metric).answer(self.answer)
 
 
 def find_perplexity_limit(tune: Tune, model: Any) -> float | None:

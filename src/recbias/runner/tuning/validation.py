@@ -37,11 +37,13 @@ class ValidationScorer:
         data: The training and validation rows.
         metric: The metric; the validation rows are its relevant items.
         labels: Labels of the items of ``data`` by detectors, which models do not see.
+        baseline: The model without training that is scored already, with its outputs.
     """
 
     data: TrainingData
     metric: PluginSpec
     labels: Sequence[ItemLabels] = ()
+    baseline: tuple[AnswerQueries, ModelOutputs] | None = None
 
     def check(self) -> None:
         """Check before any training that the metric can be computed on the data.
@@ -55,6 +57,8 @@ class ValidationScorer:
 
     def answer(self, answer: AnswerQueries) -> ModelOutputs:
         """Fit a model on the training rows and return its outputs for the validation rows."""
+        if self.baseline is not None and self.baseline[0] == answer:
+            return self.baseline[1]
         training_split = Split(self.data.train, None, self.data.validation)
         return answer(self._dataset, training_split, self._queries)
 
