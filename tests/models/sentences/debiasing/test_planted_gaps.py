@@ -1,0 +1,90 @@
+"""A transformer that learned sentences in which the words of one group are rarer, and one of
+which the sentences say nothing about the groups: the gap that is measured, and what CTDA leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recbias
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.text_outputs import SentenceScores
+from recbias.metrics.text.perplexity_gap import PerplexityGap
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.planted_gaps import (
+    compute_gap,
+    make_names,
+    make_planted_world,
+    sample_pairs_of_names,
+    sample_texts_of_names,
+    score_names,
+    train_transformer,
+)
+from support.worlds.sentence_worlds import GROUPS, VERBS, THINGS
+
+RATIO = 4
+GAP = {"name": "perplexity_gap", "a": "female", "b": "male", "scale": "log"}
+
+
+def test_a_transformer_has_the_planted_gap_and_ctda_removes_it(tmp_path: Path) -> None:
+    world = make_planted_world(tmp_path, RATIO)
+    model: dict[str, Any] = {"name": "language_model", "model": str(world.model)}
+    training = {"terms": str(world.terms), "epochs": 20, "batch_size": 48, "learning_rate": 0.01}
+    spec = {
+        "name": "planted",
+        "device": "cpu",
+        "dataset": world.write_tables(tmp_path),
+        "queries": {"name": "sentences", "part": "test"},
+        "models": [
+            {**model, "label": "before"},
+            {**model, "label": "CTDA", "debias": {"method": "CTDA"}, **training},
+        ],
+        "metrics": [GAP],
+        "tests": ["paired_t"],
+        "report": {"formats": ["md"]},
+    }
+    run = recbias.run(spec, out=tmp_path / "results")
+    rows = run.metrics[run.metrics["target"] == ""].set_index("model")
+    planted = compute_gap(RATIO)
+    before, after = rows["value"]["before"], rows["value"]["CTDA"]
+    assert before == pytest.approx(planted, rel=0.05)
+    assert abs(after) < 0.05 * planted
+    # the interval of the difference between the models holds the planted gap, up to that 5%
+    compared = run.significance[run.significance["between"] == "models"]
+    (difference,) = compared.loc[compared["target"].fillna("") == "", "difference"]
+    assert abs(difference) == pytest.approx(planted, rel=0.1)
+
+
+def test_a_transformer_without_a_gap_is_flagged_in_five_percent_of_worlds() -> None:
+    n_worlds, n_pairs = 500, 40
+    rng = np.random.default_rng(3)
+    names = make_names(200)
+    words = (*names, "today", "one", *VERBS, *THINGS)
+    model = train_transformer(sample_texts_of_names(names, 4000, rng), words)
+    perplexity = score_names(model, names)
+    metric = PerplexityGap(a=GROUPS[0], b=GROUPS[1], scale="log")
+    p_values = np.array(
+        [
+            measure_p(metric, sample_pairs_of_names(perplexity, n_pairs, rng))
+            for _ in range(n_worlds)
+        ]
+    )
+    assert np.mean(p_values < 0.05) == pytest.approx(0.05, abs=0.015)
+    # names differ in how frequent they are, so a test that ignored the groups would be significant
+    assert np.log(perplexity).mean(1).std() > 0.1
+
+
+def measure_p(metric: PerplexityGap, copies: np.ndarray) -> float:
+    n_pairs = copies.shape[1]
+    scores = SentenceScores(
+        np.arange(2 * n_pairs).astype(str).astype(object),
+        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
+        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
+        copies.ravel(),
+    )
+    queries, items = make_user_queries(0), make_vocabulary("i", 0)
+    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
+    return float(metric.measure(evidence)[0].contrasts[0].p)
