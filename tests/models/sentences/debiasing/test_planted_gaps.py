@@ -1,5 +1,4 @@
-"""A transformer that learned sentences in which the words of one group are rarer, and one of
-which the sentences say nothing about the groups: the gap that is measured, and what CTDA leaves."""
+"""A transformer that learned a gap, or none: what is measured, and what CTDA leaves of it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from support.worlds.planted_gaps import (
     score_names,
     train_transformer,
 )
-from support.worlds.sentence_worlds import GROUPS, VERBS, THINGS
+from support.worlds.sentence_worlds import GROUPS, THINGS, VERBS
 
 RATIO = 4
 GAP = {"name": "perplexity_gap", "a": "female", "b": "male", "scale": "log"}
