@@ -167,3 +167,18 @@ def test_faults_of_an_import_are_named(folder: Path) -> None:
     changed = invoke(folder, "import", "sheets/rater-2.csv", *key, "ratings.jsonl")
     assert (changed.code, "are not those that were written" in changed.err) == (2, True)
     assert not (folder / "ratings.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", [("run", "--quiet"), ("plan",)])
+def test_an_unknown_label_of_a_rate_is_refused_before_a_model_responds(
+    folder: Path, command: tuple[str, ...]
+) -> None:
+    path = folder / "spec.yaml"
+    path.write_text(path.read_text().replace("by: category", "by: categroy"))
+    (folder / "ratings.jsonl").write_text("")
+    result = invoke_recbias(command[0], "spec.yaml", *command[1:], folder=folder)
+    assert result.code == 2
+    assert "metrics[0].by" in result.err
+    assert "the responses have no column 'categroy'" in result.err
+    assert "did you mean category?" in result.err
+    assert not list((folder / "results").glob("dialogues/2*"))
