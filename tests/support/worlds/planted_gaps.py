@@ -24,14 +24,18 @@ import torch
 import transformers
 
 from recbias.core.dataset.sentences import Sentences
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.language.backends import silence_transformers
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_scoring import score_sentences
 from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
+from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.sentence_worlds import (
     ATTRIBUTES,
     GROUPS,
@@ -129,6 +133,10 @@ def make_planted_world(folder: Path, ratio: int, seed: int = 0, **settings: int)
     return SentenceWorld(write_model(model, folder / "model"), folder / "terms.yaml", sentences)
 
 
+NAME_WORDS = ("today", "one", *VERBS, *THINGS)
+"""The words around a name."""
+
+
 def make_names(n: int) -> tuple[str, ...]:
     """Return names that belong to no group."""
     return tuple(f"name{number}" for number in range(n))
@@ -160,3 +168,18 @@ def sample_pairs_of_names(
     """
     names = rng.permutation(len(perplexity))[: 2 * n_pairs].reshape(2, n_pairs)
     return np.asarray(perplexity[names, rng.integers(perplexity.shape[1], size=n_pairs)])
+
+
+def measure_p(metric: PerplexityGap, copies: np.ndarray) -> tuple[float, float]:
+    """Return the p-values of both tests over pairs of perplexities, ``float64[2, n_pairs]``."""
+    n_pairs = copies.shape[1]
+    scores = SentenceScores(
+        np.arange(2 * n_pairs).astype(str).astype(object),
+        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
+        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
+        copies.ravel(),
+    )
+    queries, items = make_user_queries(0), make_vocabulary("i", 0)
+    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
+    paired, welch = metric.measure(evidence)[0].contrasts
+    return float(paired.p), float(welch.p)

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.metrics.text.perplexity_gap import PerplexityGap
-from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.planted_gaps import (
+    NAME_WORDS,
     compute_gap,
     make_names,
     make_planted_world,
+    measure_p,
     sample_pairs_of_names,
     sample_texts_of_names,
     score_names,
     train_transformer,
 )
-from support.worlds.sentence_worlds import GROUPS, THINGS, VERBS
+from support.worlds.sentence_worlds import GROUPS
 
 RATIO = 4
 GAP = {"name": "perplexity_gap", "a": "female", "b": "male", "scale": "log"}
@@ -61,29 +60,16 @@ def test_a_transformer_without_a_gap_is_flagged_in_five_percent_of_worlds() -> N
     n_worlds, n_pairs = 500, 40
     rng = np.random.default_rng(3)
     names = make_names(200)
-    words = (*names, "today", "one", *VERBS, *THINGS)
-    model = train_transformer(sample_texts_of_names(names, 4000, rng), words)
+    texts = sample_texts_of_names(names, 3000, rng)
+    model = train_transformer(texts, (*names, *NAME_WORDS), n_steps=100)
     perplexity = score_names(model, names)
     metric = PerplexityGap(a=GROUPS[0], b=GROUPS[1], scale="log")
     p_values = np.array(
         [
-            measure_p(metric, sample_pairs_of_names(perplexity, n_pairs, rng))
+            measure_p(metric, sample_pairs_of_names(perplexity, n_pairs, rng))[0]
             for _ in range(n_worlds)
         ]
     )
     assert np.mean(p_values < 0.05) == pytest.approx(0.05, abs=0.015)
     # names differ in how frequent they are, so a test that ignored the groups would be significant
     assert np.log(perplexity).mean(1).std() > 0.1
-
-
-def measure_p(metric: PerplexityGap, copies: np.ndarray) -> float:
-    n_pairs = copies.shape[1]
-    scores = SentenceScores(
-        np.arange(2 * n_pairs).astype(str).astype(object),
-        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
-        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
-        copies.ravel(),
-    )
-    queries, items = make_user_queries(0), make_vocabulary("i", 0)
-    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
-    return float(metric.measure(evidence)[0].contrasts[0].p)
