@@ -1,13 +1,13 @@
 """Gaps of perplexity that are planted in the training sentences of small transformers.
 
     python benchmarks/planted_gaps.py                  # gaps, CTDA, and 500 worlds without a gap
-    python benchmarks/planted_gaps.py --worlds 50      # fewer transformers without a gap
+    python benchmarks/planted_gaps.py --ratios         # the worlds without a gap alone
 
 Each transformer (GPT-2, one layer of 32) is trained from random weights. The words of one group
 are rarer in its sentences by a known ratio, so the gap of ln PPL is known: ln(ratio) / m with m
 scored words. The gap is measured, then again after ``debias: {method: CTDA}`` on sentences about
-the first group. Without a gap, names are assigned to the groups at random: each of the worlds has
-names, sentences, a transformer and pairs of its own.
+the first group. Without a gap, names are assigned to the groups at random: each world has pairs of
+its own, and each of 20 transformers, with sentences of its own, has a share of the worlds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from support.worlds.sentence_worlds import SentenceWorld
 
 RATIOS = (1, 2, 4, 8)
 SEEDS = range(5)
-N_PAIRS = 40
+N_PAIRS, N_NAMES, N_TRANSFORMERS = 40, 200, 20
 
 
 def measure_gap(world: SentenceWorld, debias: Debias | None) -> float:
@@ -82,23 +82,26 @@ def measure_gaps(ratio: int) -> tuple[list[float], list[float]]:
 
 def count_flagged(n_worlds: int) -> tuple[int, int]:
     """Return how often the paired t-test and Welch's are significant without a gap."""
-    names, metric = make_names(2 * N_PAIRS), PerplexityGap(a="female", b="male", scale="log")
+    names, metric = make_names(N_NAMES), PerplexityGap(a="female", b="male", scale="log")
     flagged = np.zeros(2, dtype=np.int64)
-    for world in range(n_worlds):
-        rng = np.random.default_rng([world, 7])
-        texts = sample_texts_of_names(names, 2000, rng)
-        model = train_transformer(texts, (*names, *NAME_WORDS), seed=world, n_steps=100)
-        pairs = sample_pairs_of_names(score_names(model, names), N_PAIRS, rng)
-        flagged += np.array(measure_p(metric, pairs)) < 0.05
+    for seed in range(N_TRANSFORMERS):
+        rng = np.random.default_rng([seed, 7])
+        texts = sample_texts_of_names(names, 3000, rng)
+        model = train_transformer(texts, (*names, *NAME_WORDS), seed=seed, n_steps=100)
+        perplexity = score_names(model, names)
+        for _ in range(n_worlds // N_TRANSFORMERS):
+            pairs = sample_pairs_of_names(perplexity, N_PAIRS, rng)
+            flagged += np.array(measure_p(metric, pairs)) < 0.05
     return int(flagged[0]), int(flagged[1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worlds", type=int, default=500)
+    parser.add_argument("--worlds", type=int, default=500, help="a multiple of 20")
+    parser.add_argument("--ratios", type=int, nargs="*", default=RATIOS)
     options = parser.parse_args()
     start = time.process_time()
-    for ratio in RATIOS:
+    for ratio in options.ratios:
         before, after = measure_gaps(ratio)
         share = np.mean(np.abs(after)) / compute_gap(ratio) if ratio > 1 else np.nan
         print(

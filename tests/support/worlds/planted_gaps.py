@@ -111,15 +111,17 @@ def write_model(model: SentenceModel, folder: Path) -> Path:
     return folder
 
 
-def make_planted_world(folder: Path, ratio: int, seed: int = 0, **settings: int) -> SentenceWorld:
+def make_planted_world(
+    folder: Path, ratio: int, seed: int = 0, n_steps: int = 200
+) -> SentenceWorld:
     """Return a trained transformer, the terms, and sentences to debias and to measure it on.
 
     Those to train on are about the first group, as those of CHBias are; all pairs are for testing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "terms.yaml").write_text(TERMS, encoding="utf-8")
-    model = train_transformer(repeat_copies(ratio), seed=seed, **settings)
-    rows = [
+    model = train_transformer(repeat_copies(ratio), seed=seed, n_steps=n_steps)
+    rows: list[tuple[str | None, ...]] = [
         (f"train-{number}", "train", None, GROUPS[0], first, "gender")
         for number, (first, _) in enumerate(COPIES)
     ]
