@@ -11,16 +11,15 @@ of the groups are. Times are of the process (CPU), as other work on the machine 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
+from inputs.required import find_data, require_model
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -49,7 +48,8 @@ def main() -> None:
     parser.add_argument("--separate", type=int, default=200, help="masks in a pass of their own")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    path = Path(os.environ["RECBIAS_DATA"]) / "ml-1m-side" / "items.csv.gz"
+    require_model(options.model)
+    path = find_data("ml-1m-side/items.csv.gz")
     texts = pd.read_csv(path, dtype=str)["overview"].dropna().to_numpy(dtype=object)
     texts = texts[: options.texts or None]
     words = load_group_words()

@@ -10,7 +10,6 @@ times are compared, the log-probabilities are.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from inputs.required import find_data, require_model
 from recbias.core.arrays import FloatArray
 from recbias.language.scoring.sentence_models import SentenceModel, load_sentence_model
 from recbias.language.scoring.sentence_scoring import score_sentences
@@ -68,7 +68,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    folder = Path(os.environ.get("RECBIAS_DATA", "data")) / "chbias"
+    require_model(options.model)
+    folder = find_data("chbias")
     texts = read_sentences(folder, options.pairs)
     sample = np.random.default_rng(0).permutation(len(texts))[: options.separate].tolist()
     model = load_sentence_model(options.model, device="cpu")

@@ -10,12 +10,12 @@ history of 20. Before the times are compared, the scores are.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import numpy as np
 
+from inputs.required import find_data, require_model
 from recbias.language.causal_models import load_causal_model
 from recbias.language.likelihood import TextScorer, score_separately
 from recbias.language.likelihood_search import TextSearch
@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
-    path = Path(os.environ["RECBIAS_DATA"]) / "ml-1m" / "movies.dat"
+    require_model(options.model)
+    path = find_data("ml-1m/movies.dat")
     titles = rng.permutation(np.array(read_titles(path), dtype=object)).tolist()
     history = "\n".join(f"- {title}" for title in titles[-20:])
     context = f"I watched these movies and liked them:\n{history}\nI will also like the movie"

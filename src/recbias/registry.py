@@ -215,6 +215,7 @@ LISTINGS = Registry(
     {
         "prompts": "recbias.language.prompts.request_prompts:load_all_prompts",
         "mitigations": "recbias.language.prompts.mitigations:load_mitigations",
+        "terms": "recbias.language.terms.term_files:load_term_lists",
     },
     "recbias.listings",
 )

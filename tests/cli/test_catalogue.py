@@ -205,3 +205,18 @@ def test_misspelt_prompt_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName) as error:
         describe("watch_histroy")
     assert "watch_history" in error.value.remedy
+
+
+def test_packaged_terms_are_shown_with_groups_and_counts_beside_the_dataset_of_their_name() -> (
+    None
+):
+    text = describe("chbias", 79)
+    assert text.startswith("chbias (dataset)")
+    page = text[text.index("chbias (terms)") :]
+    assert "    age: old and young\n      7 target terms: 老人/年轻人, " in page
+    assert "      29 attribute terms: 丑/帅, " in page  # of gender
+    assert "Source: Zhao et al." in page
+    assert [name for name, _ in list_entries("terms")] == ["chbias"]
+    with pytest.raises(UnknownName) as error:
+        describe("chbiass")
+    assert "chbias" in error.value.remedy

@@ -32,7 +32,7 @@ from recbias.runner.planning.plugin_contracts import find_kinds, validate_class
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
-    *("templates", "prompts", "mitigations", "references", "specs"),
+    *("templates", "prompts", "mitigations", "terms", "references", "specs"),
 )
 """The kinds that ``recbias list`` accepts."""
 
@@ -171,13 +171,13 @@ def _render_parameter(row: Parameter, width: int) -> Iterator[str]:
 
 
 def load_packaged(kind: str) -> Mapping[str, Any]:
-    """Return the packaged prompts or mitigations by name."""
+    """Return the packaged prompts, mitigations or terms by name."""
     return LISTINGS.load(kind)()  # type: ignore[no-any-return]  # a function of the listing
 
 
 def _describe_packaged(kind: str, entry: Any, width: int) -> str:
     content = textwrap.indent(entry.content, "    ")
-    heading = f"{entry.name} ({kind.removesuffix('s')})"
+    heading = f"{entry.name} ({kind if kind == 'terms' else kind.removesuffix('s')})"
     source = indent(f"Source: {entry.source}", "", width)
     return "\n\n".join([heading, indent(entry.about, "", width), content, source])
 

@@ -22,7 +22,7 @@ NEW_KINDS = ("metric", "model", "detector", "dataset")
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
-    "templates, prompts, mitigations, references or specs"
+    "templates, prompts, mitigations, terms, references or specs"
 )
 
 
@@ -65,7 +65,8 @@ def show(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A plug-in, template set, prompt, mitigation, packaged spec or reference.",
+            help="A plug-in, template set, prompt, mitigation, list of terms, packaged spec or "
+            "reference.",
             show_default=False,
         ),
     ],

@@ -219,6 +219,13 @@ class ActsAfterFit(Protocol):
 
 
 @runtime_checkable
+class ActsAfterTests(Protocol):
+    """A metric whose settings ``after_tests`` change its value, but not its contrasts."""
+
+    after_tests: ClassVar[frozenset[str]]
+
+
+@runtime_checkable
 class ChecksData(Protocol):
     """A model that can validate its settings against the data before any model is trained."""
 

@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import krippendorff
+import numpy as np
 import pytest
 
 from support.commands import CommandResult, invoke_recbias
@@ -167,3 +169,92 @@ def test_faults_of_an_import_are_named(folder: Path) -> None:
     changed = invoke(folder, "import", "sheets/rater-2.csv", *key, "ratings.jsonl")
     assert (changed.code, "are not those that were written" in changed.err) == (2, True)
     assert not (folder / "ratings.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", [("run", "--quiet"), ("plan",)])
+def test_an_unknown_label_of_a_rate_is_refused_before_a_model_responds(
+    folder: Path, command: tuple[str, ...]
+) -> None:
+    path = folder / "spec.yaml"
+    path.write_text(path.read_text().replace("by: category", "by: categroy"))
+    (folder / "ratings.jsonl").write_text("")
+    result = invoke_recbias(command[0], "spec.yaml", *command[1:], folder=folder)
+    assert result.code == 2
+    assert "metrics[0].by" in result.err
+    assert "the responses have no column 'categroy'" in result.err
+    assert "did you mean category?" in result.err
+    assert not list((folder / "results").glob("dialogues/2*"))
+
+
+def test_sheets_of_one_seed_have_the_same_queries_in_orders_that_cannot_be_foreseen(
+    folder: Path,
+) -> None:
+    sheets = []
+    for out in ("first", "second"):
+        words = ("export", *SOURCES, "--sample", 8, "--seed", 1, "--raters", 1, "--out", out)
+        assert invoke(folder, *words).code == 0
+        sheets.append(read(folder / out / "rater-1.csv"))
+    texts = [[(row["context"], row["response"]) for row in rows] for rows in sheets]
+    assert sorted(texts[0]) == sorted(texts[1])
+    assert texts[0] != texts[1]
+    numbers = [{row["response"]: row["item"] for row in rows} for rows in sheets]
+    assert numbers[0] != numbers[1]
+
+
+def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_package(
+    folder: Path,
+) -> None:
+    options = ("--question", "quality", "--answers", "0,1,2", "--out", "sheets")
+    assert invoke(folder, "export", *SOURCES, *options).code == 0
+    rng = np.random.default_rng(4)
+    truth = {row["item"]: rng.integers(3) for row in read(folder / "sheets/rater-1.csv")}
+    ratings = np.full((3, len(truth)), np.nan)
+    for rater in range(3):
+        path = folder / f"sheets/rater-{rater + 1}.csv"
+        rows = read(path)
+        if rater == 2:
+            rows = rows[:12]  # a rater who was sent a part of the sheet
+        for row in rows:
+            given = truth[row["item"]] if rng.random() < 0.7 else rng.integers(3)
+            if rng.random() < 0.8:
+                row["quality"] = str(given)
+                ratings[rater, [*truth].index(row["item"])] = given
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]])
+            writer.writeheader()
+            writer.writerows(rows)
+    sheets = [f"sheets/rater-{rater}.csv" for rater in (1, 2, 3)]
+    key = ("--key", "sheets/key.jsonl", "--out", "quality.jsonl")
+    result = invoke(folder, "import", *sheets, *key)
+    assert result.code == 0, result.err
+    for level, name in (("nominal", "alpha"), ("interval", "alpha (interval)")):
+        alpha = krippendorff.alpha(ratings, level_of_measurement=level)
+        assert 0 < alpha < 1
+        assert f"Krippendorff's {name}: {alpha:.4g}" in result.out.splitlines()
+    n_missing = int(np.isnan(ratings[2]).sum())
+    assert f"answers missing from rater-3: {n_missing}" in result.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{item},{context},{response},perhaps", "biased is 'perhaps'"),
+        ("{item},{context},{response},no\n{item},{context},{response},no", "has two rows"),
+        ("item-99,{context},{response},no", "'item-99' is not in the key"),
+    ],
+)
+def test_faults_of_a_sheet_name_its_line(folder: Path, row: str, message: str) -> None:
+    assert invoke(folder, "export", *SOURCES, "--out", "sheets", "--raters", 1).code == 0
+    path = folder / "sheets/rater-1.csv"
+    first = {**read(path)[0]}
+    cells = {**first, "context": f'"{first["context"]}"'}
+    text = f"item,context,response,biased\n{row.format(**cells)}\n"
+    path.write_text(text, encoding="utf-8")
+    result = invoke(
+        folder, "import", "sheets/rater-1.csv", "--key", "sheets/key.jsonl", "--out", "r.jsonl"
+    )
+    assert result.code == 2
+    assert "sheets/rater-1.csv:" in result.err
+    assert message in result.err
+    assert "help: " in result.err
+    assert not (folder / "r.jsonl").exists()

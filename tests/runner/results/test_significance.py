@@ -9,7 +9,8 @@ from scipy import stats
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.errors import UnalignedScores
-from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
+from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import compare_models
 from recbias.statistics.tests.paired import PairedT
@@ -107,3 +108,35 @@ def test_without_tests_the_table_has_columns_and_no_rows() -> None:
     table, _ = compare_models([make_row("a", A), make_row("b", B)], [], 42)
     assert len(table) == 0
     assert "significant" in table.columns
+
+
+def test_metrics_with_the_same_tests_have_them_once() -> None:
+    """Of one gap as a difference and as t the tests are the same; those of its logarithm not."""
+    rows = []
+    for label, settings, p in (
+        ("gap", {}, 0.01),
+        ("t", {"estimate": "t"}, 0.01),
+        ("log", {"scale": "log"}, 0.02),
+        ("log t", {"scale": "log", "estimate": "t"}, 0.02),
+    ):
+        spec = make_gap(label, **settings)
+        test = Contrast("groups", "group=a", "group=b", "paired_t", 20, 3.0, 2.0, 1.0, 2.5, p)
+        for target in ("", "within 3 sd"):
+            measurement = Measurement(1.0, 20, 0, target=target, contrasts=(test,))
+            rows += [ModelMeasurement("d", "m", seed, 1, spec, measurement) for seed in (1, 2)]
+    plugin = PairedT(correction="holm", family="report")
+    table, _ = compare_models(rows, [PluginSpec("tests", "paired_t", "t", plugin, {}, ())], 42)
+    assert sorted(zip(table["metric"], table["seed"], table["target"], strict=True)) == [
+        (label, seed, target)
+        for label in ("gap", "log")
+        for seed in (1, 2)
+        for target in ("", "within 3 sd")
+    ]
+    assert set(table["family_size"]) == {8}
+    alone, _ = compare_models([row for row in rows if row.metric.label == "t"], [], 42)
+    assert len(alone) == 4  # without the metric that has them first, they stay
+
+
+def make_gap(label: str, **settings: Any) -> PluginSpec:
+    plugin = PerplexityGap(**settings)
+    return PluginSpec("metrics", "perplexity_gap", label, plugin, vars(plugin), ())

@@ -58,6 +58,8 @@ class SentenceWorld:
         paths = {}
         for part in ("train", "validation", "test"):
             frame = self.sentences.take_part(part).frame.drop(columns="part")
+            if frame.empty:
+                continue
             frame = frame if part != "train" else frame.drop(columns=["pair_id", "group"])
             frame.to_csv(folder / f"{part}.csv", index=False)
             paths[part] = str(folder / f"{part}.csv")

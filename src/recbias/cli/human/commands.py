@@ -42,7 +42,7 @@ def export_sheets(
         str | None, typer.Option(help="A label with equally many queries of each value.")
     ] = None,
     raters: Annotated[int, typer.Option(min=1, max=100, help="Number of raters.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the random choices.")] = 42,
+    seed: Annotated[int, typer.Option(help="Seed of the sample of queries.")] = 42,
     results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
     """Write a blinded and shuffled sheet of responses for each rater, as CSV."""
@@ -54,14 +54,15 @@ def export_sheets(
         from recbias.formats.annotation_sheets import SheetItem, parse_answers, write_sheets
 
         parse_answers(answers)
-        rng = np.random.default_rng(seed)
         candidates = read_sources(sources, dialogues, results)
-        queries = select_queries(candidates, sample, by, rng)
+        queries = select_queries(candidates, sample, by, np.random.default_rng(seed))
         key = {"question": question, ANSWERS: answers}
         items = [
             SheetItem(item.cells, {**item.key, **key}) for item in list_items(candidates, queries)
         ]
-        paths = write_sheets(to_local_path(out), items, question, raters, rng)
+        # from a seed that raters can guess, the numbers of items would say which model is first
+        unpredictable = np.random.default_rng()
+        paths = write_sheets(to_local_path(out), items, question, raters, unpredictable)
         print_line(f"models: {', '.join(candidates.responses)}")
         print_line(f"queries: {len(queries):,}")
         print_line(f"responses: {len(items):,}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -22,13 +23,56 @@ BLANKS = frozenset({"", "null", "~"})
 """How a file writes that an attribute term has no counterpart."""
 
 
-def load_packaged_terms() -> dict[str, dict[str, TermPairs]]:
-    """Return the packaged terms by name, then by category."""
+@dataclass(frozen=True)
+class TermList:
+    """A packaged file of terms.
+
+    Args:
+        name: Its name, which ``terms`` of a model takes.
+        about: What it holds, in one sentence.
+        source: Where it comes from.
+        categories: The terms by category.
+    """
+
+    name: str
+    about: str
+    source: str
+    categories: Mapping[str, TermPairs]
+
+    @property
+    def content(self) -> str:
+        """The groups and the terms of each category."""
+        return "\n".join(line for pairs in self.categories.values() for line in _describe(pairs))
+
+
+def _describe(pairs: TermPairs) -> Iterator[str]:
+    """Yield the lines of a category: its name and groups, then its terms."""
+    yield f"{pairs.category}: {' and '.join(pairs.groups)}"
+    for kind, terms in (("target", pairs.targets), ("attribute", pairs.attributes)):
+        words = [f"{first}/{second}" if second else first for first, second in terms]
+        lines = [", ".join(words[start : start + 10]) for start in range(0, len(words), 10)]
+        for number, line in enumerate(lines):
+            yield f"    {line}" if number else f"  {len(words)} {kind} terms: {line}"
+
+
+def load_term_lists() -> dict[str, TermList]:
+    """Return the packaged files of terms by name."""
     with as_file(files("recbias.language").joinpath("packaged", "terms")) as folder:
-        return {path.stem: read_terms(path) for path in sorted(folder.glob("*.yaml"))}
+        return {path.stem: _read_list(path) for path in sorted(folder.glob("*.yaml"))}
 
 
-def load_terms(terms: str | Path) -> dict[str, TermPairs]:
+def _read_list(path: Path) -> TermList:
+    top = read_marked(path).mapping("the file of terms", KEYS)
+    about, source = (" ".join(top[key].text(key).split()) for key in ("about", "source"))
+    return TermList(path.stem, about, source, read_terms(path))
+
+
+def load_packaged_terms() -> dict[str, Mapping[str, TermPairs]]:
+    """Return the packaged terms by name, then by category."""
+    return {name: terms.categories for name, terms in load_term_lists().items()}
+
+
+def load_terms(terms: str | Path) -> Mapping[str, TermPairs]:
     """Return the terms of a packaged name (``chbias``) or of a YAML file, by category.
 
     >>> load_terms("chbias")["gender"].swap_targets("她的姐姐")

@@ -19,7 +19,7 @@ from recbias.core.stage_context import warn
 from recbias.formats.response_ratings import rating_shares, read_ratings
 from recbias.metrics.resampled_estimates import build_estimate
 from recbias.metrics.text.response_metrics import ResponseMetric, get_responses
-from recbias.metrics.text.sentence_pairs import group_sentences
+from recbias.metrics.text.sentence_pairs import group_sentences, require_label
 from recbias.statistics.intervals import rating_share_interval
 from recbias.statistics.rater_agreement import Level, krippendorff_alpha, resample_alpha
 
@@ -69,6 +69,10 @@ class _HumanMean(_HumanMetric):
     """
 
     by: str | None = None
+
+    def check_labels(self, labels: Sequence[str]) -> None:
+        """Raise an error if the responses and their queries have no label ``by``."""
+        require_label(self.by, labels, "response", where="by")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses, then that of each value of ``by``."""

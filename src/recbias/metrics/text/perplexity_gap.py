@@ -20,6 +20,7 @@ from recbias.metrics.text.sentence_pairs import (
     build_pairs,
     group_sentences,
     read_sides,
+    require_label,
     resolve_groups,
     split_pairs,
     warn_of_missing,
@@ -62,7 +63,8 @@ class PerplexityGap:
             its values follow those of all pairs.
         estimate: ``gap``, or ``t`` for the statistic of the paired test as the value, so that its
             mean and standard deviation over seeds stand in the tables. It has no values of pairs
-            and no interval, and is undefined if all pairs differ by the same.
+            and no interval, and is undefined if all pairs differ by the same. Beside the same
+            metric with ``gap``, the tests stand in ``significance.csv`` once, with the first.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
         group_label: The column that ``a`` and ``b`` are values of; by default the group of a
             sentence. Where the groups differ between categories (female and male, old and young),
@@ -89,6 +91,7 @@ class PerplexityGap:
     needs: ClassVar[frozenset[str]] = frozenset({"sentence_scores"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "sentence_pair"
+    after_tests: ClassVar[frozenset[str]] = frozenset({"estimate"})
 
     a: str | None = None
     b: str | None = None
@@ -104,6 +107,11 @@ class PerplexityGap:
             raise Contradiction(message, where="b", remedy="name two different groups")
         if self.by is not None:
             split_crossing(self.by)
+
+    def check_labels(self, labels: Sequence[str]) -> None:
+        """Raise an error if the sentences have no label ``by`` or ``group_label``."""
+        require_label(self.by, labels, where="by")
+        require_label(self.group_label, labels, where="group_label")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap with and without outliers, then both for each value of ``by``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,6 +118,17 @@ def warn_of_missing(metric: str, scores: SentenceScores, pairs: SentencePairs) -
         warn(f"{metric}: {unknown.size:,} sentences have no perplexity, the first is {first!r}")
 
 
+def require_label(
+    by: str | None, names: Sequence[str], noun: str = "sentence", where: str = ""
+) -> None:
+    """Raise UnknownColumn unless sentences or responses have a label, or those of a crossing."""
+    for label in split_crossing(by) if by is not None else ():
+        if label.isidentifier() and label not in names:
+            message = f"the {noun}s have no column {label!r}"
+            remedy = suggest(label, names) if names else f"give their table a column {label!r}"
+            raise UnknownColumn(message, where=where, remedy=remedy)
+
+
 def group_sentences(
     scored: SentenceScores | Responses, by: str, metric: str, noun: str = "sentence"
 ) -> Groups:
@@ -127,12 +138,7 @@ def group_sentences(
         UnknownColumn: They have no such column.
         NothingLeft: None has the label.
     """
-    names = [str(name) for name in scored.labels.columns]
-    for label in split_crossing(by):
-        if label.isidentifier() and label not in names:
-            message = f"the {noun}s have no column {label!r}"
-            remedy = suggest(label, names) if names else f"give their table a column {label!r}"
-            raise UnknownColumn(message, remedy=remedy)
+    require_label(by, [str(name) for name in scored.labels.columns], noun)
     groups = group_by(Attributes(Vocabulary(scored.ids), scored.labels, noun), by)
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} {noun}s have no label {by!r}")

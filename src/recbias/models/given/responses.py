@@ -62,6 +62,11 @@ class GivenResponses:
         """Validate the table."""
         read_once(_read, self.path)
 
+    def list_labels(self, queries: Queries) -> Sequence[str]:
+        """Return the labels of the table, and those of the queries, which responses share."""
+        names = map(str, read_once(_read, self.path).labels.columns)
+        return list(dict.fromkeys([*names, *queries.labels.names]))
+
 
 @dataclass(frozen=True, eq=False)
 class FittedResponses:

@@ -81,6 +81,10 @@ class GivenSentences:
         """Validate the table."""
         read_once(_read, self.path)
 
+    def list_labels(self, queries: Queries) -> Sequence[str]:
+        """Return the labels of the table."""
+        return [*map(str, read_once(_read, self.path).labels.columns)]
+
 
 @dataclass(frozen=True, eq=False)
 class FittedSentences:

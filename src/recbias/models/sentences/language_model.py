@@ -14,6 +14,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
 from recbias.core.protocols import InputFile, ModelName, Output, State
+from recbias.core.queries.queries import Queries
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.causal_models import Precision
 from recbias.language.responses import ResponseSettings
@@ -167,6 +168,10 @@ class SentenceLanguageModel(OnDevice):
     def model_files(self) -> Sequence[Path]:
         """Return the files of the model; none for one of a hub."""
         return list_causal_model_files(self.model)
+
+    def list_labels(self, queries: Queries) -> Sequence[str]:
+        """Return the labels of the queries, which sentences and responses share."""
+        return queries.labels.names
 
     def needs_now(self) -> frozenset[str]:
         """Return the sentences to train on, if the model is debiased."""

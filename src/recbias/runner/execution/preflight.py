@@ -9,6 +9,7 @@ from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import Faults, UnknownColumn, UserError
 from recbias.core.labelled_texts import LabelsTexts
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.known_labels import ChecksLabels, ListsLabels
 from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
 from recbias.core.queries.groups import list_part_columns, split_crossing
 from recbias.core.records import StageRecord
@@ -85,6 +86,7 @@ def _find_faults(
     for context in contexts:
         yield from _check_models(plan, executor, context)
         yield from _check_metrics(plan, executor, context)
+        yield from _check_labels(plan, executor, context)
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
@@ -192,6 +194,26 @@ def _check_metric(
                 metric.plugin.check(evidence)
         except UserError as error:
             yield _locate_setting(metric, error.where, error, experiment)
+
+
+def _check_labels(plan: Plan, executor: Executor, context: DataContext) -> Iterator[UserError]:
+    """Yield the first fault of each metric in the labels of the models that know theirs."""
+    checked: set[str] = set()
+    for model_plan in plan.model_plans:
+        model = model_plan.model.plugin
+        if model_plan.data_context is not context or not isinstance(model, ListsLabels):
+            continue
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            is_read = metric.needs <= set(model_plan.model.plugin.provides)
+            if not (is_read and isinstance(metric.plugin, ChecksLabels)):
+                continue
+            if metric.label in checked or not _is_missing(executor, stage):
+                continue
+            try:
+                metric.plugin.check_labels(model.list_labels(executor.value(context.queries)))
+            except UserError as error:
+                checked.add(metric.label)
+                yield _locate_setting(metric, error.where, error, plan.experiment)
 
 
 def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:

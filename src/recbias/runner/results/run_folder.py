@@ -198,7 +198,7 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
                     outputs: ModelOutputs = executor.value(answer)
                     if outputs.lists is not None:
                         lists.add(_build_lists(model_plan, outputs.lists, queries, split))
-                    if outputs.responses is not None:
+                    if outputs.responses is not None and len(outputs.responses):
                         lines = write_response_lines(outputs.responses, make_fit_keys(model_plan))
                         with (folder / "responses.jsonl").open("a", encoding="utf-8") as stream:
                             stream.writelines(lines)

@@ -21,9 +21,9 @@ from recbias.core.measurements.columns import (
     PAIR_COLUMNS,
     SIGNIFICANCE_COLUMNS,
 )
-from recbias.core.measurements.scores import Contrast
 from recbias.core.stage_context import warn
 from recbias.runner.boundary import attempt
+from recbias.runner.results.contrasts import collect_contrasts
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.pooling import (
     average_defined,
@@ -35,7 +35,6 @@ from recbias.runner.results.pooling import (
 from recbias.runner.results.run_folder import describe_failure
 from recbias.runner.stages.returned_values import call_for, make_fault
 from recbias.statistics.compare import (
-    ModelContrasts,
     SystemEstimates,
     compare,
     correct_contrasts,
@@ -103,7 +102,7 @@ def compare_models(
     """
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
-    contrasts = _collect_contrasts([*measurements, *groups])
+    contrasts = collect_contrasts([*measurements, *groups])
     tables, failures = [], []
     for test in tests:
         test_models = partial(
@@ -192,53 +191,3 @@ def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
 def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
     arrays = [row for row in rows if row is not None]
     return np.stack(arrays) if len(arrays) == len(rows) else None
-
-
-def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
-    families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
-    by_groups = {key for row in measurements for key in _identify_pairs(row, "groups").values()}
-    for row in measurements:
-        repeated = {
-            contrast
-            for contrast, key in _identify_pairs(row, "difference").items()
-            if key in by_groups
-        }
-        metric, k, *_ = row.metric_keys.values()
-        families[row.dataset, row.model, row.seed, row.fold, metric, k] += [
-            item for item in _label_contrasts(row) if item[-1] not in repeated
-        ]
-    names = ("dataset", "model", "seed", "fold", "metric", "k")
-    return [
-        ModelContrasts(dict(zip(names, keys, strict=True)), contrasts)
-        for keys, contrasts in families.items()
-    ]
-
-
-def _identify_pairs(row: ModelMeasurement, gap: str) -> dict[Contrast, tuple[Any, ...]]:
-    """Return the tests of a metric by group with keys that its groups and its gap share."""
-    grouping = row.metric.grouping
-    if grouping is None or grouping.gap != gap:
-        return {}
-    fit_keys = (row.dataset, row.model, row.seed, row.fold)
-    metric_keys = (row.metric.name, repr(row.metric.parameters), row.measurement.target)
-    return {
-        test: (*fit_keys, *metric_keys, grouping.by, test.test, frozenset((test.a, test.b)))
-        for test in row.measurement.contrasts
-    }
-
-
-def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:
-    """Yield each test of a measurement with its group and target.
-
-    The compared groups or targets are the sides of the test, so its own group or target is blank.
-    A group that contains both sides stays: ``category=age`` for ``category=age&group=T1``.
-    """
-    group, target = row.measurement.group, row.measurement.target
-    for contrast in row.measurement.contrasts:
-        sides = (contrast.a, contrast.b)
-        contains_both = all(side.startswith(f"{group}&") for side in sides)
-        yield (
-            group if contains_both or contrast.between != "groups" else "",
-            "" if contrast.between == "targets" else target,
-            contrast,
-        )

@@ -17,7 +17,8 @@ def compute_log_ratio_loss(first: Tensor, second: Tensor, n_pairs: int) -> Tenso
 
     over the places i at which a target term occurs, with t1 and t2 the pair of that term and y_i
     the distribution that the model predicts there. Logits serve as log-probabilities, since the
-    normalisation cancels out. A term of several tokens has the mean of theirs.
+    normalisation cancels out. A term of several tokens has the mean of theirs. It is a sum over
+    the places of a batch; the training divides it by the number of sentences.
 
     Args:
         first: The logit of t1 at each place, ``(m,)``.
@@ -60,6 +61,9 @@ def compute_cosine_gap_loss(attributes: Tensor, first: Tensor, second: Tensor) -
     """Return the loss of ADD: how much closer attribute terms are to one term of a pair.
 
         Σ_a Σ_(t1,t2) |cos(t1, a) - cos(t2, a)|
+
+    It is a sum over the occurrences of a batch; the training divides it by the number of
+    sentences, unless it is that of the released code.
 
     Args:
         attributes: The vector of each occurrence of an attribute term, ``(m, d)``: its input
@@ -115,6 +119,9 @@ def compute_projection_loss(attributes: Tensor, basis: Tensor) -> Tensor:
 
         Σ_a Σ_j |b_j ⟨a, b_j⟩|
 
+    It is a sum over the occurrences of a batch; the training divides it by the number of
+    sentences.
+
     Args:
         attributes: The input embedding of each occurrence of an attribute term, ``(m, d)``.
         basis: The basis of the bias subspace, ``(k, d)``; constants.
@@ -136,7 +143,7 @@ def compute_released_projection_loss(states: Tensor, basis: Tensor) -> Tensor:
         Σ_m ‖ Σ_(l ≤ m) Σ_j ⟨h_l, b_j⟩ b_j ‖_1
 
     The total is not reset between the occurrences of a batch, so an occurrence counts in all later
-    ones, too, and may cancel out.
+    ones, too, and may cancel out. The sum is not divided by the number of sentences.
 
     Args:
         states: The last hidden state of each occurrence, in the order of the batch, ``(m, d)``.

@@ -1,0 +1,187 @@
+"""Training sentences in which the words of one group are rarer, and a transformer trained on them.
+
+The sentences hold every combination of their words equally often, but those about the first group
+once and those about the second ``ratio`` times. A model that has learned them gives the words of
+the first group 1 / ratio of the probability of their counterparts and is equal elsewhere, so
+
+    ln PPL(first) - ln PPL(second) = ln(ratio) / m
+
+with m the number of scored words. A world of names has no gap: how frequent a name is does not
+depend on its group, which is drawn afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+import transformers
+
+from recbias.core.dataset.sentences import Sentences
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.text_outputs import SentenceScores
+from recbias.language.backends import silence_transformers
+from recbias.language.scoring.sentence_models import SentenceModel
+from recbias.language.scoring.sentence_scoring import score_sentences
+from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
+from recbias.metrics.text.perplexity_gap import PerplexityGap
+from recbias.models.sentences.debiasing.debias import Debias
+from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_plan import FineTuning
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.sentence_worlds import (
+    ATTRIBUTES,
+    GROUPS,
+    TARGETS,
+    TERMS,
+    THINGS,
+    VERBS,
+    WORDS,
+    SentenceWorld,
+    make_tokenizer,
+)
+
+N_SCORED = 5
+"""The scored words of a sentence: all but the first."""
+
+COPIES = tuple(
+    (f"today one {adjective} {first} {end}", f"today one {adjective} {second} {end}")
+    for (first, second), (adjective, _), verb, thing in product(TARGETS, ATTRIBUTES, VERBS, THINGS)
+    for end in (f"{verb} {thing}",)
+)
+"""The 240 pairs of sentences."""
+
+
+def compute_gap(ratio: int) -> float:
+    """Return the gap of ln PPL of a model that has learned the sentences."""
+    return math.log(ratio) / N_SCORED
+
+
+def repeat_copies(ratio: int) -> list[str]:
+    """Return the sentences about the first group once, and those about the second repeated."""
+    return [first for first, _ in COPIES] + [second for _, second in COPIES] * ratio
+
+
+def train_transformer(
+    texts: Sequence[str],
+    words: Sequence[str] = WORDS,
+    *,
+    seed: int = 0,
+    n_steps: int = 200,
+    layers: int = 1,
+) -> SentenceModel:
+    """Return a GPT-2 of a width of 32 after a training from random weights."""
+    tokenizer = make_tokenizer(words)
+    library: Any = transformers
+    sizes = {"n_embd": 32, "n_layer": layers, "n_head": 2, "n_positions": 16}
+    tokens = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    drop = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        config = library.GPT2Config(vocab_size=len(tokenizer), **sizes, **tokens, **drop)
+        model = SentenceModel("causal", tokenizer, library.GPT2LMHeadModel(config))
+    settings = ScoringSettings().complete(model)
+    sentences = tokenize_sentences(model, texts, settings)
+    task = SentenceTraining(model, sentences, settings, None, Debias(method="CTDA"))
+    batch_size = 64
+    plan = FineTuning(
+        name="planted gap",
+        epochs=math.ceil(n_steps * batch_size / len(texts)),
+        batch_size=batch_size,
+        learning_rate=0.01,
+        warmup=0.0,
+        weight_decay=0.0,
+    )
+    fine_tune(task, plan, np.random.default_rng(seed))
+    return model
+
+
+def write_model(model: SentenceModel, folder: Path) -> Path:
+    """Write a model with its tokenizer."""
+    model.tokenizer.save_pretrained(folder)
+    with silence_transformers():
+        model.network.save_pretrained(folder)
+    return folder
+
+
+def make_planted_world(
+    folder: Path, ratio: int, seed: int = 0, n_steps: int = 200
+) -> SentenceWorld:
+    """Return a trained transformer, the terms, and sentences to debias and to measure it on.
+
+    Those to train on are about the first group, as those of CHBias are; all pairs are for testing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "terms.yaml").write_text(TERMS, encoding="utf-8")
+    model = train_transformer(repeat_copies(ratio), seed=seed, n_steps=n_steps)
+    rows: list[tuple[str | None, ...]] = [
+        (f"train-{number}", "train", None, GROUPS[0], first, "gender")
+        for number, (first, _) in enumerate(COPIES)
+    ]
+    rows += [
+        (f"test-{number}-{group}", "test", f"test-{number}", group, text, "gender")
+        for number, pair in enumerate(COPIES)
+        for group, text in zip(GROUPS, pair, strict=True)
+    ]
+    columns = ["id", "part", "pair_id", "group", "text", "category"]
+    sentences = Sentences(pd.DataFrame(rows, columns=columns, dtype=object))
+    return SentenceWorld(write_model(model, folder / "model"), folder / "terms.yaml", sentences)
+
+
+NAME_WORDS = ("today", "one", *VERBS, *THINGS)
+"""The words around a name."""
+
+
+def make_names(n: int) -> tuple[str, ...]:
+    """Return names that belong to no group."""
+    return tuple(f"name{number}" for number in range(n))
+
+
+def sample_texts_of_names(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
+    """Return sentences about names, some of which are up to ten times rarer than others."""
+    chances = np.exp(rng.uniform(0, math.log(10), len(names)))
+    ends = np.array([f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)])
+    drawn = rng.choice(len(names), size=n, p=chances / chances.sum())
+    pairs = zip(drawn, rng.choice(ends, n), strict=True)
+    return [f"today one {names[number]} {end}" for number, end in pairs]
+
+
+def score_names(model: SentenceModel, names: Sequence[str]) -> np.ndarray:
+    """Return the perplexity of each name in each sentence, ``float64[names, sentences]``."""
+    ends = [f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)]
+    texts = [f"today one {name} {end}" for name, end in product(names, ends)]
+    scores = score_sentences(model, texts, ScoringSettings())
+    return np.asarray(scores.perplexity).reshape(len(names), len(ends))
+
+
+def sample_pairs_of_names(
+    perplexity: np.ndarray, n_pairs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the perplexities of pairs of copies, ``float64[2, n_pairs]``.
+
+    Names are assigned to the groups at random, each to one pair, so the expected gap is 0.
+    """
+    names = rng.permutation(len(perplexity))[: 2 * n_pairs].reshape(2, n_pairs)
+    return np.asarray(perplexity[names, rng.integers(perplexity.shape[1], size=n_pairs)])
+
+
+def measure_p(metric: PerplexityGap, copies: np.ndarray) -> tuple[float, float]:
+    """Return the p-values of both tests over pairs of perplexities, ``float64[2, n_pairs]``."""
+    n_pairs = copies.shape[1]
+    scores = SentenceScores(
+        np.arange(2 * n_pairs).astype(str).astype(object),
+        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
+        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
+        copies.ravel(),
+    )
+    queries, items = make_user_queries(0), make_vocabulary("i", 0)
+    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
+    paired, welch = metric.measure(evidence)[0].contrasts
+    return float(paired.p), float(welch.p)
