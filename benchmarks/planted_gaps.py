@@ -45,7 +45,7 @@ SEEDS = range(5)
 N_PAIRS, N_NAMES, N_TRANSFORMERS = 40, 200, 20
 
 
-def measure_gap(world: SentenceWorld, debias: Debias | None) -> float:
+def measure_gap(world: SentenceWorld, debias: Debias | None, seed: int) -> float:
     """Return the gap of ln PPL over the 240 pairs of test sentences."""
     model = SentenceLanguageModel(
         model=str(world.model),
@@ -56,7 +56,7 @@ def measure_gap(world: SentenceWorld, debias: Debias | None) -> float:
         learning_rate=0.01,
         device="cpu",
     )
-    fitted = model.fit(world.data, np.random.default_rng(0))
+    fitted = model.fit(world.data, np.random.default_rng(seed))
     scores = fitted.sentence_scores(make_sentence_queries(world.sentences, "test"))
     logs = np.log(scores.perplexity)
     return float(logs[scores.groups == "female"].mean() - logs[scores.groups == "male"].mean())
@@ -75,8 +75,8 @@ def measure_gaps(ratio: int) -> tuple[list[float], list[float]]:
     for seed in SEEDS:
         with tempfile.TemporaryDirectory() as folder:
             world = make_planted_world(Path(folder), ratio, seed, n_steps=400)
-            before.append(measure_gap(world, None))
-            after.append(measure_gap(world, Debias(method="CTDA")))
+            before.append(measure_gap(world, None, seed))
+            after.append(measure_gap(world, Debias(method="CTDA"), seed))
     return before, after
 
 
