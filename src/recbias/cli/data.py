@@ -142,7 +142,8 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
         counted = [
             stage
             for stage in context.labels
-            if executor.is_stored(stage) or not isinstance(stage.work.detector, AsksAboutItems)
+            if executor.is_stored(stage)
+            or not isinstance(getattr(stage.work, "detector", None), AsksAboutItems)
         ]
         labels = [executor.value(stage).frame for stage in counted]
         yield f"{label}:"

@@ -189,7 +189,7 @@ def _read_tensors(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
 
 
 def _select(
-    path: Path, names: Iterable[str], vectors: Iterable[AnyArray], words: frozenset[str]
+    path: Path, names: Iterable[object], vectors: Iterable[AnyArray], words: frozenset[str]
 ) -> Iterator[tuple[str, AnyArray]]:
     """Yield the vectors of some of the words."""
     for name, vector in zip(names, vectors, strict=True):
