@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import recbias
 from recbias.cli.data import describe_datasets
 from recbias.core.errors import UserError
+from support.chat.chat_server import serve_chat
+from support.chat.judges import judge
 from support.commands import invoke_recbias, run_recbias
 
 SPEC = """\
@@ -137,6 +140,47 @@ def test_every_dataset_of_a_spec_is_described(
     assert [line for line in lines if not line.startswith(" ")] == ["few:", "more:"]
     assert lines[1:3] == ["  counts:", "    users: 30"]
     assert "    users: 1,200" in lines
+
+
+LABELLED = """\
+name: labelled
+dataset: {{name: tables, interactions: rows.csv, items: items.csv}}
+models: [MostPop]
+labels:
+  - {{name: ngim, detector: names, from: cast}}
+  - name: judge
+    detector: llm_judge
+    from: plot
+    kinds: [gender]
+    llm: {{model: words, base_url: "{url}"}}
+metrics: [{{name: HIT_BAD, label: ngim.gender}}]
+"""
+
+
+def test_labels_are_counted_and_a_judge_is_asked_by_a_run_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{user},i{item},5" for user in range(4) for item in range(3) if user != item]
+    (tmp_path / "rows.csv").write_text("\n".join(["user_id,item_id,rating", *rows]))
+    items = ["i0,John Doe|James Roe,a housewife waits", "i1,Mary Doe,a river", "i2,,a road"]
+    (tmp_path / "items.csv").write_text("\n".join(["item_id,cast,plot", *items]))
+    with serve_chat(
+        judge(lambda text: f"gender: {0.9 if 'housewife' in text else 0.1}")
+    ) as server:
+        (tmp_path / "labelled.yaml").write_text(LABELLED.format(url=server.base_url))
+        before = list(describe_datasets("labelled.yaml", None))
+        assert not server.payloads
+        recbias.run("labelled.yaml")
+        n_sent = len(server.payloads)
+        after = list(describe_datasets("labelled.yaml", None))
+        assert len(server.payloads) == n_sent == 3
+    start = before.index("  labels:")
+    counts = ["      labelled: 1", "      not labelled: 2", "      missing: 0"]
+    assert before[start + 1 : start + 5] == ["    ngim.gender:", *counts]
+    assert before[-1].startswith("  not counted: 'label tables by judge' asks a language model")
+    assert after[after.index("    judge.gender:") + 1 :][:3] == counts
+    assert "not counted" not in after[-1]
 
 
 def test_numbers_are_rounded_and_long_texts_shortened(

@@ -115,10 +115,14 @@ def describe(name: Name, data: Data = None) -> None:
 def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     """Yield the lines that describe a dataset, or each dataset of a spec file after its filters.
 
+    Labels of a language model behind a server are counted once a run has stored them: nothing is
+    sent.
+
     Raises:
         UserError: The dataset is unknown, or its files are missing or malformed.
     """
     from recbias import api
+    from recbias.core.models.planned_requests import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execution.executor import Executor, Silent
 
@@ -135,9 +139,18 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
         label = dataset.label
         context = next(world for world in plan.data_contexts if world.keys.dataset == label)
         executor = Executor(store, Silent())
-        labels = [executor.value(stage) for stage in context.labels]
+        counted = [
+            stage
+            for stage in context.labels
+            if executor.is_stored(stage)
+            or not isinstance(getattr(stage.work, "detector", None), AsksAboutItems)
+        ]
+        labels = [executor.value(stage).frame for stage in counted]
         yield f"{label}:"
         yield from _render(describe_dataset(executor.value(context.dataset), labels), "  ")
+        for stage in context.labels:
+            if stage not in counted:
+                yield f"  not counted: {stage.title!r} asks a language model; run the spec first"
 
 
 def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:

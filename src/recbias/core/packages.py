@@ -14,7 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("numba", "torch"),
     "text": (
         *("accelerate", "gguf", "rouge-score", "sacrebleu"),
-        *("tokenizers", "torch", "transformers"),
+        *("safetensors", "tokenizers", "torch", "transformers"),
     ),
     "libraries": ("implicit", "lenskit", "torch"),
     "llm": ("anthropic", "openai", "rapidfuzz"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from numpy.lib import format as npy_format
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
+from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
@@ -25,10 +27,18 @@ TEXT_SUFFIXES = (".txt", ".vec")
 ARRAY_SUFFIX = ".npz"
 """An archive with the arrays ``words`` and ``vectors``."""
 
+TENSOR_SUFFIX = ".safetensors"
+"""A file with the tensor ``vectors``, and the words in its metadata."""
+
 BLOCK_BYTES = 2**24
 """Bytes of an array that are read at once."""
 
 AS_ARRAYS = "write it by numpy.savez(path, words=np.array(words), vectors=vectors)"
+AS_TENSORS = (
+    "write it by safetensors.numpy.save_file({'vectors': vectors}, path, {'words': "
+    "'\\n'.join(words)}), as float16, float32 or float64"
+)
+_FLOATS = frozenset({"F16", "F32", "F64"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +56,18 @@ class WordVectors:
 
 def check_vector_file(path: Path) -> None:
     """Refuse a file whose name does not say how its vectors are stored; raises WrongType."""
-    if path.suffix.lower() != ARRAY_SUFFIX and get_suffix(path) not in TEXT_SUFFIXES:
-        remedy = f"name it {', '.join((*TEXT_SUFFIXES, '.txt.gz', ARRAY_SUFFIX))}"
+    if path.suffix.lower() not in _READERS and get_suffix(path) not in TEXT_SUFFIXES:
+        remedy = f"name it {', '.join((*TEXT_SUFFIXES, '.txt.gz', *_READERS))}"
         raise WrongType(f"{path.name} is no file of word vectors", remedy=remedy)
+
+
+def list_vector_packages(path: Path) -> tuple[str, ...]:
+    """Return the packages that read a file of vectors, besides those that are always there.
+
+    >>> list_vector_packages(Path("glove.txt")), list_vector_packages(Path("glove.safetensors"))
+    ((), ('safetensors',))
+    """
+    return ("safetensors",) if path.suffix.lower() == TENSOR_SUFFIX else ()
 
 
 def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
@@ -58,7 +77,8 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
     fastText, which have a first line with the number of words and the size. It is read line by
     line; only lines of ``words`` are parsed, and entries of several words are skipped. An
     ``.npz`` archive has the array ``words`` of text and the array ``vectors``, ``(n, d)``, which
-    is read in blocks.
+    is read in blocks; so is the tensor ``vectors`` of a ``.safetensors`` file, whose metadata
+    ``words`` has one word per line.
 
     Args:
         path: The file.
@@ -68,10 +88,10 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
         MissingFile: The file does not exist or cannot be read.
         WrongType: It has another suffix.
         MalformedLine: A line is not a word and its numbers, or the arrays are of other types.
+        MissingExtra: The package safetensors is not installed, and the file needs it.
     """
     check_vector_file(path)
-    is_archive = path.suffix.lower() == ARRAY_SUFFIX
-    entries = (_read_archive if is_archive else _read_text)(path, frozenset(words))
+    entries = _READERS.get(path.suffix.lower(), _read_text)(path, frozenset(words))
     vectors: dict[str, AnyArray] = {}
     n_repeats = 0
     for word, vector in entries:
@@ -142,14 +162,44 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
                 f"vectors is an array {kind}{list(shape)}{order}, not numbers [{len(names):,}, d]"
             )
             raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
-        for name, vector in zip(names, _read_rows(stream, shape, kind), strict=True):
-            if (word := str(name)) in words:
-                with np.errstate(over="ignore"):
-                    row = np.array(vector, dtype=np.float32)
-                if not np.isfinite(row).all():
-                    message = f"the vector of {word!r} has NaN, infinity or a number too large"
-                    raise MalformedLine(message, where=str(path), remedy="correct its vectors")
-                yield word, row
+        yield from _select(path, names, _read_rows(stream, shape, kind), words)
+
+
+def _read_tensors(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
+    require_packages(path.name, "safetensors")
+    from safetensors import SafetensorError, safe_open
+
+    with open_input(path):  # the file exists and can be read
+        try:
+            with safe_open(path, framework="numpy") as file:
+                text = (file.metadata() or {}).get("words", "")
+                names = text.split("\n") if text else []
+                tensor = file.get_slice("vectors")
+                shape, kind = tensor.get_shape(), tensor.get_dtype()
+                if len(shape) != 2 or kind not in _FLOATS or shape[0] != len(names):
+                    message = f"vectors is a tensor {kind}{shape}, not numbers [{len(names):,}, d]"
+                    raise MalformedLine(message, where=str(path), remedy=AS_TENSORS)
+                n_block = max(1, BLOCK_BYTES // max(8 * shape[1], 1))
+                starts = range(0, shape[0], n_block)
+                blocks = (tensor[row : min(row + n_block, shape[0])] for row in starts)
+                yield from _select(path, names, chain.from_iterable(blocks), words)
+        except SafetensorError as error:
+            message = f"the tensor 'vectors' cannot be read: {error}"
+            raise MalformedLine(message, where=str(path), remedy=AS_TENSORS) from error
+
+
+def _select(
+    path: Path, names: Iterable[object], vectors: Iterable[AnyArray], words: frozenset[str]
+) -> Iterator[tuple[str, AnyArray]]:
+    """Yield the vectors of some of the words."""
+    for name, vector in zip(names, vectors, strict=True):
+        if (word := str(name)) in words:
+            with np.errstate(over="ignore"):
+                row = np.array(vector, dtype=np.float32)
+            if not np.isfinite(row).all():
+                message = f"the vector of {word!r} has NaN, infinity or a number too large"
+                raise MalformedLine(message, where=str(path), remedy="correct its vectors")
+            yield word, row
 
 
 @contextmanager
@@ -188,3 +238,7 @@ def _read_rows(
             message = "the data ends early"
             raise EOFError(message)
         yield from np.frombuffer(data, dtype=kind).reshape(n, *shape[1:])
+
+
+_READERS = {ARRAY_SUFFIX: _read_archive, TENSOR_SUFFIX: _read_tensors}
+"""How the files are read that are no text, by suffix."""

@@ -12,13 +12,18 @@ from recbias.data.datasets.movielens_files import ML_1M, ML_LATEST_SMALL
 from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
 
 
-def test_side_columns_are_in_the_order_of_the_movies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_side_columns_are_in_the_order_of_the_movies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_relative: bool
+) -> None:
     (tmp_path / "ml-1m-side").mkdir()
     text = 'item_id,title,cast,overview\n9,Nine,A|B,"One.\nTwo."\n7,Seven,,\n8,Unknown,C,x\n'
     (tmp_path / "ml-1m-side" / "items.csv.gz").write_bytes(gzip.compress(text.encode()))
     items = Vocabulary.of(["7", "9", "11"])
-    folder = Folder(tmp_path / "ml-1m")
-    columns = read_side_columns(ML_1M, folder, tmp_path, side=("cast", "overview"), items=items)
+    monkeypatch.chdir(tmp_path.parent)
+    data = Path(tmp_path.name) if is_relative else tmp_path
+    folder = Folder(data / "ml-1m")
+    columns = read_side_columns(ML_1M, folder, data, side=("cast", "overview"), items=items)
     assert {name: column.tolist() for name, column in columns.items()} == {
         "overview": [None, "One.\nTwo.", None],
         "cast": [None, "A|B", None],

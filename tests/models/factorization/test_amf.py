@@ -14,7 +14,7 @@ from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.stage_context import stage_context
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.models.factorization.amf import (
@@ -25,6 +25,7 @@ from recbias.models.factorization.amf import (
 )
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.training.samplers import Sampler
+from recbias.models.training.schedule import Schedule, warn_about_stalled_loss
 from recbias.models.unpersonalised import MostPop
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
@@ -222,6 +223,24 @@ def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
         change = compute_worst_perturbation(learner._sum_bpr_losses(tables, triples), tables, 1.0)
         losses.append(learner._sum_bpr_losses(perturb(tables, change), triples).item())
     assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("losses", "note"),
+    [
+        ([0.7, 0.6, 1.3, 1.2], []),  # the term of the adversarial epochs comes on top
+        ([0.7, 0.6, 1.3, 1.3], ["1.3 after epoch 4 and was 1.3 after epoch 3"]),
+        ([0.7, 0.6, 1.3], []),
+        ([0.7, 0.7], ["0.7 after epoch 2 and was 0.7 after epoch 1"]),
+    ],
+)
+def test_losses_with_and_without_the_adversarial_term_are_not_compared(
+    losses: list[float], note: list[str]
+) -> None:
+    schedule = Schedule.from_model(replace(SMALL, epochs=4, adversarial_epochs=2), "AMF")
+    with collect_warnings() as notes:
+        warn_about_stalled_loss(losses, schedule)
+    assert [text in found for text, found in zip(note, notes, strict=True)] == [True] * len(note)
 
 
 @all_variants

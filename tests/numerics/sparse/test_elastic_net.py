@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet
@@ -58,6 +61,34 @@ def test_solution_agrees_with_scikit_learn(
         predictors[:, column] = 0
         theirs.fit(predictors, matrix[:, column])
         np.testing.assert_allclose(weights[[column]].toarray()[0], theirs.coef_, atol=2e-6)
+    assert n_unconverged == 0
+
+
+@pytest.mark.parametrize("cost", [0, 32, 1e9])
+def test_large_supports_are_left_to_the_passes(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, cost: float
+) -> None:
+    matrix = sample_binary(rng)
+    gram, n = matrix.T @ matrix, matrix.shape[1]
+    sizes: list[int] = []
+    solve = module._solve_supports
+
+    def record(problem: module._Problem, products: AnyArray, weights: AnyArray) -> None:
+        def solve_and_record(inner: AnyArray, target: AnyArray) -> Any:
+            sizes.append(target.size)
+            return problem.solve(inner, target)
+
+        solve(replace(problem, solve=solve_and_record), products, weights)
+
+    monkeypatch.setattr(module, "_solve_supports", record)
+    monkeypatch.setattr(module, "_SOLVE_COST", cost)
+    weights, n_unconverged = elastic_net(
+        gram, Penalty(0.3, 1), keep=n, max_iter=2_000, tolerance=1e-9
+    )
+    assert bool(sizes) == (cost > 0)
+    monkeypatch.setattr(module, "_SOLVE_COST", 1e9)
+    expected, _ = elastic_net(gram, Penalty(0.3, 1), keep=n, max_iter=2_000, tolerance=1e-9)
+    np.testing.assert_allclose(weights.toarray(), expected.toarray(), atol=1e-6)
     assert n_unconverged == 0
 
 

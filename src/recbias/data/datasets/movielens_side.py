@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -84,7 +85,7 @@ def _require_file(path: Path, remedy: str) -> Path:
 def _read_columns(
     folder: Folder, path: Path, layout: Layout, items: Vocabulary
 ) -> Mapping[str, AnyArray]:
-    rows = folder.read(str(path), layout)
+    rows = replace(folder, path=path.parent).read(path.name, layout)
     key, *names = layout.columns
     codes, known_rows = _find_items(rows.numbers(key), items)
     return {name: scatter(codes, rows.texts(name)[known_rows], len(items)) for name in names}

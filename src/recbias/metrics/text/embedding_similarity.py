@@ -16,7 +16,7 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile, ModelName
 from recbias.core.stage_context import warn
-from recbias.formats.word_vectors import check_vector_file, read_word_vectors
+from recbias.formats.word_vectors import check_vector_file, list_vector_packages, read_word_vectors
 from recbias.language.backends import check_model
 from recbias.language.model_folders import list_model_files
 from recbias.language.token_vectors import embed_tokens
@@ -35,8 +35,9 @@ class _VectorMetric(InheritsSections, ResponseMetric):
 
     Args:
         vectors: A file of word vectors: text with one word and its numbers per line (GloVe,
-            word2vec, fastText; ``.txt``, ``.vec``, also with ``.gz``), or ``.npz`` with the arrays
-            ``words`` and ``vectors``. Vectors of other words are not kept in memory.
+            word2vec, fastText; ``.txt``, ``.vec``, also with ``.gz``), ``.npz`` with the arrays
+            ``words`` and ``vectors``, or ``.safetensors`` with the tensor ``vectors`` and the
+            metadata ``words``, one per line. Vectors of other words are not kept in memory.
         encoder: A language model instead of a file, whose tokens and input embeddings (without
             position and context) are used: a folder, an installed package that contains one, or a
             model of the Hugging Face hub.
@@ -70,8 +71,10 @@ class _VectorMetric(InheritsSections, ResponseMetric):
                 raise WrongType(error.message, where="vectors", remedy=error.remedy) from error
 
     def libraries_now(self) -> tuple[str, ...]:
-        """Return the packages of a language model, if there is one."""
-        return () if self.encoder is None else ("torch", "transformers", "tokenizers")
+        """Return the packages that read a language model, or the file of vectors."""
+        if self.encoder is not None:
+            return ("torch", "transformers", "tokenizers")
+        return list_vector_packages(self.vectors)  # type: ignore[arg-type]  # a file is set
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local language model."""

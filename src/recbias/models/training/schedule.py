@@ -29,6 +29,7 @@ class Schedule:
         learning_rate: The learning rate.
         optimizer: ``adam`` with default moments, or plain ``sgd``. A loss is a sum, so that a step
             of ``sgd`` on a batch approximates as many steps on single samples.
+        adversarial_epochs: How many of the last epochs have a loss with one more term.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
             reproducible across machines; large matrix products profit from more.
@@ -41,6 +42,7 @@ class Schedule:
     batch_size: int
     learning_rate: float
     optimizer: Literal["adam", "sgd"] = "adam"
+    adversarial_epochs: int = 0
     patience: int = 0
     threads: int = 1
     mixed: bool = False
@@ -57,6 +59,7 @@ class Schedule:
             batch_size=model.batch_size,
             learning_rate=model.learning_rate,
             optimizer=optimizer,
+            adversarial_epochs=getattr(model, "adversarial_epochs", 0),
             patience=model.patience,
             settings={
                 name: value
@@ -119,10 +122,15 @@ def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:
 
 
 def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None:
-    """Warn if the loss did not decrease; a bounded loss stays finite at any learning rate."""
-    if len(losses) > 1 and losses[-1] >= losses[0]:
+    """Warn if the loss did not decrease; a bounded loss stays finite at any learning rate.
+
+    Losses with the term of adversarial epochs are compared with each other only.
+    """
+    n_plain = max(schedule.epochs - schedule.adversarial_epochs, 0)
+    first = n_plain if n_plain < len(losses) else 0
+    if len(losses) > first + 1 and losses[-1] >= losses[first]:
         message = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
-        message += f" {len(losses)} and was {losses[0]:.4g} after the first"
+        message += f" {len(losses)} and was {losses[first]:.4g} after epoch {first + 1}"
         warn(f"{message}; lower learning_rate, which is {schedule.learning_rate:g}")
 
 
