@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
+unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
+
 .DEFAULT_GOAL := help
 .PHONY: help setup quickstart check test slow bench docs clean
 
