@@ -92,19 +92,35 @@ def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
     assert result.out.endswith("\nnext: recbias list KIND\n")
 
 
-@pytest.mark.parametrize("kind", ["metric", "model", "detector", "dataset"])
-def test_a_new_plugin_passes_its_own_test_as_written(tmp_path: Path, kind: str) -> None:
-    name = f"My{kind.title()}"
-    result = invoke_recbias("new", kind, name, folder=tmp_path)
-    assert result.code == 0, result.err
-    assert f"./my_{kind}.py:{name}" in result.out
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
-    tests = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+PLUGIN_KINDS = ("metric", "model", "detector", "dataset")
+
+
+@pytest.fixture(scope="module")
+def new_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a new plug-in of each kind and its test."""
+    folder = tmp_path_factory.mktemp("new")
+    for kind in PLUGIN_KINDS:
+        name = f"My{kind.title()}"
+        result = invoke_recbias("new", kind, name, folder=folder)
+        assert result.code == 0, result.err
+        assert f"./my_{kind}.py:{name}" in result.out
+    return folder
+
+
+def test_new_plugins_pass_their_own_tests_as_written(new_plugins: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "."]
+    tests = subprocess.run(command, cwd=new_plugins, capture_output=True, text=True)
     assert tests.returncode == 0, tests.stdout
-    assert "2 passed" in tests.stdout
-    page = invoke_recbias("show", f"./my_{kind}.py:{name}", folder=tmp_path).out
-    assert page.count(f"./my_{kind}.py:{name} (") == 1
-    assert page.startswith(f"./my_{kind}.py:{name} ({kind})")
+    passed = re.findall(r"^PASSED test_my_(\w+)\.py::", tests.stdout, re.MULTILINE)
+    assert sorted(passed) == sorted(2 * PLUGIN_KINDS), tests.stdout
+
+
+@pytest.mark.parametrize("kind", PLUGIN_KINDS)
+def test_a_new_plugin_is_shown(new_plugins: Path, kind: str) -> None:
+    name = f"./my_{kind}.py:My{kind.title()}"
+    page = invoke_recbias("show", name, folder=new_plugins).out
+    assert page.count(f"{name} (") == 1
+    assert page.startswith(f"{name} ({kind})")
 
 
 @pytest.mark.parametrize(
