@@ -76,7 +76,9 @@ def test_fetch_of_an_unknown_dataset_suggests_the_nearest(tmp_path: Path) -> Non
 
 
 def test_dataset_with_terms_to_accept_is_not_downloaded(tmp_path: Path) -> None:
-    result = invoke_recbias("data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path)
+    result = invoke_recbias(
+        "data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path
+    )
     assert (result.code, result.out) == (2, "")
     terms, cite, error, help_ = result.err.splitlines()
     assert "academic use" in terms

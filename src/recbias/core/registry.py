@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -69,7 +70,7 @@ class Registry:
         if is_file(name):
             return name
         normalized = normalize_name(name)
-        for list_names in (self.table.keys, self._list_entry_points):  # the second one is slow
+        for list_names in (self.table.keys, self._list_entry_points):
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
@@ -104,10 +105,23 @@ class Registry:
         return plugin
 
     def _list_entry_points(self) -> dict[str, str]:
-        return {
-            f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
-            for point in entry_points(group=self.group)
-        }
+        return _read_entry_points(self.group, tuple(_list_import_folders()))
+
+
+def _list_import_folders() -> Iterator[tuple[str, int]]:
+    """Yield the folders that Python imports from, with the time of their last change."""
+    for folder in sys.path:
+        path = Path(folder)
+        yield folder, path.stat().st_mtime_ns if path.exists() else 0
+
+
+@lru_cache(maxsize=64)
+def _read_entry_points(group: str, _folders: tuple[tuple[str, int], ...]) -> dict[str, str]:
+    """Return the plug-ins of installed packages; they are read again if a folder changes."""
+    return {
+        f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
+        for point in entry_points(group=group)
+    }
 
 
 def is_file(name: str) -> bool:

@@ -66,9 +66,7 @@ def find_secrets(folder: Path, *texts: str) -> list[str]:
 
 
 @pytest.fixture
-def world(
-    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> FilmWorld:
+def world(tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> FilmWorld:
     (tmp_path / "folder").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "folder"))
     return write_random_films(tmp_path / "folder", rng, n_users=6)
