@@ -143,11 +143,12 @@ def describe_exception(error: BaseException) -> str:
 def locate_code(code: Any) -> str:
     """Return the file and line of a class or function of another author: ``my_metric.py:12``."""
     try:
-        path, line = inspect.getsourcefile(code), inspect.getsourcelines(code)[1]
+        path = inspect.getsourcefile(code)
+        if not path or Path(path).is_relative_to(_PACKAGE):
+            return ""
+        return f"{Path(path).name}:{inspect.getsourcelines(code)[1]}"
     except (OSError, TypeError):
         return ""
-    is_foreign = path and not Path(path).is_relative_to(_PACKAGE)
-    return f"{Path(path or '').name}:{line}" if is_foreign else ""
 
 
 def locate_failure(error: BaseException) -> str:
