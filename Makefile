@@ -8,6 +8,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 BENCHMARKS := $(filter-out %/goodreads_files.py %/small_language_model.py,$(wildcard benchmarks/*.py))  # those write files for others
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
+unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
+
 .DEFAULT_GOAL := help
 .PHONY: help setup quickstart check test slow bench docs clean
 

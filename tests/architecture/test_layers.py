@@ -309,7 +309,7 @@ def test_every_public_class_and_function_is_used() -> None:
     """Its name occurs in a test, in another module, or again in its own."""
     words: dict[str, set[str]] = defaultdict(set)
     for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py"), *DOCS.glob("*.py")]:
-        for word in re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")):
+        for word in set(re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8"))):
             words[word].add(name_module(path) if SOURCE in path.parents else str(path))
     for module, tree in parse_modules().items():
         text = (SOURCE.parent / Path(*module.split("."))).with_suffix(".py")

@@ -8,7 +8,7 @@ import recbias
 from recbias.cli.comparisons import label_runs
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
-from support.commands import invoke_recbias, run_recbias
+from support.commands import invoke_recbias
 from support.screen import run_in_terminal
 from support.specs import make_small_spec
 
@@ -31,7 +31,7 @@ def test_labels_of_runs_are_unique(folders: list[str], labels: list[str]) -> Non
 
 
 def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
-    result = run_recbias("compare", "one", "two", folder=finished_runs)
+    result = invoke_recbias("compare", "one", "two", folder=finished_runs)
     assert (result.code, result.err) == (0, "")
     title, head, _, *lines = result.out.splitlines()
     # ItemKNN has nDCG and HR in both; the other models did not change

@@ -9,7 +9,7 @@ from recbias.cli.data import describe_datasets
 from recbias.core.errors import UserError
 from support.chat.chat_server import serve_chat
 from support.chat.judges import judge
-from support.commands import invoke_recbias, run_recbias
+from support.commands import invoke_recbias
 
 SPEC = """\
 name: small
@@ -20,7 +20,7 @@ metrics: [ARP]
 
 
 def test_describe_counts_the_demo_dataset(tmp_path: Path) -> None:
-    result = run_recbias("data", "describe", "demo", folder=tmp_path)
+    result = invoke_recbias("data", "describe", "demo", folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[:4] == ["demo:", "  counts:", "    users: 600", "    items: 300"]
@@ -79,7 +79,9 @@ def test_fetch_of_an_unknown_dataset_suggests_the_nearest(tmp_path: Path) -> Non
 
 
 def test_dataset_with_terms_to_accept_is_not_downloaded(tmp_path: Path) -> None:
-    result = run_recbias("data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path)
+    result = invoke_recbias(
+        "data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path
+    )
     assert (result.code, result.out) == (2, "")
     terms, cite, error, help_ = result.err.splitlines()
     assert "academic use" in terms
@@ -105,7 +107,7 @@ def test_existing_dataset_is_not_downloaded_again(tmp_path: Path) -> None:
 
 def test_data_folder_may_be_set_by_an_environment_variable(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    result = run_recbias(
+    result = invoke_recbias(
         *("data", "describe", "ml-1m"),
         folder=tmp_path,
         env={"RECBIAS_DATA": str(tmp_path / "elsewhere")},
@@ -116,7 +118,7 @@ def test_data_folder_may_be_set_by_an_environment_variable(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["demo", "Tables"])
 def test_local_dataset_needs_no_download(name: str, tmp_path: Path) -> None:
-    result = run_recbias("data", "fetch", name, folder=tmp_path)
+    result = invoke_recbias("data", "fetch", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "needs no download" in result.err
 

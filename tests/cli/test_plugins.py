@@ -12,7 +12,7 @@ import pytest
 
 from recbias.cli.catalogue import KINDS, list_entries
 from recbias.registry import REGISTRIES
-from support.commands import invoke_recbias, run_recbias
+from support.commands import invoke_recbias
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,7 +40,7 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
 def test_unknown_name_is_a_user_error(
     tmp_path: Path, arguments: tuple[str, ...], message: str, remedy: str
 ) -> None:
-    result = run_recbias(*arguments, folder=tmp_path)
+    result = invoke_recbias(*arguments, folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     error, help_ = result.err.splitlines()
     assert error == f"error: {message}"
@@ -48,7 +48,7 @@ def test_unknown_name_is_a_user_error(
 
 
 def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
-    result = run_recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
+    result = invoke_recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
     assert result.code == 0
     assert result.out.startswith(
         "ItemKNN (model)\n\n"
@@ -58,7 +58,7 @@ def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
 
 
 def test_list_has_one_line_per_name_at_any_width(tmp_path: Path) -> None:
-    result = run_recbias("list", "models", folder=tmp_path, env={"COLUMNS": "30"})
+    result = invoke_recbias("list", "models", folder=tmp_path, env={"COLUMNS": "30"})
     assert len(result.out.splitlines()) == 2 + len(list_entries("models"))
 
 
@@ -73,7 +73,7 @@ def list_references(node: Any) -> Iterator[str]:
 
 
 def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> None:
-    result = run_recbias("schema", folder=tmp_path)
+    result = invoke_recbias("schema", folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     schema = json.loads(result.out)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -92,19 +92,35 @@ def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
     assert result.out.endswith("\nnext: recbias list KIND\n")
 
 
-@pytest.mark.parametrize("kind", ["metric", "model", "detector", "dataset"])
-def test_a_new_plugin_passes_its_own_test_as_written(tmp_path: Path, kind: str) -> None:
-    name = f"My{kind.title()}"
-    result = run_recbias("new", kind, name, folder=tmp_path)
-    assert result.code == 0, result.err
-    assert f"./my_{kind}.py:{name}" in result.out
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
-    tests = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+PLUGIN_KINDS = ("metric", "model", "detector", "dataset")
+
+
+@pytest.fixture(scope="module")
+def new_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a new plug-in of each kind and its test."""
+    folder = tmp_path_factory.mktemp("new")
+    for kind in PLUGIN_KINDS:
+        name = f"My{kind.title()}"
+        result = invoke_recbias("new", kind, name, folder=folder)
+        assert result.code == 0, result.err
+        assert f"./my_{kind}.py:{name}" in result.out
+    return folder
+
+
+def test_new_plugins_pass_their_own_tests_as_written(new_plugins: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "."]
+    tests = subprocess.run(command, cwd=new_plugins, capture_output=True, text=True)
     assert tests.returncode == 0, tests.stdout
-    assert "2 passed" in tests.stdout
-    page = run_recbias("show", f"./my_{kind}.py:{name}", folder=tmp_path).out
-    assert page.count(f"./my_{kind}.py:{name} (") == 1
-    assert page.startswith(f"./my_{kind}.py:{name} ({kind})")
+    passed = re.findall(r"^PASSED test_my_(\w+)\.py::", tests.stdout, re.MULTILINE)
+    assert sorted(passed) == sorted(2 * PLUGIN_KINDS), tests.stdout
+
+
+@pytest.mark.parametrize("kind", PLUGIN_KINDS)
+def test_a_new_plugin_is_shown(new_plugins: Path, kind: str) -> None:
+    name = f"./my_{kind}.py:My{kind.title()}"
+    page = invoke_recbias("show", name, folder=new_plugins).out
+    assert page.count(f"{name} (") == 1
+    assert page.startswith(f"{name} ({kind})")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +136,7 @@ def test_a_plugin_that_cannot_be_written_is_a_user_error(
     tmp_path: Path, arguments: tuple[str, str], message: str, remedy: str
 ) -> None:
     (tmp_path / "mine.py").write_text("")
-    result = run_recbias("new", *arguments, folder=tmp_path)
+    result = invoke_recbias("new", *arguments, folder=tmp_path)
     assert result.code == 2
     error, help_ = result.err.splitlines()
     assert error == f"error: {message}"
@@ -130,6 +146,6 @@ def test_a_plugin_that_cannot_be_written_is_a_user_error(
 
 def test_show_of_a_class_that_is_no_plugin_is_a_user_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
-    result = run_recbias("show", "./mine.py:Mine", folder=tmp_path)
+    result = invoke_recbias("show", "./mine.py:Mine", folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     assert "has the methods of no kind of plug-in" in result.err

@@ -12,12 +12,12 @@ from scipy.optimize import brentq
 import recbias
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
-from support.commands import invoke_recbias, run_recbias, write_small_spec
+from support.commands import invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
 
 def test_power_prints_the_detectable_difference_of_each_comparison(finished_runs: Path) -> None:
-    result = run_recbias("power", "one", folder=finished_runs)
+    result = invoke_recbias("power", "one", folder=finished_runs)
     assert (result.code, result.err) == (0, "")
     title, head, _, *lines = result.out.splitlines()
     assert title == "one: 6 rows (dataset demo, seed 42, fold 1, unit user)"

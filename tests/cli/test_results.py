@@ -9,7 +9,7 @@ import pytest
 import recbias
 from recbias.cli.results import find_run, parse_formats
 from recbias.core.errors import MissingRun, UnknownName
-from support.commands import invoke_recbias, run_recbias
+from support.commands import invoke_recbias
 from support.screen import run_in_terminal
 
 
@@ -23,7 +23,7 @@ def results(finished_runs: Path, tmp_path: Path) -> Path:
 def test_report_writes_the_named_formats_again(results: Path) -> None:
     run = results / "results" / "one" / "latest"
     (run / "report.json").unlink()
-    result = run_recbias("report", "one", "--format", "md,html,json", folder=results)
+    result = invoke_recbias("report", "one", "--format", "md,html,json", folder=results)
     assert result.code == 0, result.err
     for name in ("report.md", "report.html", "report.json"):
         assert (run / name).is_file()
@@ -31,7 +31,7 @@ def test_report_writes_the_named_formats_again(results: Path) -> None:
 
 
 def test_report_compares_with_published_values(results: Path) -> None:
-    result = run_recbias(
+    result = invoke_recbias(
         "report", "one", "--format", "csv", "--reference", "children/A.3", folder=results
     )
     assert result.code == 0, result.err
@@ -95,7 +95,7 @@ def test_negative_tolerance_is_rejected(finished_runs: Path, arguments: tuple[st
 
 
 def test_exceeded_tolerance_names_the_metric_and_the_model(finished_runs: Path) -> None:
-    result = run_recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
+    result = invoke_recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
     assert result.code == 3
     first, *_ = result.err.splitlines()
     assert first.startswith("out of tolerance: nDCG@10 of ItemKNN is 0.")

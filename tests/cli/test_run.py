@@ -30,7 +30,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    result = run_recbias("run", write_small_spec(folder), folder=folder)
+    result = invoke_recbias("run", write_small_spec(folder), folder=folder)
     assert result.code == 0, result.err
     return folder
 
@@ -43,19 +43,19 @@ def test_run_folder_has_every_documented_file(finished_run: Path) -> None:
 
 
 def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
-    result = run_recbias("run", write_small_spec(tmp_path), folder=tmp_path)
+    result = invoke_recbias("run", write_small_spec(tmp_path), folder=tmp_path)
     assert "nDCG@5" in result.out
     assert "MostPop" in result.out
     assert "fit ItemKNN" in result.err
     assert "fit ItemKNN" not in result.out
-    quiet = run_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path)
+    quiet = invoke_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path)
     assert quiet.err == ""
 
 
 def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path) -> None:
     expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     time.sleep(1.0)  # run ids have a resolution of one second
-    result = run_recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
+    result = invoke_recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
     assert result.code == 0
     manifest = json.loads(
         (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
@@ -67,7 +67,7 @@ def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path
 def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path: Path) -> None:
     latest = finished_run / "results" / "small" / "latest"
     spec = write_small_spec(tmp_path, (latest / "spec.yaml").read_text())
-    result = run_recbias(
+    result = invoke_recbias(
         "run", spec, "--out", finished_run / "results", "--verbose", folder=tmp_path
     )
     assert result.code == 0, result.err
@@ -101,7 +101,7 @@ def test_run_after_a_kill_writes_the_same_bytes(
         process.send_signal(signal.SIGKILL)
         process.wait()
     stored = set((tmp_path / "results" / "store").glob("??/*")) if tmp_path.exists() else set()
-    result = run_recbias("run", finished_run / "small.yaml", folder=tmp_path)
+    result = invoke_recbias("run", finished_run / "small.yaml", folder=tmp_path)
     assert result.code == 0, result.err
     latest = tmp_path / "results" / "small" / "latest"
     expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
@@ -204,7 +204,7 @@ def write_odd_spec(folder: Path, fault: str) -> Path:
 def test_failing_model_is_reported_and_the_others_finish(
     tmp_path: Path, fault: str, code: int, message: str
 ) -> None:
-    result = run_recbias("run", write_odd_spec(tmp_path, fault), folder=tmp_path)
+    result = invoke_recbias("run", write_odd_spec(tmp_path, fault), folder=tmp_path)
     assert result.code == code, result.err
     assert message in result.err
     latest = tmp_path / "results" / "small" / "latest"
@@ -235,14 +235,14 @@ def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
 
 def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
     spec = write_odd_spec(tmp_path, "raises")
-    result = run_recbias("run", spec, "--on-error", "stop", folder=tmp_path)
+    result = invoke_recbias("run", spec, "--on-error", "stop", folder=tmp_path)
     assert result.code == 1
     assert "fit has failed" in result.err
     assert not (tmp_path / "results" / "small" / "latest").exists()
 
 
 def test_limit_evaluates_the_first_queries_only(tmp_path: Path) -> None:
-    result = run_recbias("run", write_small_spec(tmp_path), "--limit", 7, folder=tmp_path)
+    result = invoke_recbias("run", write_small_spec(tmp_path), "--limit", 7, folder=tmp_path)
     assert result.code == 0, result.err
     lists = pd.read_parquet(tmp_path / "results" / "small" / "latest" / "lists.parquet")
     assert lists["query_id"].nunique() == 7
@@ -252,7 +252,7 @@ def test_override_recomputes_the_stages_of_one_model_only(
     finished_run: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished_run / "results" / "store", tmp_path / "results" / "store")
-    result = run_recbias(
+    result = invoke_recbias(
         *(
             "run",
             finished_run / "small.yaml",
@@ -273,11 +273,11 @@ def test_override_recomputes_the_stages_of_one_model_only(
 
 
 def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_path: Path) -> None:
-    before = run_recbias("plan", finished_run / "small.yaml", folder=tmp_path)
+    before = invoke_recbias("plan", finished_run / "small.yaml", folder=tmp_path)
     assert before.code == 0
     assert "0 cached" in before.out
     assert not (tmp_path / "results").exists()
-    after = run_recbias("plan", finished_run / "small.yaml", folder=finished_run)
+    after = invoke_recbias("plan", finished_run / "small.yaml", folder=finished_run)
     assert "0 to run" in after.out
     assert "estimated memory" in after.out
 
@@ -286,7 +286,7 @@ def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path)
     blocked = tmp_path / "results"
     blocked.write_text("a file where a folder should be")
-    result = run_recbias("run", spec, folder=tmp_path)
+    result = invoke_recbias("run", spec, folder=tmp_path)
     assert result.code == 2
     assert result.err.startswith("error: ")
     assert "help: give another --out" in result.err
@@ -305,7 +305,7 @@ def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
 def test_invalid_option_is_a_user_error(
     tmp_path: Path, command: str, arguments: tuple[str, str], message: str
 ) -> None:
-    result = run_recbias(command, write_small_spec(tmp_path), *arguments, folder=tmp_path)
+    result = invoke_recbias(command, write_small_spec(tmp_path), *arguments, folder=tmp_path)
     assert result.code == 2
     assert message in result.err
     assert "Traceback" not in result.err

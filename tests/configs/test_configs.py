@@ -11,7 +11,7 @@ import pytest
 
 from recbias import api
 from recbias.core.errors import UserError
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 from support.files.lmrec_files import FOLDER
 from support.worlds.sentence_worlds import write_unigram_model
 
@@ -118,7 +118,7 @@ def test_every_config_plans(
 
 @pytest.mark.parametrize("path", [path for path in SPECS if path.name in NEED_NO_DATA])
 def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
-    result = run_recbias("run", path, folder=tmp_path)
+    result = invoke_recbias("run", path, folder=tmp_path)
     assert result.code == 0, result.err
     (run,) = (tmp_path / "results").glob("*/latest")
     assert (run / "report.html").is_file()
@@ -135,7 +135,7 @@ def read_metric_value(run: Path, model: str, metric: str) -> float:
 @pytest.fixture(scope="module")
 def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ml-1m")
-    result = run_recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
+    result = invoke_recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
     assert result.code == 0, result.err
     return folder
 
@@ -164,7 +164,7 @@ def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
 @pytest.mark.real_data
 def test_218_children_are_evaluated(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")
-    result = run_recbias(
+    result = invoke_recbias(
         *("run", CONFIGS / "ml-1m-children.yaml", "--data", real_data), folder=tmp_path
     )
     assert result.code == 0, result.err
@@ -181,7 +181,7 @@ def test_published_table_is_reproduced(real_data: Path, tmp_path: Path) -> None:
     neighbours = "{name: UserKNN, neighbors: 291, variant: elliot}"
     quick = f"[Random, MostPop, {{name: ItemKNN, neighbors: 200}}, {neighbours}, PureSVD]"
     spec.write_text(f"extends: {base.resolve()}\nmodels: {quick}\n", encoding="utf-8")
-    result = run_recbias("run", spec, "--data", real_data, folder=tmp_path)
+    result = invoke_recbias("run", spec, "--data", real_data, folder=tmp_path)
     assert result.code == 0, result.err
     run = tmp_path / "results" / "children-a3" / "latest"
     table = pd.read_csv(run / "reference.csv")
@@ -190,7 +190,7 @@ def test_published_table_is_reproduced(real_data: Path, tmp_path: Path) -> None:
     assert ndcg["within"].astype(bool).all(), ndcg
     published = {"ItemKNN": 0.2993, "UserKNN": 0.3209, "PureSVD": 0.3078, "MostPop": 0.1622}
     assert {name: ndcg["published"][name] for name in published} == published
-    over = run_recbias(
+    over = invoke_recbias(
         *("compare", "children-a3", "--reference", "children/a3"),
         *("--fail-over", "0.0001"),
         folder=tmp_path,

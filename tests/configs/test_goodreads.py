@@ -14,7 +14,7 @@ import pytest
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.goodreads import Goodreads
 from recbias.data.describe import describe
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "configs" / "papers" / "children" / "goodreads.yaml"
@@ -46,7 +46,7 @@ def test_generated_files_have_the_requested_counts(data: Path) -> None:
 def test_books_are_labelled_and_recommended(data: Path, tmp_path: Path) -> None:
     spec = tmp_path / "few.yaml"
     spec.write_text(FEW.format(spec=SPEC.resolve()), encoding="utf-8")
-    result = run_recbias("run", spec, "--data", data, folder=tmp_path)
+    result = invoke_recbias("run", spec, "--data", data, folder=tmp_path)
     assert result.code == 0, result.err
     run = tmp_path / "results" / "children-goodreads" / "latest"
     metrics: Any = pd.read_csv(run / "metrics.csv").set_index(["model", "metric"])["value"]

@@ -22,7 +22,6 @@ from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
 from recbias.runner.planning.preview import preview
 from support.commands import invoke_recbias
-from support.commands import run_recbias as command
 from support.files.review_files import (
     ENCODER_WORDS,
     TEMPLATES,
@@ -119,12 +118,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(world: Path) -> recbias.Run:
-    """The whole study, as a command of its own."""
-    result = command(
-        "run", write_spec(world), "--data", "data", "--offline", folder=world, env=ALONE
-    )
-    assert result.code == 0, result.err
-    return recbias.load(world / "results" / "tiny" / "latest")
+    """The whole study."""
+    return run_spec(world, "--offline")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-1m.yaml"
 
@@ -17,7 +17,7 @@ SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-
 @pytest.fixture(scope="module")
 def run(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ngim")
-    result = run_recbias("run", SPEC, "--data", real_data, folder=folder)
+    result = invoke_recbias("run", SPEC, "--data", real_data, folder=folder)
     assert result.code == 0, result.err
     return folder / "results" / "children-ngim-ml-1m" / "latest"
 

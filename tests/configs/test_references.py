@@ -10,7 +10,7 @@ import pytest
 from recbias.config.merge import read_spec
 from recbias.config.packaged_specs import list_specs
 from recbias.reports.published_tables.sources import list_published, read_source, resolve_name
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 from support.screen import run_in_terminal
 
 
@@ -41,12 +41,12 @@ def test_every_spec_that_names_a_table_is_listed_with_it() -> None:
 
 
 def test_the_list_of_references_has_the_spec_or_the_reason(tmp_path: Path) -> None:
-    text = run_recbias("list", "references", folder=tmp_path).out
+    text = invoke_recbias("list", "references", folder=tmp_path).out
     lines = {line.split()[0]: line for line in text.splitlines() if "/" in line}
     assert set(lines) == set(list_published())
     assert lines["children/a4"].endswith("papers/children/a4-side")
     assert lines["chbias/2"].endswith("which no model or metric changes.")
-    rows = json.loads(run_recbias("list", "references", "--json", folder=tmp_path).out)
+    rows = json.loads(invoke_recbias("list", "references", "--json", folder=tmp_path).out)
     by_name = {row["name"]: row for row in rows["kinds"]["references"]}
     assert by_name["children/a4"]["specs"] == [
         *("papers/children/a1-search", "papers/children/a4-side"),

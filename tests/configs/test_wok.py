@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recbias.numerics.rank_agreement import kendall_tau
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 
 SPECS = Path(__file__).parents[2] / "configs" / "papers" / "wok"
 SPEC = SPECS / "baselines-ml-1m.yaml"
@@ -22,7 +22,7 @@ SPREAD = ["gini_difference", "herfindahl_difference"]
 @pytest.fixture(scope="module")
 def figures(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     folder = tmp_path_factory.mktemp("wok")
-    result = run_recbias("run", SPEC, "--data", real_data, folder=folder)
+    result = invoke_recbias("run", SPEC, "--data", real_data, folder=folder)
     assert result.code == 0, result.err
     table = pd.read_csv(folder / "results" / "wok-baselines-ml-1m" / "latest" / "metrics.csv")
     assert (table["undefined"] == 0).all()
@@ -81,7 +81,7 @@ def run_without_key(spec: str, data: Path, folder: Path, *options: str) -> Path:
     """Run a spec whose language models have no key; return its run folder."""
     path, environment = SPECS / f"{spec}.yaml", {"OPENAI_API_KEY": ""}
     arguments = (path, "--data", data, *options)
-    result = run_recbias("run", *arguments, folder=folder, env=environment)
+    result = invoke_recbias("run", *arguments, folder=folder, env=environment)
     assert result.code == 2
     assert "the environment variable OPENAI_API_KEY with the key is not set" in result.err
     return folder / "results" / f"wok-{spec}" / "latest"
@@ -142,7 +142,7 @@ def test_tables_of_ml_10m_are_planned_and_measured_in_the_publishers_layout(
     write_ml_10m(tmp_path, rng)
     size = ("--set", "queries.sample=11")
     arguments = (SPECS / "ml-10m.yaml", "--data", tmp_path, *size)
-    planned = run_recbias("plan", *arguments, folder=tmp_path, env={"OPENAI_API_KEY": ""})
+    planned = invoke_recbias("plan", *arguments, folder=tmp_path, env={"OPENAI_API_KEY": ""})
     assert planned.code == 0, planned.err
     assert "165 requests, 0 stored, 165 to send" in planned.out  # 55 users, three variants
     run = run_without_key("ml-10m", tmp_path, tmp_path, *size)
@@ -151,7 +151,7 @@ def test_tables_of_ml_10m_are_planned_and_measured_in_the_publishers_layout(
     reference = pd.read_csv(run / "reference.csv")
     compared = reference.dropna(subset="measured")
     assert set(compared["system"]) == {"Random", "MostPop", "ItemKNN", "UserKNN"}
-    too_large = run_recbias("run", *arguments[:-2], folder=tmp_path)
+    too_large = invoke_recbias("run", *arguments[:-2], folder=tmp_path)
     assert too_large.code == 2
     assert "queries.sample: 5 disjoint samples of 1,000 need 5,000 users" in too_large.err
     assert "sample: 12 is the largest possible" in too_large.err

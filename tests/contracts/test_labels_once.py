@@ -11,7 +11,7 @@ import yaml
 import recbias
 from recbias.language.masked_models import MaskedModel
 from recbias.runner.storage.store import VALUES
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 from support.models.small_encoder import write_small_encoder
 
 WORDS = ("man", "woman", "he", "she", "the", "a", "nurse", "sings", "talks", "and", "doctor")
@@ -136,9 +136,9 @@ def test_a_plan_labels_nothing_and_writes_nothing(
     write_tables(tmp_path)
     run(tmp_path, model)
     assert count_masks() == DISTINCT
-    planned = run_recbias("plan", "spec.yaml", "--out", "new", folder=tmp_path)
+    planned = invoke_recbias("plan", "spec.yaml", "--out", "new", folder=tmp_path)
     assert planned.code == 0
     assert "labels, columns and given lists of tables are checked" in planned.err
     assert not (tmp_path / "new").exists()
-    stored = run_recbias("plan", "spec.yaml", folder=tmp_path)
+    stored = invoke_recbias("plan", "spec.yaml", folder=tmp_path)
     assert "are checked when" not in stored.err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -170,3 +171,31 @@ def test_a_file_that_needs_a_missing_package_is_an_error(tmp_path: Path) -> None
     with pytest.raises(MissingExtra) as caught:
         MODELS.load("mine.py:Mine", base=tmp_path)
     assert caught.value.remedy == "pip install no_such_package_of_anyone"
+
+
+def test_a_package_that_is_installed_meanwhile_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert MODELS.names() == [*MODELS.table]
+    info = tmp_path / "later_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: later-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[recbias_test_group]\nTheirs = support.models.fake_plugins:SLIM\n"
+    )
+    assert MODELS.names() == [*MODELS.table, "later-package/Theirs"]
+    assert MODELS.load("later-package/Theirs") is fake_plugins.SLIM
+
+
+def test_a_file_changed_within_a_second_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "quick.py"
+    values = []
+    for value in "12":
+        file.write_text(f"class Quick:\n    value = {value}\n")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        values.append(MODELS.load("./quick.py:Quick", base=tmp_path).value)
+    assert values == [1, 2]

@@ -102,7 +102,7 @@ WITHOUT_TIES = [
     UserKNN(similarity="jaccard", variant="elliot"),
     PureSVD(factors=2),
     EASE(reg=5),
-    SLIM(alpha=0.01, l1_ratio=0.1, max_iter=500, tolerance=1e-7),
+    SLIM(alpha=0.01, l1_ratio=0.1, max_iter=500, tolerance=1e-6),
 ]
 """Models that keep all neighbours; the choice among tied neighbours depends on their codes."""
 

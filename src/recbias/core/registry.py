@@ -11,10 +11,12 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import CodeType, ModuleType
+from typing import Any, cast
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
@@ -30,10 +32,7 @@ CODE_FAULTS = (
 """The exceptions that importing or constructing a plug-in may raise."""
 
 _PACKAGE = Path(__file__).parents[1]
-"""The folder of recbias."""
-
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-"""The folder of the modules of Python."""
 
 _FILE_MODULE = "_recbias_file_"
 """Prefix of the module names of plug-in files."""
@@ -69,7 +68,7 @@ class Registry:
         if is_file(name):
             return name
         normalized = normalize_name(name)
-        for list_names in (self.table.keys, self._list_entry_points):  # the second one is slow
+        for list_names in (self.table.keys, self._list_entry_points):
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
@@ -87,7 +86,6 @@ class Registry:
         """
         if is_file(name):
             return _load_from_file(name, base or Path())
-        remedy = "correct its package, or install it again"
         spelling = self.resolve_name(name)
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module_name, _, attribute = target.partition(":")
@@ -96,18 +94,30 @@ class Registry:
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
         except CODE_FAULTS as error:
-            raise _make_import_error(spelling, error, remedy) from error
+            raise _make_import_error(spelling, error, "install its package again") from error
         if not hasattr(module, attribute):
             message = f"{spelling}: the module {module_name} has no class {attribute!r}"
             raise BrokenContract(message, remedy="correct its entry point")
-        plugin: type = getattr(module, attribute)
-        return plugin
+        return cast("type", getattr(module, attribute))
 
     def _list_entry_points(self) -> dict[str, str]:
-        return {
-            f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
-            for point in entry_points(group=self.group)
-        }
+        return _read_entry_points(self.group, tuple(_list_import_folders()))
+
+
+def _list_import_folders() -> Iterator[tuple[str, int]]:
+    """Yield the folders that Python imports from, with the time of their last change."""
+    for folder in sys.path:
+        path = Path(folder)
+        yield folder, path.stat().st_mtime_ns if path.exists() else 0
+
+
+@lru_cache(maxsize=64)
+def _read_entry_points(group: str, _folders: tuple[tuple[str, int], ...]) -> dict[str, str]:
+    """Return the plug-ins of installed packages; they are read again if a folder changes."""
+    return {
+        f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
+        for point in entry_points(group=group)
+    }
 
 
 def is_file(name: str) -> bool:
@@ -129,11 +139,12 @@ def describe_exception(error: BaseException) -> str:
 def locate_code(code: Any) -> str:
     """Return the file and line of a class or function of another author: ``my_metric.py:12``."""
     try:
-        path, line = inspect.getsourcefile(code), inspect.getsourcelines(code)[1]
+        path = inspect.getsourcefile(code)
+        if not path or Path(path).is_relative_to(_PACKAGE):
+            return ""
+        return f"{Path(path).name}:{inspect.getsourcelines(code)[1]}"
     except (OSError, TypeError):
         return ""
-    is_foreign = path and not Path(path).is_relative_to(_PACKAGE)
-    return f"{Path(path or '').name}:{line}" if is_foreign else ""
 
 
 def locate_failure(error: BaseException) -> str:
@@ -173,8 +184,8 @@ def _is_author_file(path: Path, root: Path) -> bool:
 
 def list_imported_files() -> list[Path]:
     """Return the files of ``./file.py:Name`` plug-ins that this process has imported."""
-    modules = [module for name, module in sys.modules.items() if name.startswith(_FILE_MODULE)]
-    return [Path(module.__file__) for module in modules if module.__file__]
+    names = [name for name in sys.modules if name.startswith(_FILE_MODULE)]
+    return [Path(file) for name in names if (file := sys.modules[name].__file__)]
 
 
 def import_files(paths: Iterable[Path]) -> None:
@@ -211,19 +222,26 @@ def _load_from_file(name: str, base: Path) -> type:
     return plugin
 
 
+class _UncachedLoader(SourceFileLoader):
+    """Compiles a file as it is: bytecode may be of an earlier version of the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+
+
 def _import_file(path: Path, file_name: str) -> ModuleType:
     module_name = f"{_FILE_MODULE}{path.stem}_{digest_file(path)[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise BrokenContract(f"{file_name} cannot be imported")
+    loader = _UncachedLoader(module_name, str(path))
+    spec = ModuleSpec(module_name, loader, origin=str(path))
+    spec.has_location = True
     module = importlib.util.module_from_spec(spec)
     with ExitStack() as undo:
         sys.modules[module_name] = module
         undo.callback(sys.modules.pop, module_name)
         try:
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
         except ModuleNotFoundError as error:
             raise _make_missing_error(file_name, error) from error
         except CODE_FAULTS as error:

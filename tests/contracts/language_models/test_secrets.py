@@ -6,8 +6,9 @@ import base64
 import gzip
 import io
 import json
+import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from support.chat.chat_server import Answer, ChatServer, Script, make_error, make_reply, serve_chat
-from support.commands import CommandResult, run_recbias
+from support.commands import CommandResult, invoke_recbias, run_recbias
 from support.worlds.film_worlds import FilmWorld, recommend_most_popular, write_random_films
 
 KEY = "sk-planted-0123456789"
@@ -25,7 +26,13 @@ BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 SECRETS = (KEY, PASSWORD, TOKEN, BASIC)
 
 
-def run(world: FilmWorld, server: ChatServer, command: str, *options: str) -> CommandResult:
+def run(
+    world: FilmWorld,
+    server: ChatServer,
+    command: str,
+    *options: str,
+    start: Callable[..., CommandResult] = invoke_recbias,
+) -> CommandResult:
     """Run a command on a spec whose base URL has a password and a query."""
     url = server.base_url.replace("//", f"//me:{PASSWORD}@") + f"?token={TOKEN}"
     llm = {"model": "small", "base_url": url, "retries": 0, "api_key_env": "PLANTED_KEY"}
@@ -36,7 +43,7 @@ def run(world: FilmWorld, server: ChatServer, command: str, *options: str) -> Co
     path = world.folder.parent / "films.yaml"  # the user's own file, which holds the password
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     environment = {"PLANTED_KEY": KEY, "TMPDIR": str(world.folder)}
-    return run_recbias(command, path, *options, folder=world.folder, env=environment)
+    return start(command, path, *options, folder=world.folder, env=environment)
 
 
 def list_contents(folder: Path) -> Iterator[bytes]:
@@ -59,8 +66,9 @@ def find_secrets(folder: Path, *texts: str) -> list[str]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, rng: np.random.Generator) -> FilmWorld:
+def world(tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> FilmWorld:
     (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "folder"))
     return write_random_films(tmp_path / "folder", rng, n_users=6)
 
 
@@ -74,10 +82,10 @@ def test_a_planted_secret_is_found_in_files_and_archives(tmp_path: Path) -> None
 def test_a_complete_run_and_its_commands_leave_no_secret(world: FilmWorld) -> None:
     with serve_chat(recommend_most_popular(world)) as server:
         results = [
-            run(world, server, "plan"),
-            run(world, server, "run", "--verbose"),
+            run(world, server, "plan", start=run_recbias),
+            run(world, server, "run", "--verbose", start=run_recbias),
             run(world, server, "run", "--offline", "--fresh", "--quiet"),
-            run_recbias("report", "films", folder=world.folder),
+            invoke_recbias("report", "films", folder=world.folder),
         ]
     assert [result.code for result in results] == [0] * 4, results
     assert {headers["authorization"] for headers in server.headers} == {f"Basic {BASIC}"}

@@ -16,7 +16,7 @@ from support.models.recommending import compute_mean_ndcg, make_random_data, que
 @pytest.mark.usefixtures("stage_warnings")
 def test_weights_match_scikit_learns_elastic_net(rng: np.random.Generator) -> None:
     data = make_random_data(rng, 120, 30)
-    model = SLIM(alpha=0.01, l1_ratio=0.1, neighbors=30, max_iter=2_000, tolerance=1e-7)
+    model = SLIM(alpha=0.01, l1_ratio=0.1, neighbors=30, max_iter=2_000, tolerance=1e-6)
     weights = restore_matrix(model.fit(data, rng).state()).toarray()
     matrix = data.train.binary.toarray().astype(np.float64)
     elastic_net = ElasticNet(
@@ -39,7 +39,7 @@ def test_elliot_variant_keeps_the_diagonal_and_drops_the_smallest_weight(
         alpha=0.01, l1_ratio=0.1, positive=True, fit_intercept=False, max_iter=9_999, tol=1e-10
     )
     coefficients = [elastic_net.fit(matrix, matrix[:, item]).coef_.copy() for item in range(30)]
-    settings = SLIM(alpha=0.01, l1_ratio=0.1, max_iter=2_000, tolerance=1e-7, variant="elliot")
+    settings = SLIM(alpha=0.01, l1_ratio=0.1, max_iter=2_000, tolerance=1e-6, variant="elliot")
     for neighbors in (30, 4):
         model = replace(settings, neighbors=neighbors)
         weights = restore_matrix(model.fit(data, rng).state()).toarray()

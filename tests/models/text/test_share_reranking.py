@@ -15,7 +15,7 @@ from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, Unknow
 from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_ranking import ItemClasses
 from recbias.numerics.sparse.topk import top_k
-from support.commands import run_recbias
+from support.commands import invoke_recbias
 from support.worlds.small_worlds import make_interactions
 
 # item 5 has no training row: the classes are 0 to 4, of which 0, 1, 2 cost 1, 3 costs 2, 4 nothing
@@ -133,6 +133,6 @@ def test_errors_in_a_spec_name_the_setting(tmp_path: Path, rerank: str, message:
     (tmp_path / "clicks.csv").write_text("user_id,item_id\nu1,i1\n", encoding="utf-8")
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.format(rerank=rerank), encoding="utf-8")
-    result = run_recbias("plan", spec, folder=tmp_path)
+    result = invoke_recbias("plan", spec, folder=tmp_path)
     assert result.code == 2
     assert message in result.err

@@ -151,23 +151,29 @@ STORED = """def restore(self, state): return self
 """
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ("None", "returns NoneType, not a dict of arrays"),
-        ("{{1: [1.0]}}", "has a name that is not text: 1"),
-        ("{{'a': [None]}}", "has Python objects in 'a'"),
-        ("{{'file': [1.0]}}", "multiple values for argument 'file'"),
-        ("sys.exit(0)", "SystemExit: 0"),
-    ],
-)
+STATES = {
+    "None": "returns NoneType, not a dict of arrays",
+    "{{1: [1.0]}}": "has a name that is not text: 1",
+    "{{'a': [None]}}": "has Python objects in 'a'",
+    "{{'file': [1.0]}}": "multiple values for argument 'file'",
+    "sys.exit(0)": "SystemExit: 0",
+}
+"""States that cannot be stored, with what is said of each."""
+
+
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_state_that_cannot_be_stored_fails_its_model_only(
-    tmp_path: Path, state: str, message: str, workers: int
-) -> None:
-    method = STORED.replace("{state}", state.format())
-    run = recbias.run(make_spec(tmp_path, method=method), out=tmp_path / "out", workers=workers)
-    assert message in run.failures[0]["message"]
+def test_a_state_that_cannot_be_stored_fails_its_model_only(tmp_path: Path, workers: int) -> None:
+    models: list[str | dict[str, str]] = ["MostPop"]
+    for number, state in enumerate(STATES):
+        method = STORED.replace("{state}", state.format())
+        path = tmp_path / f"odd_{number}.py"
+        path.write_text(MODEL.format(top="", method=method, end=""))
+        models.append({"name": f"{path}:Odd", "label": state})
+    run = recbias.run(make_small_spec(models=models), out=tmp_path / "out", workers=workers)
+    messages = {failure["stage"]: failure["message"] for failure in run.failures}
+    assert messages.keys() == {f"fit {state}" for state in STATES}
+    for state, message in STATES.items():
+        assert message in messages[f"fit {state}"]
     assert set(run.metrics["model"]) == {"MostPop"}
 
 
