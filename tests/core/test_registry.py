@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,5 +198,6 @@ def test_a_file_changed_within_a_second_is_compiled_again(
     for value in "12":
         file.write_text(f"class Quick:\n    value = {value}\n")
         os.utime(file, (1_000_000_000, 1_000_000_000))
-        values.append(MODELS.load("./quick.py:Quick", base=tmp_path).value)
+        plugin: Any = MODELS.load("./quick.py:Quick", base=tmp_path)
+        values.append(plugin.value)
     assert values == [1, 2]
