@@ -36,8 +36,8 @@ class AmortizedAttention(ExposureMetric):
 
     Source:
         Biega, Gummadi and Weikum, "Equity of attention: amortizing individual fairness in
-        rankings", SIGIR 2018; as a mean over items: Cachel and Rundensteiner, "FairRankTune",
-        CIKM 2024, IAA, of which the code reads the first list only.
+        rankings", SIGIR 2018; as a mean over items: Cachel and Rundensteiner, package
+        FairRankTune, IAA, of which the code reads the first list only.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})

@@ -129,12 +129,16 @@ class _ExpectedExposure(ExposureMetric):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
-    unit: ClassVar[str] = "query"
 
     attribute: str | None = None
     multiple: Multiple = "split"
     ungrouped: Ungrouped = "exclude"
     draws: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the scores; blank if lists share a score, which cannot be grouped."""
+        return "query" if self.draws is None else ""
 
     def needs_now(self) -> frozenset[str]:
         """Return the evidence needed with these settings."""

@@ -79,7 +79,7 @@ class ExposureParity(_ExposureRatio):
 
     Source:
         Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, demographic parity; as a
-        ratio over several lists: Cachel and Rundensteiner, "FairRankTune", CIKM 2024, EXP.
+        ratio over several lists: Cachel and Rundensteiner, package FairRankTune, EXP.
     """
 
     direction: ClassVar[Direction] = "higher"
@@ -106,7 +106,7 @@ class AttentionRatio(_ExposureRatio):
         0 to 1; undefined if no item with a group is shown.
 
     Source:
-        Cachel and Rundensteiner, "FairRankTune", CIKM 2024, AWRF with MinMaxRatio; the attention
+        Cachel and Rundensteiner, package FairRankTune, AWRF with MinMaxRatio; the attention
         after Sapiezynski et al., WWW 2019 companion.
     """
 
@@ -133,7 +133,7 @@ class ExposureToRelevance(_ExposureRatio):
 
     Source:
         Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, disparate treatment
-        ratio; Cachel and Rundensteiner, "FairRankTune", CIKM 2024, EXPU.
+        ratio; Cachel and Rundensteiner, package FairRankTune, EXPU.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
@@ -165,7 +165,7 @@ class ClicksToRelevance(_ExposureRatio):
 
     Source:
         Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, disparate impact ratio;
-        Cachel and Rundensteiner, "FairRankTune", CIKM 2024, EXPRU.
+        Cachel and Rundensteiner, package FairRankTune, EXPRU.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
