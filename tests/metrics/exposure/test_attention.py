@@ -68,7 +68,7 @@ def test_lists_without_a_group_and_queries_without_relevant_items_are_undefined(
         )
     assert (anybody.n, anybody.undefined) == (2, 2)
     assert (relevant.n, relevant.undefined) == (0, 4)
-    message = "positions of the lists hold an item without maker and are excluded"
+    message = "positions of the lists hold an item of no group of 'maker' and are excluded"
     assert warnings == [f"the metric: 1 {message}"] * 2
 
 

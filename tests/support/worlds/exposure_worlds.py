@@ -128,10 +128,12 @@ def average_ideal_rankings(
 
 
 def split_makers(evidence: Evidence, item: int, multiple: str = "split") -> Mapping[str, float]:
-    """Return the part of an item in each group."""
+    """Return the part of an item in each group: a maker with an item that may be recommended."""
     items: Any = evidence.items
-    cell = items.frame["maker"].iloc[item]
-    makers = [] if cell is None else cell.split("|")
+    cells = [cell.split("|") if cell else [] for cell in items.frame["maker"]]
+    candidates: Any = evidence.candidates
+    known = {maker for row in np.flatnonzero(candidates) for maker in cells[row]}
+    makers = [maker for maker in cells[item] if maker in known]
     return {maker: 1.0 / len(makers) if multiple == "split" else 1.0 for maker in makers}
 
 

@@ -29,7 +29,7 @@ class ItemGroups:
 
     Args:
         attribute: The column of the items that holds them.
-        names: The values of the column, sorted.
+        names: The values of the column that an item that may be recommended has, sorted.
         weights: The part of each item in each group, CSR ``(n_items + number outside, g)``.
         sizes: The candidates of each group, each with its part, ``float64[g]``.
     """
@@ -51,7 +51,9 @@ class ItemGroups:
 def read_item_groups(
     evidence: Evidence, attribute: str, multiple: Multiple, ungrouped: Ungrouped
 ) -> ItemGroups:
-    """Return the groups of items; only groups with a candidate are kept.
+    """Return the groups of items: the values of an attribute that candidates have.
+
+    A value of other items only is no group, as if they lacked it.
 
     Raises:
         MissingEvidence: There is no items table.
@@ -65,26 +67,23 @@ def read_item_groups(
         membership = evidence.items.membership(attribute)  # type: ignore[union-attr]  # need()
     except UnknownColumn as error:
         raise UnknownColumn(error.message, where="attribute", remedy=error.remedy) from error
+    candidates, members = mark_candidates(evidence), membership.matrix.astype(np.float64)
+    kept = np.flatnonzero(candidates @ members)
     n_outside = 0 if evidence.lists is None else evidence.lists.outside.size
-    no_value = csr_array((n_outside, len(membership.values)))
-    weights = vstack([membership.matrix.astype(np.float64), no_value], format="csr")
-    n_groups = np.diff(weights.indptr)
-    names = membership.values
+    weights = vstack([members[:, kept], csr_array((n_outside, kept.size))], format="csr")
+    names, n_groups = [membership.values[code] for code in kept], np.diff(weights.indptr)
     if multiple == "split":
         weights.data /= np.repeat(n_groups, n_groups)
-    if ungrouped == "group":
-        names = (*names, NO_GROUP)
+    if ungrouped == "group" and (n_groups[: candidates.size][candidates] == 0).any():
+        names.append(NO_GROUP)
         weights = hstack([weights, csr_array((n_groups == 0)[:, None].astype(np.float64))], "csr")
-    candidates = np.append(mark_candidates(evidence), np.zeros(n_outside, dtype=bool))
-    sizes = np.asarray(candidates.astype(np.float64) @ weights)
-    kept = np.flatnonzero(sizes > 0)
-    if kept.size < 2:
-        held = f"only the group {names[kept[0]]!r} has" if kept.size else "no group has"
+    if len(names) < 2:
+        held = f"only the group {names[0]!r} has" if names else "no group has"
         message = f"{held} an item that may be recommended, so nothing can be compared"
         remedy = "choose an attribute of which the items have at least two values"
         raise NothingLeft(f"{attribute!r}: {message}", where="attribute", remedy=remedy)
-    groups = tuple(names[code] for code in kept)
-    return ItemGroups(attribute, groups, weights[:, kept], sizes[kept])
+    sizes = np.asarray(candidates.astype(np.float64) @ weights[: candidates.size])
+    return ItemGroups(attribute, tuple(names), weights, sizes)
 
 
 def warn_ungrouped(evidence: Evidence, groups: ItemGroups, k: int | None) -> None:
@@ -93,5 +92,5 @@ def warn_ungrouped(evidence: Evidence, groups: ItemGroups, k: int | None) -> Non
     in_group = np.append(np.diff(groups.weights.indptr) > 0, True)  # -1 is no item
     n_excluded = int(np.count_nonzero(~in_group[items]))
     if n_excluded:
-        message = f"hold an item without {groups.attribute} and are excluded"
+        message = f"hold an item of no group of {groups.attribute!r} and are excluded"
         warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
