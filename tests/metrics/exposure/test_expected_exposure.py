@@ -165,8 +165,8 @@ def test_items_of_one_maker_may_be_exchanged_if_they_are_equally_relevant(seed: 
         assert after == pytest.approx(before, abs=1e-12)
 
 
-def make_draws(lists: list[list[int]], names: list[str | None], relevant: Any) -> Evidence:
-    """Return lists of draws; only the first of each query is a user of the dataset."""
+def make_samples(lists: list[list[int]], names: list[str | None], relevant: Any) -> Evidence:
+    """Return several lists a query; only the first of each is a user of the dataset."""
     queries = make_user_queries(len(lists), users=[-1] * len(lists))
     labels = pd.DataFrame({"person": np.array(names, dtype=object)})
     queries = replace(queries, labels=Attributes(queries.ids, labels, "query"))
@@ -174,11 +174,11 @@ def make_draws(lists: list[list[int]], names: list[str | None], relevant: Any) -
     return make_evidence(make_lists(lists), relevant, n_items=4, queries=queries, candidates=every)
 
 
-def test_exposure_is_the_mean_over_the_draws_of_a_query() -> None:
+def test_exposure_is_the_mean_over_the_lists_of_a_query() -> None:
     # both orders of the two relevant items, half each: the target itself, but for the other items
-    evidence = make_draws([[0, 1], [1, 0], [2]], ["p", "p", "q"], [[0, 1], [], [2]])
+    evidence = make_samples([[0, 1], [1, 0], [2]], ["p", "p", "q"], [[0, 1], [], [2]])
     disparity, loss = (
-        measure_one(metric(gamma=0.5, draws="person"), evidence)
+        measure_one(metric(gamma=0.5, samples_of="person"), evidence)
         for metric in (ExpectedExposureDisparity, ExpectedExposureLoss)
     )
     assert disparity.units is not None
@@ -189,23 +189,23 @@ def test_exposure_is_the_mean_over_the_draws_of_a_query() -> None:
     assert loss.units.values == pytest.approx([2 * (3 / 16) ** 2, 3 * (7 / 24) ** 2])
 
 
-def test_draws_are_no_unit_that_can_be_grouped() -> None:
+def test_values_of_several_lists_cannot_be_grouped() -> None:
     assert ExpectedExposureDisparity().unit == "query"
-    assert ExpectedExposureDisparity(draws="person").unit == ""
+    assert ExpectedExposureDisparity(samples_of="person").unit == ""
 
 
-def test_lists_without_the_label_of_draws_are_excluded_with_a_warning() -> None:
-    evidence = make_draws([[0], [1], [2]], ["p", None, "q"], [[0], [1], [2]])
+def test_lists_without_the_label_of_their_query_are_excluded_with_a_warning() -> None:
+    evidence = make_samples([[0], [1], [2]], ["p", None, "q"], [[0], [1], [2]])
     with collect_warnings() as warnings:
-        measurement = measure_one(ExpectedExposureLoss(draws="person"), evidence)
+        measurement = measure_one(ExpectedExposureLoss(samples_of="person"), evidence)
     assert measurement.n == 2
     assert warnings == ["the metric: 1 lists without person are excluded"]
     with pytest.raises(UnknownColumn) as unknown:
-        ExpectedExposureLoss(draws="persons").check(evidence)
-    assert unknown.value.where == "draws"
-    nobody = make_draws([[0]], [None], [[0]])
+        ExpectedExposureLoss(samples_of="persons").check(evidence)
+    assert unknown.value.where == "samples_of"
+    nobody = make_samples([[0]], [None], [[0]])
     with pytest.raises(NothingLeft, match="no query has a value of 'person'"):
-        ExpectedExposureLoss(draws="person").check(nobody)
+        ExpectedExposureLoss(samples_of="person").check(nobody)
 
 
 def test_blocks_of_queries_give_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:

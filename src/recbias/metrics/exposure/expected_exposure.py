@@ -20,7 +20,6 @@ from recbias.metrics.exposure.browsing import (
     sum_rows,
     weigh_ranks,
 )
-from recbias.metrics.exposure.draws import Draws, read_draws
 from recbias.metrics.exposure.exposure_metric import ExposureMetric
 from recbias.metrics.exposure.item_groups import (
     ItemGroups,
@@ -29,6 +28,7 @@ from recbias.metrics.exposure.item_groups import (
     read_item_groups,
     warn_ungrouped,
 )
+from recbias.metrics.exposure.list_samples import ListSamples, read_list_samples
 
 BLOCK_ROWS = 2**16
 """The number of queries whose groups are summed at once."""
@@ -39,7 +39,7 @@ class TargetExposure:
     """The exposure of the items under ideal rankings, and what the lists give them.
 
     Args:
-        exposure: The exposure of each item, CSR ``(q, n)``; the mean over the draws of a query.
+        exposure: The exposure of each item, CSR ``(q, n)``; the mean over its lists.
         relevant: The relevant items, and ``histories`` the items that the query cannot be
             recommended, CSR ``(q, n)`` of ones.
         candidates: Which items may be recommended to anybody, 0 or 1, ``float64[n]``.
@@ -112,8 +112,8 @@ class _ExpectedExposure(ExposureMetric):
             exposure, ``full`` all of it.
         ungrouped: Whether items without a group are left out and counted in a warning
             (``exclude``), or are the group ``(none)`` (``group``).
-        draws: A label of the queries: those of one value are draws of one query from a stochastic
-            model, and E is the mean over them. By default each query has one list.
+        samples_of: A label of the queries: the lists of one value are samples for one query from a
+            stochastic model, and E is the mean over them. By default each query has one list.
 
     Raises:
         UnknownColumn: The items have no such column, or the queries no such label.
@@ -133,29 +133,29 @@ class _ExpectedExposure(ExposureMetric):
     attribute: str | None = None
     multiple: Multiple = "split"
     ungrouped: Ungrouped = "exclude"
-    draws: str | None = None
+    samples_of: str | None = None
 
     @property
     def unit(self) -> str:
         """The unit of the scores; blank if lists share a score, which cannot be grouped."""
-        return "query" if self.draws is None else ""
+        return "query" if self.samples_of is None else ""
 
     def needs_now(self) -> frozenset[str]:
         """Return the evidence needed with these settings."""
         return self.needs | (frozenset() if self.attribute is None else {"items"})
 
     def check(self, evidence: Evidence) -> None:
-        """Raise the errors of ``measure`` about the groups and the draws."""
-        read_draws(evidence, self.draws)
+        """Raise the errors of ``measure`` about the groups and the samples."""
+        read_list_samples(evidence, self.samples_of)
         if self.attribute is not None:
             read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         evidence.need("test")
-        draws = read_draws(evidence, self.draws)
+        samples = read_list_samples(evidence, self.samples_of)
         items = build_target_exposure(
-            evidence, self.expose_items(evidence), draws, self.browsing, self.gamma
+            evidence, self.expose_items(evidence), samples, self.browsing, self.gamma
         )
         blocks = iter([items])
         if self.attribute is not None:
@@ -163,7 +163,7 @@ class _ExpectedExposure(ExposureMetric):
             warn_ungrouped(evidence, groups, self.k)
             blocks = _sum_groups(items, groups)
         values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
-        return [draws.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
+        return [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
 
     def _score(self, exposures: TargetExposure) -> FloatArray:
         raise NotImplementedError
@@ -175,11 +175,12 @@ class ExpectedExposureDisparity(_ExpectedExposure):
         EE-D(q) = Σ_i E_i²
 
     E_i is the exposure of item i in the list of query q, or of group i with ``attribute``: the
-    mean over the draws of a stochastic model, or that in one list. A single list of n items always
-    has EE-D = Σ_{r ≤ n} e(r)²: over items, only several draws (``draws``) tell models apart. With
-    few draws, EE-D is larger than its expectation. It depends on the number of candidates, groups
-    and ranks; compare models on the same data only. Undefined for a query without a relevant item,
-    as EE-R and EE-L are, so that EE-L = EE-D - 2 EE-R + constant also holds for the means.
+    mean over the lists of a stochastic model, or that in one list. A single list of n items always
+    has EE-D = Σ_{r ≤ n} e(r)²: over items, only several lists for each query (``samples_of``) tell
+    models apart. With few lists, EE-D is larger than its expectation. It depends on the number of
+    groups and ranks; compare models on the same data only. Undefined for a query without a
+    relevant item, as EE-R and EE-L are, so that EE-L = EE-D - 2 EE-R + constant also holds for the
+    means.
     """
 
     direction: ClassVar[Direction] = "lower"
@@ -194,9 +195,9 @@ class ExpectedExposureRelevance(_ExpectedExposure):
         EE-R(q) = Σ_i E_i E*_i
         E*_i = (1/m) Σ_{r ≤ m} e(r)  if i is relevant, else (1/(n - m)) Σ_{m < r ≤ n} e(r)
 
-    E_i is the exposure of item i in the list of query q (the mean over ``draws``), E*_i the target
-    exposure: an ideal ranking has the m relevant items first, in random order, and then the others
-    of the n candidates. With ``rbp`` the target of a relevant item is (1 - γ^m) / (m (1 - γ)) and
+    E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
+    target exposure: an ideal ranking has the m relevant items first, in random order, and then the
+    others of the n candidates. With ``rbp`` the target of a relevant item is (1 - γ^m) / (m (1 - γ)) and
     that of another (γ^m - γ^n) / ((n - m)(1 - γ)). Relevant are the test items that may be
     recommended; candidates are all items that may be, without the training items of the user. A
     listed item that is no candidate keeps its rank and has target 0. With ``attribute``, exposures
@@ -214,8 +215,8 @@ class ExpectedExposureLoss(_ExpectedExposure):
 
         EE-L(q) = Σ_i (E_i - E*_i)² = EE-D(q) - 2 EE-R(q) + Σ_i (E*_i)²
 
-    E_i is the exposure of item i in the list of query q (the mean over ``draws``), E*_i the target
-    exposure, in which all relevant items share the first ranks equally and all other candidates
+    E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
+    target exposure, in which all relevant items share the first ranks equally and all other candidates
     the ranks after them (see EE-R). With ``attribute``, exposures and targets are summed over the
     members of each group first. 0 is the target itself. One list cannot reach it over items if a
     query has several relevant items, nor can a list shorter than the candidates. Undefined without
@@ -230,7 +231,11 @@ class ExpectedExposureLoss(_ExpectedExposure):
 
 
 def build_target_exposure(
-    evidence: Evidence, exposure: Matrix, draws: Draws, browsing: BrowsingModel, gamma: float
+    evidence: Evidence,
+    exposure: Matrix,
+    samples: ListSamples,
+    browsing: BrowsingModel,
+    gamma: float,
 ) -> TargetExposure:
     """Return the exposure of each item by query, with its target.
 
@@ -245,7 +250,7 @@ def build_target_exposure(
     shape = exposure.shape
     n_outside = shape[1] - len(evidence.item_ids)
     relevant, histories = (
-        draws.unite(_widen(rows, shape)) for rows in (relevant, select_histories(evidence))
+        samples.unite(_widen(rows, shape)) for rows in (relevant, select_histories(evidence))
     )
     candidates = np.append(mark_candidates(evidence), np.zeros(n_outside, dtype=bool))
     n_relevant = np.diff(relevant.indptr)
@@ -258,7 +263,7 @@ def build_target_exposure(
     best = np.where(undefined, np.nan, first / np.maximum(n_relevant, 1))
     rest = np.where(undefined, np.nan, last / np.maximum(n_others, 1))
     return TargetExposure(
-        draws.average(exposure), relevant, histories, candidates.astype(np.float64), best, rest
+        samples.average(exposure), relevant, histories, candidates.astype(np.float64), best, rest
     )
 
 

@@ -1,4 +1,4 @@
-"""Several lists of one query, drawn from a stochastic model."""
+"""Several lists of one query, sampled from a stochastic model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from recbias.core.stage_context import warn
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Which lists are draws of the same query.
+class ListSamples:
+    """Which lists are samples for the same query.
 
     Args:
         ids: The distinct queries, or None if each query has one list.
@@ -26,11 +26,11 @@ class Draws:
     units: AnyArray
 
     def average(self, rows: Matrix) -> Matrix:
-        """Return the mean over the draws of each distinct query, CSR."""
+        """Return the mean over the lists of each distinct query, CSR."""
         return rows if self.ids is None else self._build_means() @ rows
 
     def unite(self, rows: Matrix) -> Matrix:
-        """Return the items that any draw of a distinct query has, CSR of ones."""
+        """Return the items that any list of a distinct query has, CSR of ones."""
         if self.ids is None:
             return rows
         united = self._build_means() @ rows
@@ -53,8 +53,8 @@ class Draws:
         return csr_array((parts, (units, lists)), shape=(n_units, self.units.size))
 
 
-def read_draws(evidence: Evidence, label: str | None) -> Draws:
-    """Return which lists are draws of the same query: those with the same value of a label.
+def read_list_samples(evidence: Evidence, label: str | None) -> ListSamples:
+    """Return which lists are samples for the same query: those with one value of a label.
 
     Lists without the label are counted in a warning and left out.
 
@@ -64,15 +64,15 @@ def read_draws(evidence: Evidence, label: str | None) -> Draws:
     """
     queries = evidence.queries
     if label is None:
-        return Draws(None, np.arange(len(queries)))
+        return ListSamples(None, np.arange(len(queries)))
     try:
         column = queries.labels.column(label)
     except UnknownColumn as error:
-        raise UnknownColumn(error.message, where="draws", remedy=error.remedy) from error
+        raise UnknownColumn(error.message, where="samples_of", remedy=error.remedy) from error
     has_label = column.notna().to_numpy()
     if len(queries) and not has_label.any():
-        remedy = "name a label that is the same for all draws of a query"
-        raise NothingLeft(f"no query has a value of {label!r}", where="draws", remedy=remedy)
+        remedy = "name a label that is the same for all lists of a query"
+        raise NothingLeft(f"no query has a value of {label!r}", where="samples_of", remedy=remedy)
     if not has_label.all():
         n_missing = int(np.count_nonzero(~has_label))
         warn(f"{evidence.metric}: {n_missing:,} lists without {label} are excluded")
@@ -80,4 +80,4 @@ def read_draws(evidence: Evidence, label: str | None) -> Draws:
     ids, codes = np.unique(texts, return_inverse=True)
     units = np.full(len(queries), -1)
     units[has_label] = codes
-    return Draws(ids, units)
+    return ListSamples(ids, units)
