@@ -197,11 +197,12 @@ class ExpectedExposureRelevance(_ExpectedExposure):
 
     E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
     target exposure: an ideal ranking has the m relevant items first, in random order, and then the
-    others of the n candidates. With ``rbp`` the target of a relevant item is (1 - γ^m) / (m (1 - γ)) and
-    that of another (γ^m - γ^n) / ((n - m)(1 - γ)). Relevant are the test items that may be
-    recommended; candidates are all items that may be, without the training items of the user. A
-    listed item that is no candidate keeps its rank and has target 0. With ``attribute``, exposures
-    and targets are summed over the members of each group. Undefined without a relevant item.
+    others of the n candidates. With ``rbp`` the target of a relevant item is
+    (1 - γ^m) / (m (1 - γ)) and that of another (γ^m - γ^n) / ((n - m)(1 - γ)). Relevant are the
+    test items that may be recommended; candidates are all items that may be, without the training
+    items of the user. A listed item that is no candidate keeps its rank and has target 0. With
+    ``attribute``, exposures and targets are summed over the members of each group. Undefined
+    without a relevant item.
     """
 
     direction: ClassVar[Direction] = "higher"
@@ -216,8 +217,8 @@ class ExpectedExposureLoss(_ExpectedExposure):
         EE-L(q) = Σ_i (E_i - E*_i)² = EE-D(q) - 2 EE-R(q) + Σ_i (E*_i)²
 
     E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
-    target exposure, in which all relevant items share the first ranks equally and all other candidates
-    the ranks after them (see EE-R). With ``attribute``, exposures and targets are summed over the
+    target exposure, in which all relevant items share the first ranks equally and all other
+    candidates the ranks after them (see EE-R). With ``attribute``, exposures and targets are summed over the
     members of each group first. 0 is the target itself. One list cannot reach it over items if a
     query has several relevant items, nor can a list shorter than the candidates. Undefined without
     a relevant item.
