@@ -135,7 +135,7 @@ def compare(gains: dict[str, float], sizes: Any) -> float:
     values = [gains.get(maker, 0.0) / size for maker, size in sizes.items()]
     if len(values) < 2 or not max(values):
         return math.nan
-    return min(values) / max(values)
+    return float(min(values) / max(values))
 
 
 @pytest.mark.parametrize("metric", METRICS)

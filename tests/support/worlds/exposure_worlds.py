@@ -108,7 +108,7 @@ def list_relevant(evidence: Evidence, query: int) -> list[int]:
     relevant: Any = evidence.relevant
     row = relevant[[query]].toarray()[0]
     candidates: Any = evidence.candidates
-    return np.flatnonzero((row > 0) & candidates).tolist()  # type: ignore[no-any-return]
+    return np.flatnonzero((row > 0) & candidates).tolist()
 
 
 def average_ideal_rankings(

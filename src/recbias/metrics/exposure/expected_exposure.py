@@ -87,7 +87,7 @@ class TargetExposure:
         to_relevant = sum_rows(self.exposure.multiply(self.relevant))
         to_history = sum_rows(self.exposure.multiply(self.histories))
         to_others = self.exposure @ self.candidates - to_history - to_relevant
-        return self.best * to_relevant + self.rest * to_others
+        return np.asarray(self.best * to_relevant + self.rest * to_others)
 
     def target_square(self) -> FloatArray:
         """Return the sum of the squared target exposures of each query, ``float64[q]``."""
@@ -218,10 +218,10 @@ class ExpectedExposureLoss(_ExpectedExposure):
 
     E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
     target exposure, in which all relevant items share the first ranks equally and all other
-    candidates the ranks after them (see EE-R). With ``attribute``, exposures and targets are summed over the
-    members of each group first. 0 is the target itself. One list cannot reach it over items if a
-    query has several relevant items, nor can a list shorter than the candidates. Undefined without
-    a relevant item.
+    candidates the ranks after them (see EE-R). With ``attribute``, exposures and targets are
+    summed over the members of each group first. 0 is the target itself. One list cannot reach it
+    over items if a query has several relevant items, nor can a list shorter than the candidates.
+    Undefined without a relevant item.
     """
 
     direction: ClassVar[Direction] = "lower"
