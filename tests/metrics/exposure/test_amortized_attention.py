@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_value_equals_a_plain_loop(seed: int) -> None:
         for item, share in exposure.items():
             sums[item] += share / sum(exposure.values())
         sums[relevant] -= 1 / len(relevant)
-    candidates = evidence.candidates
+    candidates: Any = evidence.candidates
     value = measure_one(AmortizedAttention(), evidence).value
     if not judged:
         assert math.isnan(value)
