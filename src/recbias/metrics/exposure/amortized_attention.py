@@ -26,8 +26,9 @@ class AmortizedAttention(ExposureMetric):
     a_qi is the share of item i in the exposure of the list of query q, r_qi = 1 / |R_q| if it is
     one of the relevant items R_q (the test items that may be recommended), else 0, and n the
     number of items that may be recommended. 0 is attention in proportion to relevance over all
-    queries, although no single list is fair. A list without an item gives no attention. Queries
-    without a relevant item are excluded and counted. It is above 0 by chance, more so with
+    queries, although no single list is fair. A list without an item gives no attention, and
+    attention to items that may not be recommended is not counted. Queries without a relevant item
+    are excluded and counted. It is above 0 by chance, more so with
     few queries: compare models on the same queries only. Undefined without a query with a relevant
     item.
 
@@ -36,8 +37,8 @@ class AmortizedAttention(ExposureMetric):
 
     Source:
         Biega, Gummadi and Weikum, "Equity of attention: amortizing individual fairness in
-        rankings", SIGIR 2018; as a mean over items: Cachel and Rundensteiner, package
-        FairRankTune, IAA, of which the code reads the first list only.
+        rankings", SIGIR 2018, unfairness, there summed over the items and lists: here divided by
+        their numbers, so that it can be compared between samples.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
