@@ -30,7 +30,7 @@ def make_spec(*metrics: Any) -> dict[str, Any]:
         ({"name": "AWRF", "attribute": "genres", "target": {"Drama": 0.9}}, "target: .* sum to"),
         ({"name": "AWRF", "attribute": "genre"}, "attribute: the items have no column 'genre'"),
         ({"name": "AWRF", "attribute": "genres", "target": {"Dram": 1}}, "target: .* 'Dram'"),
-        ({"name": "EE-D", "samples_of": "person"}, "samples_of: the queries have no column"),
+        ({"name": "EE-D", "samples_of": "person"}, "samples_of: the users have no column"),
         ({"name": "EE-D", "samples_of": "gender", "by": "age"}, "by: EE-D has no value for each"),
         ({"name": "EXP"}, "attribute"),
     ],
