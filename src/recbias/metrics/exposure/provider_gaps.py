@@ -70,21 +70,20 @@ class ExposureGap(TargetedMetric):
         columns = self._find_columns(groups)
         shares = scale_rows(self.expose_groups(evidence, groups))
         defined = np.diff(shares.indptr) > 0
-        gaps = shares[:, columns].toarray()
         if self.target == "relevant":
             due = scale_rows(groups.sum_members(select_relevant(evidence)))
             defined &= np.diff(due.indptr) > 0
-            gaps -= due[:, columns].toarray()
+            gaps = (shares - due).tocsc()
+            fixed = np.zeros(len(groups.names))
         else:
-            gaps -= compute_target_shares(evidence, self.target, groups)[columns]
-        gaps[~defined] = np.nan
-        return [
-            replace(
-                evidence.measure_queries(np.ascontiguousarray(gaps[:, column])),
-                target=f"{self.attribute}={groups.names[code]}",
-            )
-            for column, code in enumerate(columns.tolist())
-        ]
+            gaps = shares.tocsc()
+            fixed = compute_target_shares(evidence, self.target, groups)
+        measurements = []
+        for code in columns.tolist():
+            values = gaps[:, [code]].toarray()[:, 0] - fixed[code]
+            gap = evidence.measure_queries(np.where(defined, values, np.nan))
+            measurements.append(replace(gap, target=f"{self.attribute}={groups.names[code]}"))
+        return measurements
 
     def _find_columns(self, groups: ItemGroups) -> AnyArray:
         names = groups.names
