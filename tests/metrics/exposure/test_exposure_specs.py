@@ -59,6 +59,6 @@ def test_groups_of_a_numeric_label_are_named_by_its_numbers(tmp_path: Path) -> N
     assert {"stereotype=0", "stereotype=1"} < {*run.metrics["target"]}
     tested = run.significance.groupby("metric")["test"].agg(set).to_dict()
     assert "paired_t" in tested["equal"]
-    assert [tests for name, tests in tested.items() if name.startswith("EXP(")] == [
+    assert [tests for name, tests in tested.items() if str(name).startswith("EXP(")] == [
         {"paired_bootstrap"}
     ]
