@@ -137,7 +137,6 @@ def test_values_equal_plain_loops(seed: int) -> None:
     assert gini.value == pytest.approx(differences.mean() / (2 * parts.mean()), abs=1e-9)
 
 
-@pytest.mark.slow
 def test_the_gini_index_of_items_agrees_with_lenskit() -> None:
     from lenskit.data import ItemList
     from lenskit.metrics.ranking import ExposureGini, GeometricRankWeight
