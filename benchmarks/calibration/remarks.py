@@ -42,7 +42,8 @@ an interval. p-values are not corrected here. Permutation tests use 199 permutat
 directions of R-RIPA, except `centroid`, are estimated again 39 times.
 `direction_similarity`, `top_words`, `attribute_share`, `catalogue_counts`, and the deciles and
 favourites of `attribute_classification` are descriptive and not in the tables; `components` of
-`variance_split` and gaps of more than two groups have no interval.
+`variance_split` and gaps of more than two groups have no interval. EE-D over single items is a
+constant where each query has one list, and not in the tables either.
 """
 
 INTERVALS = "## Intervals"

@@ -88,6 +88,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "metrics": {
         "accuracy": {"prompts"},
         "embeddings": set(),
+        "exposure": {"popularity"},
         "identity": {"prompts"},
         "popularity": set(),
         "prompts": set(),

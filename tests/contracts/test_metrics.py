@@ -24,6 +24,13 @@ QUALITY = Path(__file__).parents[2] / "configs" / "papers" / "chbias" / "quality
 
 SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"label": "flag"} for key in ("HIT_BAD", "MRR_BAD", "REC-ST")},
+    **{
+        key: {"attribute": "genres"}
+        for key in (
+            *("AWRF", "AWRF-min-max", "EXP", "EXPU", "EXPRU"),
+            *("exposure_gap", "provider_gap", "provider_gini"),
+        )
+    },
     "labelled_items": {"label": "flag", "attribute": "genres"},
     "attribute_share": {"attribute": "genres"},
     "cohen_kappa": {"a": "flag", "b": "price"},

@@ -147,6 +147,17 @@ def test_stereotypes_are_shown_if_the_run_measures_them(tmp_path: Path) -> None:
     assert "lower is better" in plot.body
 
 
+def test_exposure_is_shown_by_its_first_metric_of_a_fixed_order(tmp_path: Path) -> None:
+    values = {("", ""): (0.7, 0.01)}
+    measures = [
+        Measure(name, values, direction=direction, spread=0.1)
+        for name, direction in (("EXP", "higher"), ("AWRF", "higher"))
+    ]
+    plot = draw_scatter(write_run(tmp_path, measures), "ml-1m", name="s", family=OTHER_BIASES[2])
+    assert plot.title == "AWRF against nDCG@10"
+    assert "higher is better" in plot.body
+
+
 def test_bias_without_a_total_is_shown_by_its_first_group(tmp_path: Path) -> None:
     groups = {("race=black", "price=$"): (0.7, 0.1), ("race=white", "price=$"): (0.3, 0.1)}
     run = write_run(tmp_path, [Measure("price_percentage", groups, direction="zero", spread=0.1)])

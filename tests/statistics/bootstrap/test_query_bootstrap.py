@@ -23,6 +23,14 @@ def test_sums_are_those_of_rows_drawn_with_replacement(rng: np.random.Generator)
     assert sample_sums(matrix, 50, 8).tolist() == expected
 
 
+def test_weights_are_summed_with_their_fractions(rng: np.random.Generator) -> None:
+    matrix = rng.random((17, 6))
+    draws = np.random.default_rng(8)
+    expected = [matrix[draws.integers(17, size=17)].sum(axis=0) for _ in range(50)]
+    blocks = resample_sums(csr_array(matrix), 50, 8, dtype=np.float64)
+    assert np.concatenate(list(blocks)) == pytest.approx(np.array(expected), rel=1e-12)
+
+
 @pytest.mark.parametrize("size", [1, 100, 10**6])
 def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.eye(5, dtype=int)

@@ -65,6 +65,7 @@ POPULARITY_BIAS = BiasFamily("popularity", POPULARITY, directed=False)
 OTHER_BIASES = (
     BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
     BiasFamily("prices", ("price_percentage", "mean_attribute")),
+    BiasFamily("exposure", ("AWRF", "EE-L", "EXP", "provider_gap")),
 )
 """Biases that get a plot if the run has one of their metrics."""
 

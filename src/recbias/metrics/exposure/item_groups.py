@@ -1,0 +1,96 @@
+"""Groups of items by an attribute: genres, authors, sellers, or a label of a detector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from recbias.core.arrays import FloatArray, Matrix
+from recbias.core.errors import NothingLeft, UnknownColumn
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
+from recbias.metrics.exposure.browsing import mark_candidates
+
+Multiple: TypeAlias = Literal["split", "full"]
+"""What an item of several groups gives to each: an equal share of its exposure, or all of it."""
+
+Ungrouped: TypeAlias = Literal["exclude", "group"]
+"""Whether items without a group are excluded, or are a group of their own."""
+
+NO_GROUP = "(none)"
+"""The group of the items without a group."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemGroups:
+    """Groups of items.
+
+    Args:
+        attribute: The column of the items that holds them.
+        names: The values of the column that an item that may be recommended has, sorted.
+        weights: The part of each item in each group, CSR ``(n_items + number outside, g)``.
+        sizes: The candidates of each group, each with its part, ``float64[g]``.
+    """
+
+    attribute: str
+    names: tuple[str, ...]
+    weights: Matrix
+    sizes: FloatArray
+
+    def sum_members(self, items: Matrix) -> Matrix:
+        """Return the sum over the members of each group, CSR ``(n, g)``.
+
+        Args:
+            items: Values of items, CSR ``(n, n_items)`` or with the items outside as well.
+        """
+        return (items @ self.weights[: items.shape[1]]).tocsr()
+
+
+def read_item_groups(
+    evidence: Evidence, attribute: str, multiple: Multiple, ungrouped: Ungrouped
+) -> ItemGroups:
+    """Return the groups of items: the values of an attribute that candidates have.
+
+    A value of other items only is no group, as if they lacked it.
+
+    Raises:
+        MissingEvidence: There is no items table.
+        UnknownColumn: The items have no such column.
+        NothingLeft: Fewer than two groups have an item that may be recommended.
+    """
+    from scipy.sparse import csr_array, hstack, vstack
+
+    evidence.need("items")
+    try:
+        membership = evidence.items.membership(attribute)  # type: ignore[union-attr]  # need()
+    except UnknownColumn as error:
+        raise UnknownColumn(error.message, where="attribute", remedy=error.remedy) from error
+    candidates, members = mark_candidates(evidence), membership.matrix.astype(np.float64)
+    kept = np.flatnonzero(candidates @ members)
+    n_outside = 0 if evidence.lists is None else evidence.lists.outside.size
+    weights = vstack([members[:, kept], csr_array((n_outside, kept.size))], format="csr")
+    names, n_groups = [membership.values[code] for code in kept], np.diff(weights.indptr)
+    if multiple == "split":
+        weights.data /= np.repeat(n_groups, n_groups)
+    if ungrouped == "group" and (n_groups[: candidates.size][candidates] == 0).any():
+        names.append(NO_GROUP)
+        weights = hstack([weights, csr_array((n_groups == 0)[:, None].astype(np.float64))], "csr")
+    if len(names) < 2:
+        held = f"only the group {names[0]!r} has" if names else "no group has"
+        message = f"{held} an item that may be recommended, so nothing can be compared"
+        remedy = "choose an attribute of which the items have at least two values"
+        raise NothingLeft(f"{attribute!r}: {message}", where="attribute", remedy=remedy)
+    sizes = np.asarray(candidates.astype(np.float64) @ weights[: candidates.size])
+    return ItemGroups(attribute, tuple(names), weights, sizes)
+
+
+def warn_ungrouped(evidence: Evidence, groups: ItemGroups, k: int | None) -> None:
+    """Warn of the positions of the lists whose item is in no group."""
+    items = evidence.ranked.items[:, :k]
+    in_group = np.append(np.diff(groups.weights.indptr) > 0, True)  # -1 is no item
+    n_excluded = int(np.count_nonzero(~in_group[items]))
+    if n_excluded:
+        message = f"hold an item of no group of {groups.attribute!r} and are excluded"
+        warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
