@@ -149,6 +149,8 @@ METRICS = {
     "gini_difference": "recbias.metrics.popularity.profile:GiniDifference",
     "herfindahl_difference": "recbias.metrics.popularity.profile:HerfindahlDifference",
     "popularity_rank_correlation": "recbias.metrics.popularity.profile:PopularityRankCorrelation",
+    "calibration_kl": "recbias.metrics.calibration.calibration:CalibrationKL",
+    "calibration_js": "recbias.metrics.calibration.calibration:CalibrationJS",
     "HIT_BAD": "recbias.metrics.stereotype:HitBad",
     "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
     "REC-ST": "recbias.metrics.stereotype:RecST",

@@ -87,8 +87,11 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "metrics": {
         "accuracy": {"prompts"},
+        "calibration": set(),
+        "diversity": {"popularity"},
         "embeddings": set(),
         "identity": {"prompts"},
+        "item_fairness": {"popularity"},
         "popularity": set(),
         "prompts": set(),
         "text": set(),

@@ -24,6 +24,7 @@ QUALITY = Path(__file__).parents[2] / "configs" / "papers" / "chbias" / "quality
 
 SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"label": "flag"} for key in ("HIT_BAD", "MRR_BAD", "REC-ST")},
+    **{key: {"attribute": "genres"} for key in ("calibration_kl", "calibration_js")},
     "labelled_items": {"label": "flag", "attribute": "genres"},
     "attribute_share": {"attribute": "genres"},
     "cohen_kappa": {"a": "flag", "b": "price"},
