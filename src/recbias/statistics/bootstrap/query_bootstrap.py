@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.statistics.intervals import bootstrap_standard_error
@@ -22,23 +21,25 @@ ROUNDING = 1e-12
 """Differences below this share of the estimates are rounding errors and count as 0."""
 
 
-def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
+def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArray]:
     """Yield the column sums of bootstrap samples of the rows, in blocks.
 
-    A sample is q rows sampled with replacement, of a CSR matrix ``int (q, m)`` with at least one
-    row. The rows depend on ``seed`` and q only, so that two matrices with the same number of rows
-    share their samples. A block is ``int32[block, m]``; all have ``n_samples`` rows.
+    A sample is q rows sampled with replacement, of a CSR matrix ``(q, m)`` with at least one row.
+    The rows depend on ``seed`` and q only, so that two matrices with the same number of rows share
+    their samples. A block is ``int32[block, m]`` for whole numbers, else ``float64``; all have
+    ``n_samples`` rows.
 
     >>> from scipy.sparse import csr_array
     >>> [sums.tolist() for sums in resample_sums(csr_array([[1, 0], [1, 0]]), 2, 0)]
     [[[2, 0], [2, 0]]]
     """
     n_rows = matrix.shape[0]
-    columns = matrix.T.tocsr().astype(np.int32)
+    dtype = np.float64 if matrix.dtype.kind == "f" else np.int32
+    columns = matrix.T.tocsr().astype(dtype)
     rng = np.random.default_rng(seed)
     size = min(max(16, BLOCK_VALUES // max(*matrix.shape)), max(n_samples, 1))
     for start in range(0, n_samples, size):
-        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=np.int32)
+        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=dtype)
         for row in weights:
             row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
         yield (columns @ np.ascontiguousarray(weights.T)).T
