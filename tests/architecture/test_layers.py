@@ -88,7 +88,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "metrics": {
         "accuracy": {"prompts"},
         "calibration": set(),
-        "diversity": {"popularity"},
+        "diversity": {"calibration", "popularity"},
         "embeddings": set(),
         "identity": {"prompts"},
         "item_fairness": {"popularity"},

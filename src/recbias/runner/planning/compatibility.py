@@ -13,6 +13,7 @@ from recbias.core.errors import (
     UnknownName,
     UserError,
 )
+from recbias.core.models.member_choice import BorrowsEmbeddings
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.packages import (
     describe_missing,
@@ -188,8 +189,10 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
 
 
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
-    """Yield a fault if members are chosen in a model that is not there or has no embeddings."""
-    label, where = find_chooser(metric), (*metric.where, "chosen_in")
+    """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
+    label = find_chooser(metric)
+    key = "embeddings_of" if isinstance(metric.plugin, BorrowsEmbeddings) else "chosen_in"
+    where = (*metric.where, key)
     if label is None:
         return
     models = {model.label: model for model in experiment.models}
@@ -197,7 +200,8 @@ def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserE
         message, remedy = f"no model is labelled {label!r}", suggest(label, models)
         yield experiment.fault(where, message, remedy=remedy, kind=UnknownName)
     elif "embeddings" not in models[label].plugin.provides:
-        message = f"{label} has no embeddings to choose members by"
+        purpose = "compare items" if key == "embeddings_of" else "choose members"
+        message = f"{label} has no embeddings to {purpose} by"
         remedy = REMEDIES["embeddings"]
         yield experiment.fault(where, message, remedy=remedy, kind=MissingEvidence)
 
