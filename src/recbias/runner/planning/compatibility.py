@@ -179,13 +179,24 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
         yield from _check_chooser(experiment, metric)
-        if metric.grouping is not None and metric.plugin.unit != "query":
-            message = f"{metric.name} has no value for each query, so it cannot be grouped"
-            where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
-            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+        yield from _check_grouping(experiment, metric)
         if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
+
+
+def _check_grouping(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
+    """Yield the faults of ``by`` and ``gap``."""
+    if metric.grouping is None:
+        return
+    if metric.plugin.unit != "query":
+        message = f"{metric.name} has no value for each query, so it cannot be grouped"
+        where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+    if metric.grouping.gap in {"worst", "worst_quarter"} and metric.direction == "none":
+        message = f"{metric.name} has no better and worse, so no group is the worst"
+        where, remedy = (*metric.where, "gap"), "choose gap: difference"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:

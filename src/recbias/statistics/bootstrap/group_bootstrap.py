@@ -50,3 +50,30 @@ def resample_shared_queries(
         totals, numbers = counts @ (weights * terms).T, counts @ weights.T
         np.divide(totals, numbers, out=rows, where=numbers > 0)
     return means
+
+
+def resample_group_sums(
+    columns: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the sums of the columns over each group, in bootstrap samples of its queries.
+
+    A sample is as many queries of the group as it has, with replacement; no query is in two
+    groups. The queries that are sampled depend on the generator and the groups only. ``columns``
+    are ``float64[q, c]``, the sums ``float64[b, g, c]``.
+
+    >>> groups = Groups("g", ("g=a",), np.array([0, 0, -1], dtype=np.int32), (("a",),))
+    >>> columns = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 9.0]])
+    >>> resample_group_sums(columns, groups, 2, np.random.default_rng(0)).tolist()
+    [[[2.0, 4.0]], [[2.0, 4.0]]]
+    """
+    sums = np.zeros((n_samples, len(groups.names), columns.shape[1]))
+    for code in range(len(groups.names)):
+        members = columns[groups.find_rows(code)]
+        n = len(members)
+        size = max(1, BLOCK_VALUES // max(n, 1))
+        for start in range(0, n_samples, size):
+            rows = min(size, n_samples - start)
+            cells = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+            counts = np.bincount(cells.ravel(), minlength=n * rows).reshape(rows, n)
+            sums[start : start + rows, code] = counts.astype(np.float64) @ members
+    return sums
