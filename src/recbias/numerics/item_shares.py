@@ -28,6 +28,15 @@ def jain(counts: AnyArray) -> FloatArray:
     )
 
 
+def cover(counts: AnyArray) -> FloatArray:
+    """Return the share of the counts ``(..., n)`` that are above 0.
+
+    >>> float(cover(np.array([5, 0, 2, 1])))
+    0.75
+    """
+    return np.asarray(np.count_nonzero(counts, axis=-1) / np.shape(counts)[-1])
+
+
 def fair_share(counts: AnyArray) -> FloatArray:
     """Return the share of the counts that are at least the total divided by n, rounded down.
 

@@ -116,8 +116,13 @@ def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
     The item at rank h (from 0) of a sorted history has h - j others above it, j being its place in
     the history; it precedes the k-th other item if that is below k.
     """
-    rows = np.repeat(np.arange(histories.shape[0]), np.diff(histories.indptr))
-    order = np.lexsort((rank[histories.indices], rows))
-    place = np.arange(histories.nnz) - np.repeat(histories.indptr[:-1], np.diff(histories.indptr))
-    precedes = rank[histories.indices][order] - place < k
+    from scipy.sparse import csr_array
+
+    cells = (histories.data, rank[histories.indices], histories.indptr)
+    ranked = csr_array(cells, shape=histories.shape)
+    ranked.sort_indices()
+    n = np.diff(ranked.indptr)
+    place = np.arange(ranked.nnz) - np.repeat(ranked.indptr[:-1], n)
+    rows = np.repeat(np.arange(histories.shape[0]), n)
+    precedes = ranked.indices - place < k
     return np.asarray(k + np.bincount(rows[precedes], minlength=histories.shape[0]))

@@ -14,6 +14,7 @@ from recbias.metrics.popularity.coverage import CandidateMetric, build_candidate
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
 from recbias.numerics.item_shares import (
+    cover,
     fair_share,
     jain,
     make_even_counts,
@@ -111,10 +112,7 @@ class CorrectedQF(CorrectedMetric):
         hybrid recommender system", FATREC at RecSys 2018.
     """
 
-    @staticmethod
-    def score(counts: AnyArray) -> FloatArray:
-        """Return the share of the candidates that a list holds."""
-        return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
+    score = cover
 
 
 class CorrectedEntropy(CorrectedMetric):

@@ -21,6 +21,7 @@ from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import Cutoff
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
+from recbias.numerics.item_shares import cover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class ItemCoverage(CandidateMetric):
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the value of each row of counts, ``float64[...]``."""
-        return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
+        return cover(counts)
 
 
 class Gini(CandidateMetric):

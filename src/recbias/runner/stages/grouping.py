@@ -26,7 +26,7 @@ from recbias.statistics.group_gaps import (
     list_group_pairs,
     summarize_groups,
 )
-from recbias.statistics.group_inequality import GroupInequality
+from recbias.statistics.group_inequality import GroupInequality, InequalityKind
 
 MAX_SHOWN = 5
 """The number of small groups that a warning names."""
@@ -70,15 +70,17 @@ class GroupMeasurements:
             raise BrokenContract(message, remedy="remove `by`")
         gap, least = self.grouping.gap, self.grouping.min_group
         rng = np.random.default_rng(derive_bootstrap_seed(queries))
-        if gap in {"", "groups"}:
+        if gap in {"difference", "ratio", "std"}:
+            yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
+        elif gap == "ugf":
+            yield compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
+        elif gap not in {"", "groups"}:
+            kind: InequalityKind = gap  # type: ignore[assignment]  # the others are above
+            index = GroupInequality(kind=kind, direction=self.direction, min_group=least)
+            yield index.measure(measurement, groups, rng)
+        else:
             reference = _find_reference(groups, self.grouping)
             yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
-        elif gap in {"difference", "ratio", "std", "ugf"}:
-            kind = "difference" if gap == "ugf" else gap
-            yield compute_gap(measurement, groups, kind, rng=rng, min_group=least)
-        else:
-            index = GroupInequality(kind=gap, direction=self.direction, min_group=least)
-            yield index.measure(measurement, groups, rng)
 
 
 def form_groups(queries: Queries, grouping: Grouping) -> Groups:
