@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import demo_vectors
+import fairness_studies
 import label_studies
 import list_studies
 import template_studies
@@ -11,6 +12,7 @@ import vector_studies
 
 WORLDS = (
     *list_studies.WORLDS,
+    *fairness_studies.WORLDS,
     *label_studies.WORLDS,
     *template_studies.WORLDS,
     *vector_studies.WORLDS,
