@@ -42,7 +42,6 @@ class _CalibrationMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train", "items"})
-    direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
     attribute: str
@@ -91,6 +90,8 @@ class CalibrationKL(_CalibrationMetric):
         Steck, "Calibrated recommendations", RecSys 2018, equations 2, 3 and 5 to 7.
     """
 
+    direction: ClassVar[Direction] = "lower"
+
     attribute: str
     smoothing: Annotated[float, Interval(gt=0, lt=1)] = 0.01
     discount: Discount = "none"
@@ -122,6 +123,8 @@ class CalibrationJS(_CalibrationMetric):
         Vrijenhoek, Bénédict, Gutierrez Granada, Odijk and de Rijke, "RADio: rank-aware divergence
         metrics to measure normative diversity in news recommendations", RecSys 2022, calibration.
     """
+
+    direction: ClassVar[Direction] = "lower"
 
     attribute: str
     discount: Discount = "reciprocal"

@@ -29,7 +29,6 @@ class _BaselineMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
-    direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
 
     k: Annotated[int, Gt(0)] | None = None
@@ -67,6 +66,8 @@ class Unexpectedness(_BaselineMetric):
         RecSys 2010, with MostPop as the primitive model.
     """
 
+    direction: ClassVar[Direction] = "higher"
+
 
 class Serendipity(_BaselineMetric):
     """The share of each list that is relevant and beyond the popularity baseline.
@@ -87,6 +88,7 @@ class Serendipity(_BaselineMetric):
     """
 
     needs = frozenset({"lists", "train", "test"})
+    direction: ClassVar[Direction] = "higher"
 
     def _mark_counted(self, evidence: Evidence, unexpected: BoolArray) -> BoolArray:
         return np.asarray(unexpected & evidence.hits[:, : unexpected.shape[1]])

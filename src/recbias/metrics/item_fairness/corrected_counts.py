@@ -33,7 +33,6 @@ class CorrectedMetric(CandidateMetric):
         for recommender systems: a critical study", ACM TORS 2024.
     """
 
-    direction: ClassVar[Direction] = "higher"
     score: ClassVar[Callable[[AnyArray], FloatArray]]
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -91,6 +90,7 @@ class CorrectedJain(CorrectedMetric):
         0 to 1; undefined if the lists can reach one value only.
     """
 
+    direction: ClassVar[Direction] = "higher"
     score = jain
 
 
@@ -112,6 +112,7 @@ class CorrectedQF(CorrectedMetric):
         hybrid recommender system", FATREC at RecSys 2018.
     """
 
+    direction: ClassVar[Direction] = "higher"
     score = cover
 
 
@@ -131,6 +132,7 @@ class CorrectedEntropy(CorrectedMetric):
         0 to 1; undefined if the lists can reach one value only.
     """
 
+    direction: ClassVar[Direction] = "higher"
     score = entropy
 
 
@@ -175,6 +177,7 @@ class CorrectedFSat(CorrectedMetric):
         Rampisela et al., ACM TORS 2024; FSat: Patro et al., "FairRec", WWW 2020.
     """
 
+    direction: ClassVar[Direction] = "higher"
     score = fair_share
 
     def _rescale(self, counts: AnyArray, lengths: AnyArray) -> FloatArray:

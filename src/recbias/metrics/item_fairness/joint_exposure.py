@@ -32,7 +32,6 @@ class _JointExposure(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
-    direction: ClassVar[Direction] = "lower"
 
     gamma: Annotated[float, Interval(gt=0, lt=1)] = 0.8
     k: Annotated[int, Gt(0)] | None = None
@@ -91,6 +90,7 @@ class IndividualExposure(_JointExposure):
         0 or more; undefined for a query without a relevant candidate.
     """
 
+    direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -120,6 +120,7 @@ class OverallExposure(_JointExposure):
         0 or more; undefined without a query with a relevant candidate.
     """
 
+    direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
