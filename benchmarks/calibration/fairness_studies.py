@@ -32,9 +32,9 @@ OF_USERS = (
     make_study(CalibrationKL(attribute="genres"), "calibration_kl"),
     make_study(CalibrationJS(attribute="genres"), "calibration_js"),
     make_study(IntraListDistance(attribute="genres"), "intra_list_distance"),
-    make_study(SelfInformation(), "self_information"),
-    make_study(Unexpectedness(), "unexpectedness"),
-    make_study(Serendipity(), "serendipity"),
+    make_study(SelfInformation(), "self_information, popularity counted"),
+    make_study(Unexpectedness(), "unexpectedness, popularity counted"),
+    make_study(Serendipity(), "serendipity, popularity counted"),
     make_study(IndividualExposure(), "II-F"),
 )
 OF_SAMPLE = (
