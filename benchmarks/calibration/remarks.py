@@ -101,12 +101,15 @@ REMARKS = (
         "interval",
         "inequality of groups",
     ),
-    Remark(
-        "A test of inequality between groups is conservative for groups that do not differ.",
-        "test",
-        "calibration, diversity",
-        "nDCG: ",
-        "paired_bootstrap",
+    *(
+        Remark(
+            "A test of inequality between groups is conservative for groups that do not differ.",
+            "test",
+            "calibration, diversity",
+            f"nDCG: {index} by",
+            "paired_bootstrap",
+        )
+        for index in ("atkinson", "cross_entropy")
     ),
     Remark("20 lists are too few for a bootstrap.", "test", "20 recommended lists"),
     Remark(
