@@ -270,6 +270,19 @@ def test_the_worst_group_of_a_metric_that_should_be_low_is_the_highest() -> None
     assert index.value == 0.9
 
 
+def test_ugf_beside_the_groups_repeats_no_test(tmp_path: Path) -> None:
+    grouped = {"name": "nDCG", "by": "gender"}
+    run = recbias.run(SPEC | {"metrics": [grouped, grouped | {"gap": "ugf"}]}, out=tmp_path)
+    assert run.significance["metric"].tolist() == ["nDCG(by=gender)"]
+    assert run.significance["family_size"].tolist() == [1]
+    values = run.metrics.set_index("metric")
+    ugf, gap = (values.loc[f"nDCG(by=gender, gap={gap})"] for gap in ("ugf", "difference"))
+    assert (
+        ugf[["value", "ci_low", "ci_high"]].tolist()
+        == gap[["value", "ci_low", "ci_high"]].tolist()
+    )
+
+
 def test_ugf_of_three_groups_is_refused() -> None:
     queries = make_queries(["a", "b", "c"])
     with pytest.raises(Contradiction, match="ugf compares two groups, and 'g' has 3") as caught:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,8 @@ class GroupMeasurements:
         if gap in {"difference", "ratio", "std"}:
             yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
         elif gap == "ugf":
-            yield compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
+            gap_of_two = compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
+            yield replace(gap_of_two, contrasts=())  # the test belongs to the groups
         elif gap not in {"", "groups"}:
             kind: InequalityKind = gap  # type: ignore[assignment]  # the others are above
             index = GroupInequality(kind=kind, direction=self.direction, min_group=least)
