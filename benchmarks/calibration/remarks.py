@@ -42,8 +42,9 @@ an interval. p-values are not corrected here. Permutation tests use 199 permutat
 directions of R-RIPA, except `centroid`, are estimated again 39 times.
 `direction_similarity`, `top_words`, `attribute_share`, `catalogue_counts`, and the deciles and
 favourites of `attribute_classification` are descriptive and not in the tables; `components` of
-`variance_split` and gaps of more than two groups have no interval. EE-D over single items is a
-constant where each query has one list, and not in the tables either.
+`variance_split`, differences of more than two groups, `mad`, `worst` and `worst_quarter` have no
+interval. EE-D over single items is a constant where each query has one list, and not in the tables
+either.
 """
 
 INTERVALS = "## Intervals"
@@ -80,6 +81,36 @@ REMARKS = (
         "Every item is recommended to at least one user in every sample.",
         world="recommended lists, values of",
         study="ItemCoverage",
+    ),
+    Remark(
+        "Every item is recommended to at least one user in every sample.", study="corrected_QF"
+    ),
+    Remark(
+        "FSat counts the items on one side of a threshold: it is not smooth, and the bootstrap is "
+        "slightly too narrow.",
+        "interval",
+        study="FSat",
+    ),
+    Remark(
+        "Models of the same exposure differ by products of sampling errors, of which the "
+        "bootstrap overestimates the variance: the test is conservative.",
+        "test",
+        study="AI-F",
+    ),
+    Remark(
+        "An index of inequality is never below 0: the interval of equal groups is conservative.",
+        "interval",
+        "inequality of groups",
+    ),
+    *(
+        Remark(
+            "A test of inequality between groups is conservative for groups that do not differ.",
+            "test",
+            "calibration, diversity",
+            f"nDCG: {index} by",
+            "paired_bootstrap",
+        )
+        for index in ("atkinson", "cross_entropy")
     ),
     Remark("20 lists are too few for a bootstrap.", "test", "20 recommended lists"),
     Remark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import demo_vectors
 import exposure_studies
+import fairness_studies
 import label_studies
 import list_studies
 import template_studies
@@ -13,6 +14,7 @@ import vector_studies
 WORLDS = (
     *list_studies.WORLDS,
     *exposure_studies.WORLDS,
+    *fairness_studies.WORLDS,
     *label_studies.WORLDS,
     *template_studies.WORLDS,
     *vector_studies.WORLDS,

@@ -87,9 +87,12 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "metrics": {
         "accuracy": {"prompts"},
+        "calibration": set(),
+        "diversity": {"calibration", "popularity"},
         "embeddings": set(),
         "exposure": {"popularity"},
         "identity": {"prompts"},
+        "item_fairness": {"popularity"},
         "popularity": set(),
         "prompts": set(),
         "text": set(),

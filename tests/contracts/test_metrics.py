@@ -31,6 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             *("exposure_gap", "provider_gap", "provider_gini"),
         )
     },
+    **{key: {"attribute": "genres"} for key in ("calibration_kl", "calibration_js")},
     "labelled_items": {"label": "flag", "attribute": "genres"},
     "attribute_share": {"attribute": "genres"},
     "cohen_kappa": {"a": "flag", "b": "price"},

@@ -78,12 +78,33 @@ class Tune:
         return "higher" if self.objective == "largest_p" else self.metric.direction
 
 
-Gap: TypeAlias = Literal["groups", "difference", "ratio", "std"]
+Gap: TypeAlias = Literal[
+    "groups",
+    "difference",
+    "ratio",
+    "std",
+    "ugf",
+    "mad",
+    "cross_entropy",
+    "atkinson",
+    "atkinson_within",
+    "atkinson_total",
+    "worst",
+    "worst_quarter",
+]
 """How a metric is reported by group: the mean of each group, or one number for their spread."""
 
 GAPS: tuple[Gap, ...] = get_args(Gap)
 
-_GAP_DIRECTIONS: dict[str, Direction] = {"difference": "lower", "ratio": "higher", "std": "lower"}
+DEFAULT_GAPS: tuple[Gap, ...] = ("groups", "difference", "ratio", "std")
+"""The ways in which a metric with ``by`` and without ``gap`` is reported."""
+
+_GAP_DIRECTIONS: dict[str, Direction] = {
+    **dict.fromkeys(("difference", "std", "ugf", "mad", "cross_entropy"), "lower"),
+    **dict.fromkeys(("atkinson", "atkinson_within", "atkinson_total"), "lower"),
+    "ratio": "higher",
+}
+"""The directions of the gaps; the worst groups have that of the metric."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
-from recbias.config.plugin_spec import GAPS, DatasetSpec, PluginSpec
+from recbias.config.plugin_spec import DEFAULT_GAPS, DatasetSpec, PluginSpec
 from recbias.core.errors import UnknownKey, UnknownName, UserError, WrongType
 from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.source_map import Document, KeyPath
@@ -102,12 +102,12 @@ class Resolver:
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
-    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each gap."""
+    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default."""
     grouping = spec.grouping
     if grouping is None or grouping.gap:
         yield spec
         return
-    for gap in GAPS:
+    for gap in DEFAULT_GAPS:
         least = f", min_group={grouping.min_group}" if grouping.min_group else ""
         suffix = "" if gap == "groups" else f", gap={gap}{least}"
         name, closing = (spec.label[:-1], ")") if spec.label.endswith(")") else (spec.label, "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
@@ -20,7 +19,6 @@ def estimate_from_totals(
     estimate: Callable[[AnyArray], FloatArray],
     *,
     n_excluded: int = 0,
-    dtype: npt.DTypeLike = np.int32,
 ) -> list[Measurement]:
     """Return one estimate from the column sums of the counts, with a bootstrap interval.
 
@@ -31,7 +29,6 @@ def estimate_from_totals(
         counts: The counts of each query or review, CSR ``(q, c)``.
         estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
         n_excluded: The number of queries or reviews without a row, counted as undefined.
-        dtype: The type of the sums: ``float64`` where the counts are weights.
 
     Returns:
         One measurement; NaN without a row or a column.
@@ -39,8 +36,7 @@ def estimate_from_totals(
     value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
     if all(counts.shape):
         value = float(estimate(counts.sum(axis=0)))
-        seed = evidence.bootstrap_seed
-        samples = resample_sums(counts, evidence.n_bootstrap, seed, dtype=dtype)
+        samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
     n = counts.shape[0]
     return [build_estimate(value, replicates, n, n + n_excluded)]

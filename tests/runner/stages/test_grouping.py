@@ -14,7 +14,7 @@ from recbias.config.plugin_spec import Gap, Grouping
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import BrokenContract, NothingLeft, UserError
+from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, UserError
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
@@ -244,3 +244,60 @@ def test_two_groups_are_tested_once_also_by_their_gap_alone(
     assert rows["metric"].tolist() == [tested]
     assert rows["test"].tolist() == ["welch_t"]
     assert rows["family_size"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("gap", "value"),
+    [
+        ("ugf", 0.4),
+        ("mad", 0.4),
+        ("worst", 0.3),
+        ("worst_quarter", 0.3),
+        ("atkinson_total", 1 - np.mean(np.sqrt([0.2, 0.4, 0.6, 0.8])) ** 2 / 0.5),
+    ],
+)
+def test_the_inequality_of_groups_is_one_value(gap: Gap, value: float) -> None:
+    (index,), warnings = group(["a", "a", "b", "b"], [0.2, 0.4, 0.6, 0.8], gap)
+    assert index.value == pytest.approx(value, abs=1e-9)
+    assert warnings == []
+
+
+def test_the_worst_group_of_a_metric_that_should_be_low_is_the_highest() -> None:
+    queries = make_queries(["a", "b"])
+    units = UnitScores("user", queries.ids.ids, np.array([0.2, 0.9]))
+    grouped = GroupMeasurements("APLT", Grouping("g", "worst"), "lower")
+    (index,) = grouped(queries, [Measurement.from_units(units)])
+    assert index.value == 0.9
+
+
+def test_ugf_beside_the_groups_repeats_no_test(tmp_path: Path) -> None:
+    grouped = {"name": "nDCG", "by": "gender"}
+    run = recbias.run(SPEC | {"metrics": [grouped, grouped | {"gap": "ugf"}]}, out=tmp_path)
+    assert run.significance["metric"].tolist() == ["nDCG(by=gender)"]
+    assert run.significance["family_size"].tolist() == [1]
+    values = run.metrics.set_index("metric")[["value", "ci_low", "ci_high"]].T
+    ugf, difference = (values[f"nDCG(by=gender, gap={gap})"] for gap in ("ugf", "difference"))
+    assert ugf.tolist() == difference.tolist()
+
+
+def test_ugf_of_three_groups_is_refused() -> None:
+    queries = make_queries(["a", "b", "c"])
+    with pytest.raises(Contradiction, match="ugf compares two groups, and 'g' has 3") as caught:
+        form_groups(queries, Grouping("g", "ugf"))
+    assert caught.value.where == "gap"
+    assert "gap: mad" in caught.value.remedy
+
+
+def test_a_run_reports_inequality_between_and_within_crossed_groups(tmp_path: Path) -> None:
+    gaps = ("atkinson", "atkinson_within", "atkinson_total", "cross_entropy", "worst")
+    metrics = [{"name": "nDCG", "by": "gender & age < 25", "gap": gap} for gap in gaps]
+    run = recbias.run(SPEC | {"models": ["MostPop", "Random"], "metrics": metrics}, out=tmp_path)
+    values = run.metrics[run.metrics["model"] == "MostPop"].set_index("metric")["value"]
+    between, within, total, entropy, worst = values.tolist()
+    assert 1 - total == pytest.approx((1 - within) * (1 - between), abs=1e-9)
+    assert entropy > 0
+    assert worst >= 0
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "Atkinson index between groups by gender and age &lt; 25" in report
+    without_interval = run.metrics["metric"] == "nDCG(by=gender & age < 25, gap=worst)"
+    assert (run.metrics["ci_low"].isna() == without_interval).all()

@@ -58,8 +58,8 @@ class Evidence:
         predictions: The items that the model predicts for the test reviews.
         item_counts: The number of interactions of each item in all parts of the split,
             ``float64[n_items]``.
-        choosing_embeddings: The embeddings of the model that a metric names in ``chosen_in``, by
-            which it chooses members of its groups.
+        choosing_embeddings: The embeddings of the model that a metric names: in ``chosen_in``, by
+            which it chooses members of its groups, or in ``embeddings_of``.
         candidates: Which items may be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
             same for every model, seed and fold with the same queries.

@@ -56,6 +56,4 @@ class AmortizedAttention(ExposureMetric):
             return np.asarray(np.abs(sums).mean(axis=-1) / max(queries.size, 1))
 
         n_excluded = len(evidence.queries) - queries.size
-        return estimate_from_totals(
-            evidence, excess, estimate, n_excluded=n_excluded, dtype=np.float64
-        )
+        return estimate_from_totals(evidence, excess, estimate, n_excluded=n_excluded)

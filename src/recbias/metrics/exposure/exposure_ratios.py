@@ -30,7 +30,7 @@ class _ExposureRatio(GroupExposureMetric):
         groups = self.read_groups(evidence)
         exposure = self.expose_groups(evidence, groups)
         return estimate_from_totals(
-            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes), dtype=np.float64
+            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
         )
 
     def _compare_relevance(
@@ -58,9 +58,7 @@ class _ExposureRatio(GroupExposureMetric):
 
         totals = hstack([gains, relevance], format="csr")[queries]
         n_excluded = len(evidence.queries) - queries.size
-        return estimate_from_totals(
-            evidence, totals, estimate, n_excluded=n_excluded, dtype=np.float64
-        )
+        return estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
 
 
 @dataclass(frozen=True, kw_only=True)

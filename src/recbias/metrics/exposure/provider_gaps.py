@@ -145,7 +145,7 @@ class ProviderGap(TargetedMetric):
             gaps: FloatArray = np.abs(compute_shares(sums[..., :n]) - target)
             return np.asarray(gaps.mean(axis=-1))
 
-        return estimate_from_totals(evidence, totals, estimate, dtype=np.float64)
+        return estimate_from_totals(evidence, totals, estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ class ProviderGini(GroupExposureMetric):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         totals = self.expose_groups(evidence, self.read_groups(evidence))
-        return estimate_from_totals(evidence, totals, gini, dtype=np.float64)
+        return estimate_from_totals(evidence, totals, gini)
 
 
 def compute_shares(totals: AnyArray) -> FloatArray:

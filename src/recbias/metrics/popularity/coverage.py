@@ -21,10 +21,11 @@ from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import Cutoff
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
+from recbias.numerics.item_shares import cover
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CandidateMetric(InheritsSections):
+class CandidateMetric(InheritsSections):
     """A metric of how many lists hold each candidate.
 
     Args:
@@ -38,20 +39,22 @@ class _CandidateMetric(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
-        counts = _build_candidate_matrix(evidence, self.k)
-        return estimate_from_totals(evidence, counts, self._estimate)
+        counts = build_candidate_matrix(evidence, self.k)
+        return estimate_from_totals(evidence, counts, self.estimate)
 
-    def _estimate(self, counts: AnyArray) -> FloatArray:
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``int[..., n_candidates]``."""
         raise NotImplementedError
 
 
-class ItemCoverage(_CandidateMetric):
+class ItemCoverage(CandidateMetric):
     """The share of the candidates that are recommended to at least one user.
 
         ItemCoverage@k = |{ i : n_i > 0 }| / |C|
 
     C is the set of candidates, the items with a training interaction; n_i is the number of lists
-    that hold candidate i. Undefined without a query or a candidate.
+    that hold candidate i. Also called aggregate diversity and, as a measure of fairness to items,
+    QF. Undefined without a query or a candidate.
 
     Range:
         0 to 1; undefined without a query or a candidate.
@@ -63,11 +66,12 @@ class ItemCoverage(_CandidateMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    def _estimate(self, counts: AnyArray) -> FloatArray:
-        return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
+        return cover(counts)
 
 
-class Gini(_CandidateMetric):
+class Gini(CandidateMetric):
     """How unevenly the recommendations are distributed over the candidates.
 
         Gini@k = Σ_i (2 i - |C| - 1) n_i / (|C| Σ_i n_i),    n ascending, i from 1
@@ -86,11 +90,12 @@ class Gini(_CandidateMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    def _estimate(self, counts: AnyArray) -> FloatArray:
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
         return gini(counts)
 
 
-class Entropy(_CandidateMetric):
+class Entropy(CandidateMetric):
     """The Shannon entropy, in bits, of the distribution of recommendations over the candidates.
 
         Entropy@k = -Σ_i p_i log2 p_i,    p_i = n_i / Σ_j n_j,    0 log2 0 = 0
@@ -108,11 +113,12 @@ class Entropy(_CandidateMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    def _estimate(self, counts: AnyArray) -> FloatArray:
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
         return np.asarray(entropy(counts) / np.log(2.0))
 
 
-def _build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
+def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
     from scipy.sparse import csr_array
 

@@ -11,6 +11,14 @@ _GAPS = {
     "difference": "gap by",
     "ratio": "ratio of groups by",
     "std": "standard deviation of groups by",
+    "ugf": "UGF by",
+    "mad": "mean absolute difference of groups by",
+    "cross_entropy": "generalised cross entropy of groups by",
+    "atkinson": "Atkinson index between groups by",
+    "atkinson_within": "Atkinson index within groups by",
+    "atkinson_total": "Atkinson index within and between groups by",
+    "worst": "worst group by",
+    "worst_quarter": "worst quarter of groups by",
 }
 _GROUPING = frozenset({"by", "gap", "min_group", "reference_group"})
 _OPENING, _CLOSING = "([{", ")]}"

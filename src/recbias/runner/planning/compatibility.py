@@ -13,6 +13,7 @@ from recbias.core.errors import (
     UnknownName,
     UserError,
 )
+from recbias.core.models.member_choice import BorrowsEmbeddings
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.packages import (
     describe_missing,
@@ -178,18 +179,31 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
         yield from _check_chooser(experiment, metric)
-        if metric.grouping is not None and metric.plugin.unit != "query":
-            message = f"{metric.name} has no value for each query, so it cannot be grouped"
-            where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
-            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+        yield from _check_grouping(experiment, metric)
         if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
 
 
+def _check_grouping(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
+    """Yield the faults of ``by`` and ``gap``."""
+    if metric.grouping is None:
+        return
+    if metric.plugin.unit != "query":
+        message = f"{metric.name} has no value for each query, so it cannot be grouped"
+        where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+    if metric.grouping.gap in {"worst", "worst_quarter"} and metric.direction == "none":
+        message = f"{metric.name} has no better and worse, so no group is the worst"
+        where, remedy = (*metric.where, "gap"), "choose gap: difference"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+
+
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
-    """Yield a fault if members are chosen in a model that is not there or has no embeddings."""
-    label, where = find_chooser(metric), (*metric.where, "chosen_in")
+    """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
+    label = find_chooser(metric)
+    key = "embeddings_of" if isinstance(metric.plugin, BorrowsEmbeddings) else "chosen_in"
+    where = (*metric.where, key)
     if label is None:
         return
     models = {model.label: model for model in experiment.models}
@@ -197,7 +211,8 @@ def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserE
         message, remedy = f"no model is labelled {label!r}", suggest(label, models)
         yield experiment.fault(where, message, remedy=remedy, kind=UnknownName)
     elif "embeddings" not in models[label].plugin.provides:
-        message = f"{label} has no embeddings to choose members by"
+        purpose = "compare items" if key == "embeddings_of" else "choose members"
+        message = f"{label} has no embeddings to {purpose} by"
         remedy = REMEDIES["embeddings"]
         yield experiment.fault(where, message, remedy=remedy, kind=MissingEvidence)
 

@@ -205,7 +205,7 @@ class ModelPlanner(StagePlanner):
         if metric.grouping is not None:
             ungrouped = replace(metric, grouping=None, label=metric.name)
             inputs = (context.queries, self._plan_metric(context, answer, ungrouped, keys))
-            group = GroupMeasurements(metric.name, metric.grouping)
+            group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
             stage = Stage("measure", title, "", group, inputs, keys, location)
             return self.place(stage, identity={"split": metric.split_settings})
         labels = context.labels if "items" in metric.needs else ()

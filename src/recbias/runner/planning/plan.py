@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.models.member_choice import ChoosesMembers
+from recbias.core.models.member_choice import BorrowsEmbeddings, ChoosesMembers
 from recbias.core.protocols import OUTPUTS
 from recbias.core.queries.queries import AsksInFolds
 from recbias.runner.planning.plugin_declarations import list_undocumented
@@ -133,8 +133,11 @@ def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
 
 
 def find_chooser(metric: PluginSpec) -> str | None:
-    """Return the label of the model in which a metric chooses members, None for its own."""
-    return metric.plugin.chosen_in if isinstance(metric.plugin, ChoosesMembers) else None
+    """Return the label of the other model whose embeddings a metric uses, or None."""
+    plugin = metric.plugin
+    if isinstance(plugin, BorrowsEmbeddings):
+        return plugin.embeddings_of
+    return plugin.chosen_in if isinstance(plugin, ChoosesMembers) else None
 
 
 @dataclass(frozen=True)

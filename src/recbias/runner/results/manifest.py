@@ -17,6 +17,7 @@ from recbias.runner.environment import describe_environment, name_gpus
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.devices import describe_devices
 from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.results.gap_definitions import DEFINITIONS
 from recbias.runner.results.metric_rows import make_fit_keys
 from recbias.runner.results.search_tables import list_searches
 from recbias.runner.tuning.search import SearchResult
@@ -90,18 +91,6 @@ def _list_addresses(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-_GAPS = {
-    "difference": ("difference between the largest and the smallest mean", "max m_g - min m_g"),
-    "ratio": ("ratio of the smallest to the largest mean", "min m_g / max m_g"),
-    "std": ("standard deviation of the means", "std of the m_g"),
-}
-_GAP_RANGES = {
-    "difference": "0 or more; 0 if all means are equal",
-    "ratio": "0 to 1; 1 if all means are equal; undefined if a mean is negative",
-    "std": "0 or more; 0 if all means are equal",
-}
-
-
 def describe_metric(metric: PluginSpec) -> dict[str, Any]:
     """Return the definition of a metric."""
     plugin = metric.plugin
@@ -118,14 +107,13 @@ def describe_metric(metric: PluginSpec) -> dict[str, Any]:
         "source": read_section(type(plugin), "Source"),
     }
     gap = metric.grouping.gap if metric.grouping else ""
-    if gap not in _GAPS:
+    if gap not in DEFINITIONS:
         return definition
-    text, formula = _GAPS[gap]
+    words = DEFINITIONS[gap]
     return definition | {
-        "summary": f"The {text} of the groups g of queries. Metric: {definition['summary']}",
-        "formula": f"{formula}, where m_g is the mean over the queries of g of\n\n"
-        f"{definition['formula']}",
-        "values": _GAP_RANGES[gap],
+        "summary": f"The {words.text} of the groups g of queries. Metric: {definition['summary']}",
+        "formula": f"{words.formula}, where {words.subject}\n\n{definition['formula']}",
+        "values": words.values or definition["values"],
         "group_direction": plugin.direction,
     }
 

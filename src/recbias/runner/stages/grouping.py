@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from recbias.config.plugin_spec import Grouping
-from recbias.core.errors import BrokenContract, NothingLeft, OutOfRange, UnknownName
-from recbias.core.measurements.scores import Measurement
+from recbias.core.errors import (
+    BrokenContract,
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownName,
+)
+from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
@@ -20,6 +26,7 @@ from recbias.statistics.group_gaps import (
     list_group_pairs,
     summarize_groups,
 )
+from recbias.statistics.group_inequality import GroupInequality, InequalityKind
 
 MAX_SHOWN = 5
 """The number of small groups that a warning names."""
@@ -30,10 +37,15 @@ EXAMPLE = "'age < 25'"
 
 @dataclass(frozen=True)
 class GroupMeasurements:
-    """Group the stored values of a metric, so that the metric is computed once for all groups."""
+    """Group the stored values of a metric, so that the metric is computed once for all groups.
+
+    Args:
+        direction: Which values of the metric are better.
+    """
 
     name: str
     grouping: Grouping
+    direction: Direction = "none"
 
     def __call__(
         self, queries: Queries, measurements: Sequence[Measurement]
@@ -57,9 +69,16 @@ class GroupMeasurements:
             message = f"{self.name} has no value for each query, so it cannot be grouped"
             raise BrokenContract(message, remedy="remove `by`")
         gap, least = self.grouping.gap, self.grouping.min_group
+        rng = np.random.default_rng(derive_bootstrap_seed(queries))
         if gap in {"difference", "ratio", "std"}:
-            rng = np.random.default_rng(derive_bootstrap_seed(queries))
             yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
+        elif gap == "ugf":
+            gap_of_two = compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
+            yield replace(gap_of_two, contrasts=())  # the test belongs to the groups
+        elif gap not in {"", "groups"}:
+            kind: InequalityKind = gap  # type: ignore[assignment]  # the others are above
+            index = GroupInequality(kind=kind, direction=self.direction, min_group=least)
+            yield index.measure(measurement, groups, rng)
         else:
             reference = _find_reference(groups, self.grouping)
             yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
@@ -72,13 +91,19 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
         NothingLeft: Fewer than two groups can be compared; see also ``group_by``.
         UnknownName: There is no such reference group.
         OutOfRange: The reference group is too small to be compared.
+        Contradiction: ``ugf`` is asked for other than two groups.
     """
     groups = group_by(queries.labels, grouping.by, split_cells=True)
     if len(groups.names) < 2:
         message = f"all queries with the label {grouping.by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")
     least, reference = grouping.min_group, _find_reference(groups, grouping)
-    if np.count_nonzero(groups.counts >= least) < 2:
+    n_compared = int(np.count_nonzero(groups.counts >= least))
+    if grouping.gap == "ugf" and n_compared > 2:
+        message = f"ugf compares two groups, and {grouping.by!r} has {n_compared:,}"
+        remedy = f"choose gap: mad, or group by a condition such as {EXAMPLE}"
+        raise Contradiction(message, where="gap", remedy=remedy)
+    if n_compared < 2:
         message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
         second = int(np.sort(groups.counts)[-2])
         remedy = f"min_group: {second} is the largest with which two groups are compared"

@@ -71,7 +71,8 @@ class ValidationScorer:
         compute = ComputeMetric(self.metric.plugin, self.metric.name)
         measurements = compute(self._dataset, self._split, self._queries, outputs, *self.labels)
         if self.metric.grouping is not None:
-            group = GroupMeasurements(self.metric.name, self.metric.grouping)
+            direction = self.metric.plugin.direction
+            group = GroupMeasurements(self.metric.name, self.metric.grouping, direction)
             measurements = group(self._queries, measurements)
         if len(measurements) > 1:  # the value of all units, if there is one beside others
             overall = [each for each in measurements if not each.group and not each.target]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.statistics.bootstrap.joined_rows import join_rows
 from recbias.statistics.intervals import bootstrap_standard_error
 from recbias.statistics.tests.pair_moments import list_pairs
 
@@ -18,32 +18,36 @@ NAME = "paired_bootstrap"
 BLOCK_VALUES = 2**19
 """Weights and sums held in memory at once: as many as fit the processor's cache."""
 
+DENSE_CELLS = 2**25
+"""The number of sums of sets that are held as a dense matrix."""
+
 ROUNDING = 1e-12
 """Differences below this share of the estimates are rounding errors and count as 0."""
 
 
-def resample_sums(
-    matrix: Matrix, n_samples: int, seed: int, *, dtype: npt.DTypeLike = np.int32
-) -> Iterator[AnyArray]:
+def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArray]:
     """Yield the column sums of bootstrap samples of the rows, in blocks.
 
-    A sample is q rows sampled with replacement, of a CSR matrix ``(q, m)`` with at least one
-    row. The rows depend on ``seed`` and q only, so that two matrices with the same number of rows
-    share their samples. A block is ``dtype[block, m]``; all have ``n_samples`` rows.
+    A sample is q rows sampled with replacement, of a CSR matrix ``(q, m)`` with at least one row.
+    The rows depend on ``seed`` and q only, so that two matrices with the same number of rows share
+    their samples. A block is ``int32[block, m]`` for whole numbers, else ``float64``; all have
+    ``n_samples`` rows. Many rows are first added up in random sets (``join_rows``).
 
     >>> from scipy.sparse import csr_array
     >>> [sums.tolist() for sums in resample_sums(csr_array([[1, 0], [1, 0]]), 2, 0)]
     [[[2, 0], [2, 0]]]
     """
-    n_rows = matrix.shape[0]
-    columns = matrix.T.tocsr().astype(dtype)
     rng = np.random.default_rng(seed)
-    size = min(max(16, BLOCK_VALUES // max(*matrix.shape)), max(n_samples, 1))
+    rows = join_rows(matrix, rng)
+    n_rows, dtype = rows.shape[0], np.float64 if matrix.dtype.kind == "f" else np.int32
+    is_dense = n_rows < matrix.shape[0] and rows.shape[1] * n_rows <= DENSE_CELLS
+    columns = rows.T.toarray().astype(np.float64) if is_dense else rows.T.tocsr().astype(dtype)
+    size = min(max(16, BLOCK_VALUES // max(*rows.shape)), max(n_samples, 1))
     for start in range(0, n_samples, size):
-        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=np.int32)
+        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=columns.dtype)
         for row in weights:
             row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
-        yield (columns @ np.ascontiguousarray(weights.T)).T
+        yield (columns @ np.ascontiguousarray(weights.T)).T.astype(dtype, copy=False)
 
 
 def compare_replicates(

@@ -1,0 +1,53 @@
+"""How surprising the recommended items are by how few users know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.popularity.item_popularity import aggregate_lists, average_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfInformation:
+    """The mean self-information of the recommended items, in bits.
+
+        I@k(u) = ( 1 / |L_u| ) Σ_{i in L_u} log2( U / n_i )
+
+    L_u is the list of user u cut at k, U the number of users with a training interaction, n_i the
+    number of those with one with item i. 0 is an item that every user has, log2 U one that a
+    single user has: a list of rare items is novel. Items without a training interaction have no
+    finite value; they are excluded and counted in a warning. Undefined for a list without an item
+    that has a training interaction.
+
+    Args:
+        k: How many ranks of each list are evaluated; by default all.
+
+    Range:
+        0 or more, at most log2 U; undefined for an empty list.
+
+    Source:
+        Zhou, Kuscsik, Liu, Medo, Wakeling and Zhang, "Solving the apparent diversity-accuracy
+        dilemma of recommender systems", PNAS 2010, surprisal.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
+    direction: ClassVar[Direction] = "higher"
+    unit: ClassVar[str] = "query"
+
+    k: Annotated[int, Gt(0)] | None = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        evidence.need("train")
+        histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
+        n_users = np.count_nonzero(np.diff(histories.indptr))
+        counts = np.bincount(histories.indices, minlength=histories.shape[1])
+        bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
+        return [evidence.measure_queries(aggregate_lists(evidence, bits, average_rows, self.k))]

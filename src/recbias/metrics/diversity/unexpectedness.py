@@ -1,0 +1,130 @@
+"""What the lists hold beyond the items that the popularity baseline recommends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
+from recbias.core.inherited_sections import InheritsSections
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import Evidence, mark_contained
+from recbias.metrics.popularity.item_popularity import build_history_matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BaselineMetric(InheritsSections):
+    """A metric of the listed items that ``MostPop`` does not recommend to the same user.
+
+    Args:
+        k: How many ranks of each list, and of the list of the baseline, are evaluated; by default
+            the length of the lists.
+
+    Range:
+        0 to 1; undefined for an empty list.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
+    unit: ClassVar[str] = "query"
+
+    k: Annotated[int, Gt(0)] | None = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        evidence.need("train")
+        k = self.k or max(evidence.ranked.k, 1)
+        listed = evidence.ranked.items[:, :k] >= 0
+        unexpected = listed & ~_mark_expected(evidence, k)
+        n, counted = listed.sum(axis=1), self._mark_counted(evidence, unexpected)
+        undefined = np.full(n.shape, np.nan)
+        values = np.divide(counted.sum(axis=1), n, out=undefined, where=n > 0)
+        return [evidence.measure_queries(self._exclude(evidence, values))]
+
+    def _mark_counted(self, evidence: Evidence, unexpected: BoolArray) -> BoolArray:
+        return unexpected
+
+    def _exclude(self, evidence: Evidence, values: FloatArray) -> FloatArray:
+        return values
+
+
+class Unexpectedness(_BaselineMetric):
+    """The share of each list that the popularity baseline would not have recommended.
+
+        unexpectedness@k(u) = |{ i in L_u : i not in P_u }| / |L_u|
+
+    L_u is the list of user u cut at k, P_u the k items with the most training interactions that
+    the user has not had, as the model ``MostPop`` recommends them; of equally popular items those
+    with the lower code. 0 is a list of the most popular items. Undefined for an empty list.
+
+    Source:
+        Murakami, Mori and Orihara, "Metrics for evaluating the serendipity of recommendation
+        lists", JSAI 2007 (LNCS 2008); Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy",
+        RecSys 2010, with MostPop as the primitive model.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+
+class Serendipity(_BaselineMetric):
+    """The share of each list that is relevant and beyond the popularity baseline.
+
+        serendipity@k(u) = |{ i in L_u : i not in P_u, i in R_u }| / |L_u|
+
+    L_u is the list of user u cut at k, P_u the k items with the most training interactions that
+    the user has not had, as the model ``MostPop`` recommends them; R_u are the user's test items.
+    Undefined for an empty list, and for a query without test items.
+
+    Range:
+        0 to 1; undefined for an empty list or a query without test items.
+
+    Source:
+        Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy: evaluating recommender systems by
+        coverage and serendipity", RecSys 2010, equation 4, where an item is useful if it is a test
+        item; the primitive model is MostPop.
+    """
+
+    needs = frozenset({"lists", "train", "test"})
+    direction: ClassVar[Direction] = "higher"
+
+    def _mark_counted(self, evidence: Evidence, unexpected: BoolArray) -> BoolArray:
+        return np.asarray(unexpected & evidence.hits[:, : unexpected.shape[1]])
+
+    def _exclude(self, evidence: Evidence, values: FloatArray) -> FloatArray:
+        return np.where(evidence.n_relevant > 0, values, np.nan)
+
+
+def _mark_expected(evidence: Evidence, k: int) -> BoolArray:
+    """Return which positions hold an item that MostPop recommends to the same query."""
+    popularity = evidence.popularity
+    order = np.argsort(-popularity, kind="stable")
+    rank = np.empty(order.size + 1, dtype=np.int64)
+    rank[order], rank[-1] = np.arange(order.size), order.size  # not in the catalogue
+    histories = build_history_matrix(evidence)
+    limits = _find_last_ranks(histories, rank[:-1], k)
+    limits = np.minimum(limits, np.count_nonzero(popularity))
+    known = evidence.in_catalogue[:, :k]
+    listed = rank[np.where(known, evidence.ranked.items[:, :k], -1)]
+    in_history = mark_contained(histories, evidence.ranked.truncate(k))
+    return np.asarray((listed < limits[:, None]) & ~in_history)
+
+
+def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
+    """Return the number of ranks by popularity that hold k items outside each history.
+
+    The item at rank h (from 0) of a sorted history has h - j others above it, j being its place in
+    the history; it precedes the k-th other item if that is below k.
+    """
+    from scipy.sparse import csr_array
+
+    cells = (histories.data, rank[histories.indices], histories.indptr)
+    ranked = csr_array(cells, shape=histories.shape)
+    ranked.sort_indices()
+    n = np.diff(ranked.indptr)
+    place = np.arange(ranked.nnz) - np.repeat(ranked.indptr[:-1], n)
+    rows = np.repeat(np.arange(histories.shape[0]), n)
+    precedes = ranked.indices - place < k
+    return np.asarray(k + np.bincount(rows[precedes], minlength=histories.shape[0]))

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.item_fairness.corrected_counts import (
+    CorrectedEntropy,
+    CorrectedFSat,
+    CorrectedGini,
+    CorrectedJain,
+    CorrectedQF,
+)
+from recbias.metrics.item_fairness.item_counts import FSat, Jain
+from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
+from support.worlds.evidence_worlds import make_evidence, make_lists
+
+PAIRS = (
+    (Jain, CorrectedJain),
+    (ItemCoverage, CorrectedQF),
+    (Entropy, CorrectedEntropy),
+    (Gini, CorrectedGini),
+)
+"""The measures whose published correction is their reachable range, each with the corrected form.
+"""
+CORRECTED = (*(corrected for _, corrected in PAIRS), CorrectedFSat)
+
+
+def make_lists_evidence(items: list[list[int]], n_items: int = 5, **fields: Any) -> Evidence:
+    candidates = np.ones(n_items, dtype=bool)
+    fields = {"candidates": candidates, "n_bootstrap": 5, **fields}
+    return make_evidence(make_lists(items), n_items=n_items, **fields)
+
+
+def measure(metric: Any, evidence: Evidence) -> Measurement:
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
+
+
+LISTS = [[0, 1], [0, 2], [0, 1]]
+"""The counts of five candidates are 3, 2, 1, 0, 0; k = 2, S = 6, f = 1, r = 1."""
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (Jain(), 36 / (5 * 14)),
+        (FSat(), 3 / 5),
+        # J_min = 2/5, J_max = 36 / (5 (5 + 1 x 3)) = 0.9
+        (CorrectedJain(), (36 / 70 - 0.4) / (0.9 - 0.4)),
+        (CorrectedQF(), (3 - 2) / (5 - 2)),
+        # H = 1/2 log 2 + 1/3 log 3 + 1/6 log 6; the most even counts are 2, 1, 1, 1, 1
+        (
+            CorrectedEntropy(),
+            (math.log(2) / 2 + math.log(3) / 3 + math.log(6) / 6 - math.log(2))
+            / (math.log(3) / 3 + 4 * math.log(6) / 6 - math.log(2)),
+        ),
+        # G = (0 + 2 x 2 + 4 x 3) / (5 x 6) = 16/30; G_min = 4 x 1 / (5 x 6); G_max = 1 - 2/5
+        (CorrectedGini(), (16 / 30 - 4 / 30) / (18 / 30 - 4 / 30)),
+        (CorrectedFSat(), (3 / 5 - 2 / 5) / (1 - 2 / 5)),
+        # cut to one rank: counts 3, 0, ...: the same item for everybody
+        *((metric(k=1), 0.0) for metric in (CorrectedJain, CorrectedQF, CorrectedEntropy)),
+        (CorrectedGini(k=1), 1.0),
+        # three recommendations for five candidates: the maximin share is 0
+        (FSat(k=1), 1.0),
+        (CorrectedFSat(k=1), 1.0),
+    ],
+)
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
+    measurement = measure(metric, make_lists_evidence(LISTS))
+    assert measurement.value == pytest.approx(expected, abs=1e-9)
+    assert (measurement.n, measurement.undefined) == (3, 0)
+
+
+@pytest.mark.parametrize("metric", CORRECTED)
+def test_the_most_even_lists_are_fair(metric: Any) -> None:
+    value = measure(metric(), make_lists_evidence([[0, 1], [2, 3], [4, 0], [1, 2]])).value
+    assert value == pytest.approx(0.0 if metric is CorrectedGini else 1.0, abs=1e-12)
+
+
+def list_all_lists(lengths: tuple[int, ...], n_items: int) -> list[list[list[int]]]:
+    """Return all lists of these lengths; the first is fixed, as items are interchangeable."""
+    choices = [[list(c) for c in itertools.combinations(range(n_items), k)] for k in lengths]
+    return [list(lists) for lists in itertools.product(choices[0][:1], *choices[1:])]
+
+
+@pytest.mark.parametrize("lengths", [(2, 2, 2), (2, 2, 1), (3, 1, 1), (1, 1, 0)])
+@pytest.mark.parametrize(("plain", "corrected"), PAIRS)
+def test_corrected_values_are_rescaled_to_all_lists_that_are_possible(
+    plain: Any, corrected: Any, lengths: tuple[int, ...]
+) -> None:
+    worlds = [make_lists_evidence(lists, 4, n_bootstrap=1) for lists in list_all_lists(lengths, 4)]
+    plain_values = np.array([measure(plain(), world).value for world in worlds])
+    low, high = plain_values.min(), plain_values.max()
+    values = [measure(corrected(), world).value for world in worlds]
+    assert values == pytest.approx((plain_values - low) / (high - low), abs=1e-9)
+
+
+def test_the_published_correction_of_fsat_can_fall_below_0() -> None:
+    # 20 recommendations of 10 candidates: share 2; items 0 to 3 are in 4 lists, 4 to 7 in one
+    lists = [[0, 1, 2, 3, 4 + query] for query in range(4)]
+    evidence = make_lists_evidence(lists, 10)
+    assert measure(FSat(), evidence).value == 0.4
+    assert measure(CorrectedFSat(), evidence).value == pytest.approx((0.4 - 0.5) / 0.5)
+
+
+@pytest.mark.parametrize("metric", CORRECTED)
+@pytest.mark.parametrize("lists", [[[]], [[], []], [[0, 1, 2, 3, 4]]])
+def test_without_a_range_the_value_is_undefined(metric: Any, lists: list[list[int]]) -> None:
+    measurement = measure(metric(), make_lists_evidence(lists))
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, len(lists))
+    none = make_lists_evidence(lists, candidates=np.zeros(5, dtype=bool))
+    with pytest.warns(UserWarning, match="not a candidate") if lists[0] else _expect_nothing():
+        assert math.isnan(measure(metric(), none).value)
+
+
+def _expect_nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+@pytest.mark.parametrize("metric", CORRECTED[:4])
+def test_a_single_list_has_one_possible_value(metric: Any) -> None:
+    assert math.isnan(measure(metric(), make_lists_evidence([[0, 1]])).value)
+
+
+@pytest.mark.parametrize("metric", [Jain, FSat, *CORRECTED])
+def test_replicates_are_the_values_of_resampled_lists(metric: Any) -> None:
+    rng = np.random.default_rng(3)
+    items = [rng.permutation(6)[: rng.integers(1, 4)].tolist() for _ in range(20)]
+    measurement = measure(
+        metric(), make_lists_evidence(items, 6, n_bootstrap=20, bootstrap_seed=11)
+    )
+    samples = np.random.default_rng(11)
+    expected = [
+        measure(
+            metric(),
+            make_lists_evidence([items[query] for query in samples.integers(20, size=20)], 6),
+        ).value
+        for _ in range(20)
+    ]
+    assert measurement.replicates == pytest.approx(np.array(expected), abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_values_stay_in_range_and_do_not_depend_on_codes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    items = [rng.permutation(6)[: rng.integers(1, 4)].tolist() for _ in range(7)]
+    renamed = rng.permutation(6)
+    permuted = [renamed[row].tolist() for row in items]
+    for metric in (Jain(), FSat(), *(corrected() for corrected in CORRECTED)):
+        value = measure(metric, make_lists_evidence(items, 6, n_bootstrap=2)).value
+        lowest = -1.0 if isinstance(metric, CorrectedFSat) else 0.0
+        assert lowest <= value <= 1 + 1e-12
+        again = measure(metric, make_lists_evidence(permuted, 6, n_bootstrap=2)).value
+        assert again == pytest.approx(value, abs=1e-12)

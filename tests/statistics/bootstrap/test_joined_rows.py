@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.queries.groups import group_by
+from recbias.statistics.bootstrap import joined_rows
+from recbias.statistics.bootstrap.group_bootstrap import resample_group_means
+from recbias.statistics.bootstrap.joined_rows import join_rows
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_sets=st.integers(1, 5))
+def test_each_row_is_in_one_set_and_sets_have_the_same_size(
+    seed: int, n: int, n_sets: int
+) -> None:
+    rows = np.column_stack([np.ones(n), 2.0 ** np.arange(n)])
+    sums = join_rows(rows, np.random.default_rng(seed), large=5, n_sets=n_sets)
+    assert sums[:, 0].max() - sums[:, 0].min() <= 1
+    assert sums.sum(axis=0).tolist() == rows.sum(axis=0).tolist()
+    sparse = join_rows(csr_array(rows), np.random.default_rng(seed), large=5, n_sets=n_sets)
+    assert sparse.toarray().tolist() == sums.tolist()
+
+
+def test_few_rows_stay_as_they_are() -> None:
+    rows = np.eye(4)
+    assert join_rows(rows, np.random.default_rng(0), large=4) is rows
+
+
+@pytest.fixture
+def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined_rows, "LARGE", 500)
+    monkeypatch.setattr(joined_rows, "N_SETS", 100)
+
+
+@pytest.mark.usefixtures("small_sets")
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_sums_of_sets_spread_as_sums_of_rows_do(dtype: Any, rng: np.random.Generator) -> None:
+    rows = rng.binomial(1, [0.5, 0.1, 0.02], size=(2_000, 3)).astype(dtype)
+    samples = np.concatenate(list(resample_sums(csr_array(rows), 2_000, 4)))
+    assert samples.dtype == dtype
+    # the standard deviation of a sum of 2,000 rows; that of 100 sets is estimated within 7%
+    expected = np.sqrt(2_000) * rows.std(axis=0)
+    assert samples.std(axis=0) == pytest.approx(expected, rel=0.3)
+    assert samples.mean(axis=0) == pytest.approx(rows.sum(axis=0), rel=0.02)
+    again = np.concatenate(list(resample_sums(csr_array(rows[:, ::-1]), 2_000, 4)))
+    assert (again[:, ::-1] == samples).all()
+
+
+@pytest.mark.usefixtures("small_sets")
+def test_means_of_large_groups_spread_as_those_of_their_queries(rng: np.random.Generator) -> None:
+    values = rng.normal(1.0, 2.0, 3_000)
+    values[::50] = np.nan
+    labels = pd.DataFrame({"g": ["a"] * 2_900 + ["b"] * 100})
+    ids = Vocabulary.of([str(query) for query in range(3_000)])
+    groups = group_by(Attributes(ids, labels, "query"), "g")
+    means = resample_group_means(values, groups, 2_000, rng)
+    for code in range(2):
+        members = values[groups.find_rows(code)]
+        defined = members[~np.isnan(members)]
+        assert means[:, code].mean() == pytest.approx(defined.mean(), abs=0.05)
+        error = defined.std() / np.sqrt(defined.size)
+        assert means[:, code].std() == pytest.approx(error, rel=0.3)
