@@ -27,7 +27,7 @@ def test_weights_are_summed_with_their_fractions(rng: np.random.Generator) -> No
     matrix = rng.random((17, 6))
     draws = np.random.default_rng(8)
     expected = [matrix[draws.integers(17, size=17)].sum(axis=0) for _ in range(50)]
-    blocks = resample_sums(csr_array(matrix), 50, 8, dtype=np.float64)
+    blocks = resample_sums(csr_array(matrix), 50, 8)
     assert np.concatenate(list(blocks)) == pytest.approx(np.array(expected), rel=1e-12)
 
 
