@@ -191,6 +191,10 @@ METRICS = {
     "human_agreement": "recbias.metrics.text.human_ratings:HumanAgreement",
 }
 
+RERANKERS = {
+    "calibration": "recbias.rerankers.calibration:Calibration",
+}
+
 TESTS = {
     "paired_t": "recbias.statistics.tests.paired:PairedT",
     "wilcoxon": "recbias.statistics.tests.paired:Wilcoxon",
@@ -204,6 +208,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "splits": Registry("split", SPLITS, "recbias.splits"),
     "queries": Registry("query source", QUERIES, "recbias.queries"),
     "models": Registry("model", MODELS, "recbias.models"),
+    "rerankers": Registry("re-ranker", RERANKERS, "recbias.rerankers"),
     "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
     "metrics": Registry("metric", METRICS, "recbias.metrics"),
     "tests": Registry("test", TESTS, "recbias.tests"),

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from recbias.config.experiment import PluginSpec
+from recbias.config.plugin_spec import Reranked
+from recbias.core.errors import BrokenContract
 from recbias.core.measurements.columns import DATASET
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
@@ -20,8 +22,9 @@ from recbias.runner.planning.stage_planner import StagePlanner, find_learner, id
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
+from recbias.runner.stages.rerank import RerankLists
 from recbias.runner.tuning.run_trial import RunTrial, find_perplexity_limit
-from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
+from recbias.runner.tuning.search import TunedWork, UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
 
 SMOKE_TEST_TRIALS = 2
@@ -53,7 +56,7 @@ class ModelPlanner(StagePlanner):
             yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
-        planned = self._plan_outputs(context, model)
+        planned = self._plan_outputs(context, model, self.experiment.k)
         keys = replace(context.training_keys, model=model.label, fold=context.keys.fold)
         metrics = tuple(
             metric
@@ -65,13 +68,15 @@ class ModelPlanner(StagePlanner):
         )
         return replace(planned, metrics=metrics, measures=measures)
 
-    def _plan_outputs(self, context: DataContext, model: PluginSpec) -> ModelPlan:
-        """Return the plan of a model without metrics."""
+    def _plan_outputs(self, context: DataContext, model: PluginSpec, k: int) -> ModelPlan:
+        """Return the plan of a model without metrics, with lists of ``k`` items."""
+        if model.reranked is not None:
+            return self._plan_reranked(context, model, model.reranked)
         keys = replace(context.training_keys, model=model.label)
         trials, search = self._plan_search(context, model, keys)
         # A model that selects rows of a file by the dataset receives the label of the dataset.
         several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
-        k, dataset = self.experiment.k, keys.dataset if several else ""
+        dataset = keys.dataset if several else ""
         seed, fold = _get_training_fold(keys)
         identity = {"seed": seed, "fold": fold, "dataset": dataset}
         fit, learner = None, model if model.tune else find_learner(model)
@@ -100,27 +105,50 @@ class ModelPlanner(StagePlanner):
             model,
             identity | {"model": self.identify(model), "k": k},
         )
-        shared, keys = answer, replace(keys, fold=context.keys.fold)
-        if context.sampled is not None:
-            take = Stage(
-                "answer",
-                f"take sample {keys.fold} of {model.label}",
-                "",
-                TakeAnswers(),
-                (context.sampled, shared, context.queries),
-                keys,
-            )
-            answer = self.place(take, identity={})
-        return ModelPlan(
-            *(context, model, fit, answer, (), (), trials, search),
-            shared_answer=None if answer is shared else shared,
+        planned = ModelPlan(context, model, fit, answer, (), (), trials, search)
+        return self._take_sample(planned)
+
+    def _take_sample(self, planned: ModelPlan) -> ModelPlan:
+        """Return a plan whose answer is that for the queries of the fold."""
+        context, model, shared = planned.data_context, planned.model, planned.answer
+        if context.sampled is None or shared is None:
+            return planned
+        keys = replace(shared.keys, fold=context.keys.fold)
+        title = f"take sample {keys.fold} of {model.label}"
+        inputs = (context.sampled, shared, context.queries)
+        answer = self.place(Stage("answer", title, "", TakeAnswers(), inputs, keys), identity={})
+        return replace(planned, answer=answer, shared_answer=shared)
+
+    def _plan_reranked(
+        self, context: DataContext, model: PluginSpec, reranked: Reranked
+    ) -> ModelPlan:
+        """Return the plan of a model whose lists are re-ranked: the other one is trained once."""
+        keys = replace(context.training_keys, model=model.label)
+        reranker, n = reranked.reranker, int(reranked.reranker.plugin.candidates)
+        base = self._plan_outputs(context, reranked.base, n)
+        asked = base.asking
+        if asked is None:
+            message = f"{reranked.base.label} has no answer to re-rank"
+            raise BrokenContract(message)
+        candidates = replace(asked, title=f"ask {reranked.base.label} for {n} candidates")
+        labels = context.labels if "items" in reranker.plugin.needs else ()
+        rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
+        read = (context.dataset, context.split, context.asked, candidates, *labels)
+        answer = self.place(
+            Stage("answer", f"re-rank {model.label}", "", rerank, read, keys, self._locate(model)),
+            reranker,
+            identity={"reranker": self.identify(reranker), "k": self.experiment.k},
+            libraries=tuple(reranker.plugin.libraries),
         )
+        planned = ModelPlan(context, model, base.fit, answer, (), (), candidates=candidates)
+        return self._take_sample(planned)
 
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
         label = find_chooser(metric)
         models = [model for model in self.experiment.models if model.label == label]
-        return self._plan_outputs(context, models[0]).answer if models else None
+        k = self.experiment.k
+        return self._plan_outputs(context, models[0], k).answer if models else None
 
     def _place_model(
         self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
@@ -208,8 +236,6 @@ def _join(*stages: Stage | None) -> tuple[Stage, ...]:
     return tuple(filter(None, stages))
 
 
-def _tune(
-    work: FitModel | AnswerQueries, model: PluginSpec
-) -> FitModel | AnswerQueries | UseBestSettings:
+def _tune(work: TunedWork, model: PluginSpec) -> TunedWork | UseBestSettings:
     """Return the work of a stage, with the settings of the best trial if there is a search."""
     return work if model.tune is None else UseBestSettings(work, model.tune.space)

@@ -74,6 +74,7 @@ class ModelPlan:
         answer: The model's output for the queries, None for a dataset alone.
         shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
             the folds are samples of queries; else None.
+        candidates: The lists that are re-ranked, None for a model by itself.
     """
 
     data_context: DataContext
@@ -85,6 +86,7 @@ class ModelPlan:
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
     shared_answer: Stage | None = None
+    candidates: Stage | None = None
 
     @property
     def asking(self) -> Stage | None:
@@ -94,8 +96,10 @@ class ModelPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        model_stages = (self.search, self.fit, self.shared_answer, self.answer)
-        return (*self.trials, *filter(None, model_stages), *self.measuring)
+        trained = filter(None, (self.fit, self.candidates) if self.candidates else ())
+        fit = None if self.candidates else self.fit
+        model_stages = (self.search, fit, self.shared_answer, self.answer)
+        return (*trained, *self.trials, *filter(None, model_stages), *self.measuring)
 
     @property
     def choices(self) -> tuple[Stage, ...]:
