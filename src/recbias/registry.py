@@ -193,6 +193,11 @@ METRICS = {
 
 RERANKERS = {
     "calibration": "recbias.rerankers.calibration:Calibration",
+    "calibrated_popularity": "recbias.rerankers.calibrated_popularity:CalibratedPopularity",
+    "MMR": "recbias.rerankers.mmr:MMR",
+    "xQuAD": "recbias.rerankers.xquad:XQuAD",
+    "FA*IR": "recbias.rerankers.fa_ir:FAIR",
+    "DetGreedy": "recbias.rerankers.det_greedy:DetGreedy",
 }
 
 TESTS = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
@@ -15,15 +14,10 @@ from recbias.core.models.rerankers import Candidates
 from recbias.core.stage_context import warn
 from recbias.rerankers.greedy_selection import select_greedily
 from recbias.rerankers.item_values import ItemValues, read_values
+from recbias.rerankers.settings import NumberOfCandidates, Strength
 
 SMOOTHING = 0.01
 """The weight of the history in the smoothed shares of a list, as in the paper."""
-
-Strength: TypeAlias = Annotated[float, Ge(0), Le(1)]
-"""The weight of the objective beside that of the scores."""
-
-NumberOfCandidates: TypeAlias = Annotated[int, Gt(0), Le(10_000)]
-"""The number of the model's best items from which a list is selected."""
 
 Divergence: TypeAlias = Callable[[AnyArray, AnyArray], FloatArray]
 """The term of each value in the divergence of the shares in a list from those in a history."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, Codes, FloatArray, Matrix
+from recbias.core.arrays import Codes, FloatArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft, UserError
 
@@ -78,8 +78,3 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
         raise NothingLeft(message, where="attribute", remedy=remedy)
     return ItemValues.from_matrix(membership.values, membership.matrix)
 
-
-def take_rows(table: AnyArray, rows: AnyArray, columns: AnyArray) -> AnyArray:
-    """Return ``table[rows, columns[rows]]`` for columns ``(b, ...)``, one row of the table each."""
-    shape = (-1, *[1] * (columns.ndim - 1))
-    return table[rows.reshape(shape), columns]

@@ -37,7 +37,7 @@ class Candidates:
 
     @cached_property
     def items(self) -> Codes:
-        """The items, -1 for an empty position or an item outside the catalogue, ``int32[q, n]``."""
+        """The items, ``int32[q, n]``; -1 if empty or outside the catalogue."""
         return np.where(self.lists.items < self.data.train.n_items, self.lists.items, -1)
 
     @cached_property
