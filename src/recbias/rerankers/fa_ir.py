@@ -85,8 +85,9 @@ class FAIR:
 
         def create(block: Candidates) -> _ProtectingLists:
             codes = block.items
-            return _ProtectingLists(np.append(self._mark_protected(block.data), False)[codes],
-                                    block.scores, minimum)
+            return _ProtectingLists(
+                np.append(self._mark_protected(block.data), False)[codes], block.scores, minimum
+            )
 
         return select_greedily(candidates, k, create, bytes_per_query=8 * 4 * lists.k)
 

@@ -77,4 +77,3 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
         message, remedy = f"no item has a value of {attribute!r}", "name another column"
         raise NothingLeft(message, where="attribute", remedy=remedy)
     return ItemValues.from_matrix(membership.values, membership.matrix)
-

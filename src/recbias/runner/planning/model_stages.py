@@ -23,6 +23,7 @@ from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
 from recbias.runner.stages.rerank import RerankLists
+from recbias.runner.tuning.rerank_trial import AnswerValidationQueries, RunRerankTrial
 from recbias.runner.tuning.run_trial import RunTrial, find_perplexity_limit
 from recbias.runner.tuning.search import TunedWork, UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
@@ -131,17 +132,49 @@ class ModelPlanner(StagePlanner):
             message = f"{reranked.base.label} has no answer to re-rank"
             raise BrokenContract(message)
         candidates = replace(asked, title=f"ask {reranked.base.label} for {n} candidates")
+        trials, search = self._plan_rerank_search(context, model, base, n)
         labels = context.labels if "items" in reranker.plugin.needs else ()
         rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
-        read = (context.dataset, context.split, context.asked, candidates, *labels)
+        shared = (context.dataset, context.split, context.asked)
+        read = _join(search, *shared, candidates, *labels)
         answer = self.place(
             Stage("answer", f"re-rank {model.label}", "", rerank, read, keys, self._locate(model)),
             reranker,
             identity={"reranker": self.identify(reranker), "k": self.experiment.k},
             libraries=tuple(reranker.plugin.libraries),
         )
-        planned = ModelPlan(context, model, base.fit, answer, (), (), candidates=candidates)
+        planned = ModelPlan(
+            *(context, model, base.fit, answer, (), (), trials, search), candidates=candidates
+        )
         return self._take_sample(planned)
+
+    def _plan_rerank_search(
+        self, context: DataContext, model: PluginSpec, base: ModelPlan, n: int
+    ) -> tuple[tuple[Stage, ...], Stage | None]:
+        """Return the trials of a re-ranker, and the stage that selects the best.
+
+        The model is asked once for the candidates of the users with validation rows.
+        """
+        if model.tune is None or model.reranked is None:
+            return (), None
+        keys = replace(context.training_keys, model=model.label)
+        asked, (seed, fold) = model.reranked.base, _get_training_fold(keys)
+        metric = model.tune.metric
+        ask = AnswerValidationQueries(asked.plugin, asked.name, n, seed, fold, metric)
+        validation = self._place_model(
+            Stage(
+                "answer",
+                f"ask {asked.label} for {n} candidates of the validation users",
+                "",
+                _tune(ask, asked),
+                _join(base.search, context.dataset, context.split, base.fit),
+                keys,
+            ),
+            asked,
+            {"model": self.identify(asked), "k": n, "seed": seed, "fold": fold},
+        )
+        reranker = replace(model.reranked.reranker, label=model.label)
+        return self._plan_search(context, reranker, keys, validation)
 
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
@@ -161,9 +194,16 @@ class ModelPlanner(StagePlanner):
         return self.experiment.fault(spec.where, "").where
 
     def _plan_search(
-        self, context: DataContext, model: PluginSpec, keys: Keys
+        self,
+        context: DataContext,
+        model: PluginSpec,
+        keys: Keys,
+        candidates: Stage | None = None,
     ) -> tuple[tuple[Stage, ...], Stage | None]:
-        """Return the trials of a hyperparameter search, and the stage that selects the best."""
+        """Return the trials of a hyperparameter search, and the stage that selects the best.
+
+        Those of a re-ranker read the candidates that it re-ranks.
+        """
         if model.tune is None:
             return (), None
         (seed, fold), tune = _get_training_fold(keys), model.tune
@@ -180,17 +220,19 @@ class ModelPlanner(StagePlanner):
             "seed": seed,
             "fold": fold,
         }
-        labels = context.labels if "items" in tune.metric.needs else ()
+        needs = tune.metric.needs | frozenset(model.plugin.needs if candidates else ())
+        labels = context.labels if "items" in needs else ()
         # A smoke test runs the first trials of the full search.
         exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
-        work = RunTrial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
+        run_trial = RunRerankTrial if candidates else RunTrial
+        work = run_trial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
         files = self.list_files(model, tune.metric)
         first = Stage(
             "trial",
             "",
             "",
             work,
-            (context.dataset, context.split, *labels),
+            _join(context.dataset, context.split, candidates, *labels),
             keys,
             self._locate(model),
             files,

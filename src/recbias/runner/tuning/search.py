@@ -16,6 +16,7 @@ from recbias.runner.stage import Stage
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.stages.rerank import RerankLists
 from recbias.runner.tuning.importances import estimate_importances
+from recbias.runner.tuning.rerank_trial import AnswerValidationQueries
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.search_space import count_combinations
 from recbias.runner.tuning.trial import Trial, load_trials, nan_to_none, none_to_nan, save_trials
@@ -27,7 +28,7 @@ IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
 """The columns of ``importances.csv``."""
 
 
-TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists
+TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
 """The work of a stage whose model may be searched."""
 
 
