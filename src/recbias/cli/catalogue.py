@@ -36,6 +36,9 @@ KINDS = (
 )
 """The kinds that ``recbias list`` accepts."""
 
+RERANKERS = "rerankers"
+"""The kind of plug-ins that ``mitigations`` lists before those by prompt."""
+
 WIDTH = 99
 """The maximum line width of ``recbias show``."""
 
@@ -63,7 +66,9 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name in LISTINGS.table:
         entries = load_packaged(kind_name).items()
-        return [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
+        rows = [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
+        rerankers = REGISTRIES[RERANKERS].names() if kind_name == "mitigations" else []
+        return [*((name, _summarize(RERANKERS, name)) for name in rerankers), *rows]
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 

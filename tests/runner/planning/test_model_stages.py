@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recbias.models.text.share_reranking import Rerank
 
 from recbias import api
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.models.text.lmrec import LMRec
-from recbias.models.text.share_reranking import Rerank
-from recbias.runner.planning.model_stages import SMOKE_TEST_TRIALS, measures_models
+from recbias.runner.planning.model_stages import measures_models
+from recbias.runner.planning.output_stages import SMOKE_TEST_TRIALS
 from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.planning.stage_planner import identify, identify_learner
 from recbias.runner.storage.fingerprints import Fingerprints

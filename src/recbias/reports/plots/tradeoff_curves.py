@@ -52,8 +52,8 @@ def _draw(points: Sequence[Row], name: str) -> svg.Plot:
     accuracy, bias = make_heading(first["accuracy"]), make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
-        f"Each point is a version of {first['baseline']}, those of a re-ranker joined in the order "
-        "of its setting. Lines: 95% intervals of the difference in accuracy from "
+        f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
+        "order of its setting. Vertical lines: 95% intervals of the difference in accuracy from "
         f"{first['baseline']}."
     )
     return svg.Plot(

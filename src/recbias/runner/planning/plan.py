@@ -74,7 +74,8 @@ class ModelPlan:
         answer: The model's output for the queries, None for a dataset alone.
         shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
             the folds are samples of queries; else None.
-        candidates: The lists that are re-ranked, None for a model by itself.
+        candidates: The stages that ask for the lists to re-rank, for the users with validation
+            rows and for the queries; empty for a model by itself.
     """
 
     data_context: DataContext
@@ -86,7 +87,7 @@ class ModelPlan:
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
     shared_answer: Stage | None = None
-    candidates: Stage | None = None
+    candidates: tuple[Stage, ...] = ()
 
     @property
     def asking(self) -> Stage | None:
@@ -96,10 +97,12 @@ class ModelPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        trained = filter(None, (self.fit, self.candidates) if self.candidates else ())
-        fit = None if self.candidates else self.fit
-        model_stages = (self.search, fit, self.shared_answer, self.answer)
-        return (*trained, *self.trials, *filter(None, model_stages), *self.measuring)
+        fit = filter(None, (self.fit,))
+        answers = filter(None, (self.shared_answer, self.answer))
+        search = (*self.trials, *filter(None, (self.search,)))
+        if self.candidates:  # the model is trained before a re-ranker is searched
+            return (*fit, *self.candidates, *search, *answers, *self.measuring)
+        return (*search, *fit, *answers, *self.measuring)
 
     @property
     def choices(self) -> tuple[Stage, ...]:
