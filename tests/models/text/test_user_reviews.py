@@ -93,9 +93,7 @@ def test_items_of_equal_score_are_sorted_by_code_and_impossible_items_are_exclud
 def test_users_without_a_training_review_have_empty_lists_and_are_counted() -> None:
     queries = make_queries(["u2", "u3", "nobody", "u0"], [2, 3, -1, 0])
     with collect_warnings() as warnings:
-        lists = recommend_by_reviews(
-            ItemClasses.from_data(DATA), Classifier(), queries, 2, DATA
-        )
+        lists = recommend_by_reviews(ItemClasses.from_data(DATA), Classifier(), queries, 2, DATA)
     assert lists.items.tolist() == [[-1, -1], [-1, -1], [-1, -1], [4, 3]]
     assert np.isnan(lists.scores[:3]).all()
     assert warnings == ["3 of 4 queries have no training review: empty lists"]

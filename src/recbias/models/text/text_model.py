@@ -79,6 +79,7 @@ def select_settings(model: Any, kind: type[Settings], **others: Any) -> Settings
 class FittedTextModel:
     """A fitted classifier of texts."""
 
+    settings: Any  # The model
     classes: ItemClasses  # The items that are classes
 
     def classify(self, texts: Ids) -> Blocks:

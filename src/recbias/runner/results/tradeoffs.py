@@ -56,7 +56,7 @@ def build_tradeoffs(
     places: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
     for estimate in collect_estimates([row for row in measurements if not row.missing]):
         places[tuple(estimate.keys[name] for name in ("dataset", "seed", "fold"))].append(estimate)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for place, estimates in places.items():
         pairs = [(each, by_label[_identify(each)]) for each in estimates]
         accuracies = [each for each, metric in pairs if is_accuracy(metric)]
@@ -108,15 +108,11 @@ def _compare(
     before, after = (float(bias.points[row]) for row in bias_at)
     signs = _orient(before, after, direction)
     lost, removed = _pair(accuracy, at, (1.0, 1.0)), _pair(bias, bias_at, signs)
-    is_paired = lost is not None and removed is not None and lost.size == removed.size
-    columns = (
-        _measure_units(lost, removed)
-        if is_paired
-        else _measure_points(
-            float(accuracy.points[at[0]] - accuracy.points[at[1]]),
-            signs[0] * before - signs[1] * after,
-        )
-    )
+    if lost is not None and removed is not None and lost.size == removed.size:
+        columns = _measure_units(lost, removed)
+    else:
+        points = accuracy.points[at]
+        columns = _measure_points(points[0] - points[1], signs[0] * before - signs[1] * after)
     dial = getattr(reranker.plugin, "dial", "")
     value = reranker.parameters.get(dial) if model.tune is None else None
     yield {
