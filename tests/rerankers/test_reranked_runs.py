@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.errors import UserError
+from recbias.core.errors import Faults, UserError
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -133,7 +133,7 @@ def test_strength_is_searched_on_validation_users(tmp_path: Path) -> None:
 def test_labels_of_detectors_can_be_protected(tmp_path: Path) -> None:
     reranker = {
         "name": "FA*IR",
-        "attribute": "known.value",
+        "attribute": "known.stereotype",
         "protected": "1",
         "candidates": 20,
         "share": 0.5,
@@ -142,7 +142,7 @@ def test_labels_of_detectors_can_be_protected(tmp_path: Path) -> None:
         tmp_path,
         models=[{"name": "MostPop", "rerank": reranker}],
         labels=[{"name": "known", "detector": "column", "from": "stereotype"}],
-        metrics=["nDCG", {"name": "REC-ST", "label": "known.value"}],
+        metrics=["nDCG", {"name": "REC-ST", "label": "known.stereotype"}],
     )
     shares = run.metrics[run.metrics["metric"].str.startswith("REC-ST")].set_index("model")[
         "value"
@@ -195,13 +195,13 @@ def test_bad_input_is_an_error_of_the_plan(
 
 def test_the_plain_model_listed_twice_is_an_error(tmp_path: Path) -> None:
     models = ["MostPop", {"name": "MostPop", "rerank": "xQuAD"}]
-    with pytest.raises(UserError, match="a model with rerank is evaluated by itself too"):
+    with pytest.raises(Faults) as caught:
         recbias.plan(make_small_spec(models=models), out=tmp_path)
+    assert "a model with rerank is evaluated by itself too" in caught.value.faults[0].remedy
 
 
 def test_a_model_without_lists_is_not_re_ranked(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("a,b\n", encoding="utf-8")
-    models = [{"name": "language_model", "rerank": "xQuAD"}, "MostPop"]
+    models = [{"name": "language_model", "model": "gpt2", "rerank": "xQuAD"}, "MostPop"]
     with pytest.raises(UserError, match="recommends no lists"):
         recbias.plan(make_small_spec(models=models), out=tmp_path)
 

@@ -78,7 +78,7 @@ class _CalibratedLists:
 
     def compute_gains(self) -> FloatArray:
         divergence = np.where(self.n_codes > 0, self._extend(), self._measure()[:, None])
-        return np.asarray((1 - self.weights) * self.scores - self.weights * divergence
+        return np.asarray((1 - self.weights) * self.scores - self.weights * divergence)
 
     def _measure(self) -> FloatArray:
         """Return the divergence of the lists so far, which stays with an item without a value."""
