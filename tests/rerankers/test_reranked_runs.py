@@ -73,8 +73,8 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
     assert list(dict.fromkeys(table["model"])) == NAMES[1:]
     assert set(table["bias"]) == {"ARP@5", "APLT@5", "Gini@5"}
     row = table[(table["model"] == NAMES[3]) & (table["bias"] == "ARP@5")].iloc[0]
-    units = run.per_unit[run.per_unit["seed"].notna()]
-    values = units.pivot_table(index="unit_id", columns=["metric", "model"], values="value")
+    assert run.per_unit is not None
+    values = run.per_unit.pivot_table(index="unit_id", columns=["metric", "model"], values="value")
     lost = values["nDCG"][NAMES[0]] - values["nDCG"][NAMES[3]]
     removed = values["ARP"][NAMES[0]] - values["ARP"][NAMES[3]]
     both = (lost + removed).notna()

@@ -48,7 +48,7 @@ def make_world(seed: int) -> tuple[Candidates, list[frozenset[str]]]:
     ]
     scores = -np.sort(-np.round(rng.random((N_USERS, N_CANDIDATES)), 1), axis=1)
     cells = ["|".join(sorted(values)) or None for values in genres]
-    return make_candidates(lists, histories, scores=scores, genres=cells), genres
+    return make_candidates(lists, histories, scores.tolist(), genres=cells), genres
 
 
 def scale(candidates: Candidates, user: int) -> dict[int, float]:

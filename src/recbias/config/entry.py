@@ -65,8 +65,7 @@ class EntryReader:
             return None
         name, cls, name_settings = loaded
         label = self._read_label(cls, entry, label)
-        is_tunable = self.kind in {"models", "rerankers"}
-        tune = self._pop_key(cls, entry, "tune") if is_tunable else None
+        tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
         rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
@@ -121,8 +120,7 @@ class EntryReader:
             remedy = "remove rerank, or choose a model that recommends lists, such as EASE"
             self._blame("rerank", "the model recommends no lists", remedy, Contradiction)
             return ()
-        registry = self.registries["rerankers"]
-        reader = RerankerReader(self.document, registry, self.resolve, self.k)
+        reader = RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
         return reader.read(raw, (*self.location, "rerank"))
 
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
