@@ -70,8 +70,11 @@ def test_metrics_of_a_dataset_alone_have_a_plan_without_a_model(tmp_path: Path) 
 
 
 def test_versions_by_re_rankers_share_the_training_and_the_candidates(tmp_path: Path) -> None:
-    rerankers = [{"name": "xQuAD", "strength": [0, 1]}, {"name": "xQuAD", "label": "more"}]
-    models = [{"name": "ItemKNN", "rerank": [*rerankers[:1], {**rerankers[1], "candidates": 20}]}]
+    rerankers = [
+        {"name": "xQuAD", "strength": [0, 1]},
+        {"name": "xQuAD", "label": "more", "candidates": 20},
+    ]
+    models = [{"name": "ItemKNN", "rerank": rerankers}]
     plan, _ = api.plan(make_small_spec(models=models), out=tmp_path)
     plain, *versions = plan.model_plans
     assert [each.model.label for each in versions] == [

@@ -200,14 +200,15 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     """
     results = {"fit": model_plan.asking, "trial": model_plan.search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
-    is_answered = model_plan.asking is not None and executor.is_stored(model_plan.asking)
-    candidates = {stage.digest for stage in model_plan.candidates}
-    if candidates and all(map(executor.is_stored, model_plan.candidates)):
+    candidates = model_plan.candidates
+    if candidates and all(map(executor.is_stored, candidates)):
         unneeded.add("fit")
+    is_answered = model_plan.asking is not None and executor.is_stored(model_plan.asking)
+    skipped = {stage.digest for stage in candidates} if is_answered else set()
     return tuple(
         stage
         for stage in model_plan.stages
-        if stage.kind not in unneeded and not (is_answered and stage.digest in candidates)
+        if stage.kind not in unneeded and stage.digest not in skipped
     )
 
 
