@@ -200,16 +200,12 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     """
     results = {"fit": model_plan.asking, "trial": model_plan.search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
-    candidates = model_plan.candidates
-    if candidates and all(map(executor.is_stored, candidates)):
+    if "fit" in unneeded:
+        unneeded |= {stage.digest for stage in model_plan.candidates}
+    elif model_plan.candidates and all(map(executor.is_stored, model_plan.candidates)):
         unneeded.add("fit")
-    is_answered = model_plan.asking is not None and executor.is_stored(model_plan.asking)
-    skipped = {stage.digest for stage in candidates} if is_answered else set()
-    return tuple(
-        stage
-        for stage in model_plan.stages
-        if stage.kind not in unneeded and stage.digest not in skipped
-    )
+    stages = model_plan.stages
+    return tuple(stage for stage in stages if unneeded.isdisjoint({stage.kind, stage.digest}))
 
 
 def execute(  # noqa: PLR0913  the options of a run, each by name
