@@ -47,11 +47,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "papers/children/a3-tuned": tuple(f"models.{index}.tune.trials=2" for index in range(5)),
     "papers/lmrec/yelp-layout": SHORT_LMREC,
     "papers/lmrec/mitigation-masking": SHORT_LMREC,
-    "papers/lmrec/mitigation-reranking": tuple(
-        f"models.{index}.{setting}"
-        for index in range(3)
-        for setting in ("epochs=1", "max_length=24")
-    ),
+    "papers/lmrec/mitigation-reranking": ("models.0.epochs=1", "models.0.max_length=24"),
     "papers/lmrec/mitigation-counterfactual": tuple(
         f"models.{index}.{setting}"
         for index in range(3)

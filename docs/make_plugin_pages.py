@@ -32,7 +32,7 @@ def render_pages() -> dict[str, str]:
 
 def name_file(name: str) -> str:
     """Return the file name of a plug-in's page: ``implicit-ALS.md``."""
-    return f"{name.replace('/', '-')}.md"
+    return f"{name.replace('/', '-').replace('*', '-')}.md"
 
 
 def _render_index() -> str:
@@ -122,6 +122,8 @@ def _write_spec(kind: str, page: Page) -> str:
             f"labels:\n  - {{{', '.join(['name: my_label', f'detector: {page.name}', *pairs])}}}"
         )
     entry = f"{{{', '.join([f'name: {page.name}', *pairs])}}}" if rows else page.name
+    if kind == "rerankers":
+        return f"models:\n  - {{name: EASE, rerank: {entry}}}"
     if kind == "filters":
         return f"dataset:\n  name: demo\n  filters:\n    - {entry}"
     return f"{KEYS[kind]}: {entry}" if kind in KEYS else f"{kind}:\n  - {entry}"

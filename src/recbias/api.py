@@ -43,6 +43,7 @@ from recbias.runner.results.run_folder import (
     write_results,
 )
 from recbias.runner.results.significance import compare_models
+from recbias.runner.results.tradeoffs import write_tradeoffs
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
@@ -233,6 +234,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             manifest=run_manifest,
         )
         write_groups(folder.temporary, groups)
+        write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())

@@ -50,6 +50,7 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
+from recbias.core.models.rerankers import Candidates
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
@@ -68,7 +69,16 @@ from recbias.statistics.corrections import Alpha, Correction, Family
 from recbias.statistics.tests.pair_moments import compute_pair_moments
 
 __all__ = ["Alpha", "Annotated", "AnyArray", "Attributes", "BoolArray", "BrokenContract"]
-__all__ += ["Checkpoints", "ClassVar", "Codes", "Contrast", "Correction", "Dataset", "Direction"]
+__all__ += [
+    "Candidates",
+    "Checkpoints",
+    "ClassVar",
+    "Codes",
+    "Contrast",
+    "Correction",
+    "Dataset",
+    "Direction",
+]
 __all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
 __all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
 __all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName", "NothingLeft"]

@@ -219,6 +219,15 @@ METRICS = {
     "human_agreement": "recbias.metrics.text.human_ratings:HumanAgreement",
 }
 
+RERANKERS = {
+    "calibration": "recbias.rerankers.calibration:Calibration",
+    "calibrated_popularity": "recbias.rerankers.calibrated_popularity:CalibratedPopularity",
+    "MMR": "recbias.rerankers.mmr:MMR",
+    "xQuAD": "recbias.rerankers.xquad:XQuAD",
+    "FA*IR": "recbias.rerankers.fa_ir:FAIR",
+    "DetGreedy": "recbias.rerankers.det_greedy:DetGreedy",
+}
+
 TESTS = {
     "paired_t": "recbias.statistics.tests.paired:PairedT",
     "wilcoxon": "recbias.statistics.tests.paired:Wilcoxon",
@@ -232,6 +241,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "splits": Registry("split", SPLITS, "recbias.splits"),
     "queries": Registry("query source", QUERIES, "recbias.queries"),
     "models": Registry("model", MODELS, "recbias.models"),
+    "rerankers": Registry("re-ranker", RERANKERS, "recbias.rerankers"),
     "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
     "metrics": Registry("metric", METRICS, "recbias.metrics"),
     "tests": Registry("test", TESTS, "recbias.tests"),

@@ -25,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"core", "formats", "numerics", "statistics", "language"},
     "metrics": {"core", "formats", "numerics", "statistics", "language"},
     "detectors": {"core", "formats", "numerics", "statistics", "language"},
+    "rerankers": {"core", "numerics"},
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
     "testing": {"core", "config", "statistics", "registry"},
@@ -58,7 +59,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "core": {
         "dataset": set(),
         "measurements": set(),
-        "models": {"dataset", "queries"},
+        "models": {"dataset", "outputs", "queries"},
         "outputs": {"dataset", "measurements", "queries"},
         "queries": {"dataset"},
     },

@@ -162,7 +162,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         MODELS + "  - {name: MostPop, size: 4}\n",
         UnknownKey,
         "4:21: models[0].size: not a setting of MostPop",
-        "the valid names are label, tune",
+        "the valid names are label, rerank, tune",
     ),
     "unknown top key": (
         HEAD + "models: [MostPop]\nmetric: [nDCG]\n",
@@ -414,7 +414,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         MODELS + "  - Broken\n",
         Exception,
         (
-            "4:5: models[0]: fake_plugins.py:180: NoDataclass is not a dataclass, "
+            "4:5: models[0]: fake_plugins.py:190: NoDataclass is not a dataclass, "
             "so it has no settings"
         ),
         "write @dataclass(frozen=True, kw_only=True) above it",

@@ -63,6 +63,7 @@ def test_schema_of_a_plugin_has_ranges_defaults_and_descriptions() -> None:
         "name",
         "label",
         "tune",
+        "rerank",
         "neighbors",
         "similarity",
         "shrink",

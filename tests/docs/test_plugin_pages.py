@@ -97,6 +97,7 @@ REQUIRED = {
     ("llm",): "{model: small}",
     ("candidates",): "ItemKNN",
     ("model",): "small",
+    ("protected",): "Drama",
     ("ratings",): "table.csv",
 }
 ONE_OF = {

@@ -63,7 +63,9 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name in LISTINGS.table:
         entries = load_packaged(kind_name).items()
-        return [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
+        rows = [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
+        names = REGISTRIES["rerankers"].names() if kind_name == "mitigations" else []
+        return [*((name, _summarize("rerankers", name)) for name in names), *rows]
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 
@@ -107,10 +109,8 @@ def describe(name: str, width: int = WIDTH) -> str:
     texts += [] if is_file(name) else describe_packaged(name, width)
     if not texts:
         names = [plugin for registry in REGISTRIES.values() for plugin in registry.names()]
-        packaged = [entry_name for entries in listings.values() for entry_name in entries]
-        remedy = suggest(
-            name, [*names, *template_sets, *packaged, *list_specs(), *list_published()]
-        )
+        listed = [entry_name for entries in listings.values() for entry_name in entries]
+        remedy = suggest(name, [*names, *template_sets, *listed, *list_specs(), *list_published()])
         raise UnknownName(f"nothing is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
 
@@ -206,10 +206,9 @@ def render_prompts_csv(name: str) -> str:
     queries = source(templates=name if name in packaged else Path(name)).ask(None, None)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    labels = queries.labels.frame
-    writer.writerow(["query_id", "text", *labels.columns])
-    cells = [labels[column].tolist() for column in labels.columns]
-    writer.writerows(zip(queries.ids.ids, queries.texts, *cells, strict=True))
+    labels = {name: column.tolist() for name, column in queries.labels.frame.items()}
+    writer.writerow(["query_id", "text", *labels])
+    writer.writerows(zip(queries.ids.ids, queries.texts, *labels.values(), strict=True))
     return text.getvalue()
 
 

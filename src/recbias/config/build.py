@@ -157,8 +157,8 @@ class Builder:
     def _select_model(
         self, raw: Any, location: KeyPath, resolve_entry: ResolveEntry
     ) -> SelectedModel | None:
-        """Return the model of an entry inside another one, which has no label and no search."""
-        for key in ("label", "tune") if isinstance(raw, dict) else ():
+        """Return the model of an entry inside another one: no label, search or re-ranker."""
+        for key in ("label", "tune", "rerank") if isinstance(raw, dict) else ():
             if key in raw:
                 message = f"a model inside {self.owner} has no {key}"
                 remedy = f"remove {key}, or list the model under models too"

@@ -14,6 +14,7 @@ from recbias.config.build import Builder
 from recbias.config.declarations.hints import Hint, strip_annotations
 from recbias.config.declarations.type_text import describe_hint, describe_value
 from recbias.config.plugin_spec import GAPS, Grouping, PluginSpec
+from recbias.config.rerankers import RerankerReader
 from recbias.config.search_space import ResolveMetric, read_tune
 from recbias.config.settings import as_plain, is_valid, read_settings
 from recbias.config.specs import SECTIONS
@@ -64,7 +65,8 @@ class EntryReader:
             return None
         name, cls, name_settings = loaded
         label = self._read_label(cls, entry, label)
-        tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
+        tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
+        rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
         entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
@@ -88,6 +90,7 @@ class EntryReader:
             digest_source(name, base=self._folder),
             search,
             grouping,
+            () if rerank is None else self._read_rerankers(plugin, rerank),
         )
 
     @property
@@ -111,6 +114,14 @@ class EntryReader:
         except UserError as error:
             self.document.add_error(self.name_location, error)
         return None
+
+    def _read_rerankers(self, model: Any, raw: Any) -> tuple[PluginSpec, ...]:
+        if "lists" not in getattr(model, "provides", {"lists"}):
+            remedy = "remove rerank, or choose a model that recommends lists, such as EASE"
+            self._blame("rerank", "the model recommends no lists", remedy, Contradiction)
+            return ()
+        reader = RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
+        return reader.read(raw, (*self.location, "rerank"))
 
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
         return None if key in read_settings(cls) else entry.pop(key, None)
@@ -225,7 +236,12 @@ def _summarize(value: Any, hint: Hint) -> Any:
 def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
     beside_by = ("gap", *GROUPING_REMEDIES) if is_grouped else ()
-    own_keys = {"models": ("tune",), "metrics": ("by", *beside_by), "detectors": ("detector",)}
+    own_keys = {
+        "models": ("tune", "rerank"),
+        "rerankers": ("tune",),
+        "metrics": ("by", *beside_by),
+        "detectors": ("detector",),
+    }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
 
 

@@ -92,7 +92,12 @@ class Experiment:
 
     def _render(self, identify: Callable[[PluginSpec], _NameAndSettings]) -> dict[str, Any]:
         def render(specs: Sequence[PluginSpec]) -> list[dict[str, Any]]:
-            return [_render_entry(spec, *identify(spec)) for spec in specs]
+            return [
+                _render_entry(spec, *identify(spec))
+                | ({"rerank": render(spec.rerankers)} if spec.rerankers else {})
+                for spec in specs
+                if spec.reranked is None  # it is in the entry of its model
+            ]
 
         datasets = [
             render([dataset.source])[0] | {"filters": render(dataset.filters)}

@@ -204,7 +204,10 @@ class _Loader:
         for spec, name in names:
             if name in earlier:
                 message = f"{name} is also {self.document.format_path(earlier[name].where)}"
-                self.add_fault(spec.where, message, "give one of the two another label")
+                remedy = "give one of the two another label"
+                if spec.rerankers or earlier[name].rerankers:
+                    remedy += "; a model with rerank is evaluated by itself too"
+                self.add_fault(spec.where, message, remedy)
             earlier.setdefault(name, spec)
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:

@@ -140,6 +140,8 @@ class PluginSpec:
         parameters: All settings as JSON, with paths as the user wrote them.
         where: Its place in the spec.
         source: The digest of its file for ``./file.py:Name``, else blank.
+        rerankers: The re-rankers of a model, each of which makes another entry.
+        reranked: Of such an entry, the model whose lists are re-ranked, and the re-ranker.
     """
 
     kind: str
@@ -151,6 +153,8 @@ class PluginSpec:
     source: str = ""
     tune: Tune | None = None
     grouping: Grouping | None = None
+    rerankers: tuple[PluginSpec, ...] = ()
+    reranked: Reranked | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -179,6 +183,14 @@ class PluginSpec:
         gap = self.grouping.gap if self.grouping else ""
         direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
         return direction
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """A model, and the re-ranker of its lists."""
+
+    base: PluginSpec
+    reranker: PluginSpec
 
 
 @dataclass(frozen=True)

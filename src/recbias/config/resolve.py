@@ -10,6 +10,7 @@ from typing import Any
 from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
 from recbias.config.plugin_spec import DEFAULT_GAPS, DatasetSpec, PluginSpec
+from recbias.config.rerankers import make_reranked
 from recbias.core.errors import UnknownKey, UnknownName, UserError, WrongType
 from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.source_map import Document, KeyPath
@@ -40,7 +41,11 @@ class Resolver:
         return DatasetSpec(source, filter_specs, source.label) if source else None
 
     def resolve_list(self, kind: str, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
-        """Return the plug-ins of a list, a metric once for each way its groups are reported."""
+        """Return the plug-ins of a list.
+
+        A metric is there once for each way its groups are reported, and a model once by itself and
+        once for each re-ranker.
+        """
         if not isinstance(raw, (list, tuple)):
             message = f"must be a list, found {describe_value(raw)}"
             remedy = "write each entry after a dash"
@@ -102,10 +107,14 @@ class Resolver:
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
-    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default."""
+    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default.
+
+    After a model come its versions by re-rankers.
+    """
     grouping = spec.grouping
     if grouping is None or grouping.gap:
         yield spec
+        yield from (make_reranked(spec, reranker) for reranker in spec.rerankers)
         return
     for gap in DEFAULT_GAPS:
         least = f", min_group={grouping.min_group}" if grouping.min_group else ""

@@ -120,7 +120,7 @@ def _build_sections() -> Schema:
     for kind, (key, *_) in SECTIONS.items():
         if kind in {"splits", "queries"}:
             sections[key] = {"anyOf": [_refer_to(kind), {"type": "null"}]}
-        elif kind not in {"datasets", "filters"}:
+        elif kind not in {"datasets", "filters", "rerankers"}:
             sections[key] = {"type": "array", "items": _refer_to(kind)}
     return {key: {"description": docs.get(key, "")} | section for key, section in sections.items()}
 
@@ -170,6 +170,9 @@ class _EntrySchemas:
             properties["name"] = _TEXT
         properties |= {"label": _TEXT} | self.build_entry_keys(cls)
         schema["properties"] = properties | schema["properties"]
+        if self.kind == "rerankers" and (dial := getattr(cls, "dial", "")):
+            value = schema["properties"][dial]
+            schema["properties"][dial] = {"anyOf": [value, {"type": "array", "items": value}]}
         required = [] if self.kind == "metrics" else schema.get("required", [])
         return {"description": read_summary(cls), **schema, "required": [self.name_key, *required]}
 
@@ -180,7 +183,7 @@ class _EntrySchemas:
             return {"filters": {"type": "array", "items": _refer_to("filters")}}
         if self.kind == "metrics":
             return {} if "by" in settings else _GROUPING
-        if self.kind != "models":
+        if self.kind not in {"models", "rerankers"}:
             return {}
         dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
         space: Schema = {"type": "object", "additionalProperties": False}
@@ -190,4 +193,8 @@ class _EntrySchemas:
             "metric": _refer_to("metrics"),
             "space": {"anyOf": [space, {"enum": list(load_packaged_spaces())}]},
         }
-        return {"tune": tune}
+        if self.kind == "rerankers":
+            return {"tune": tune}
+        reranker = _refer_to("rerankers")
+        several = {"type": "array", "items": reranker, "minItems": 1}
+        return {"tune": tune, "rerank": {"anyOf": [reranker, several]}}

@@ -131,6 +131,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "splits": ("split",),
     "queries": ("queries",),
     "models": ("models",),
+    "rerankers": ("models", "rerank"),
     "detectors": ("labels",),
     "metrics": ("metrics",),
     "tests": ("tests",),

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 def normalize_name(name: str) -> str:
-    """Return a name without case, hyphens, underscores and spaces.
+    """Return a name without case, hyphens, underscores, stars and spaces.
 
     >>> normalize_name("nDCG"), normalize_name("R-RIPA")
     ('ndcg', 'rripa')
     """
-    return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
+    return name.casefold().translate({ord(mark): None for mark in "-_* "})
 
 
 def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]:

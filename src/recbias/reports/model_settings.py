@@ -66,6 +66,8 @@ def collect_variants(run: RunTables) -> tuple[Variants, ...]:
     """Return the plug-ins with models that differ in a number or a switch."""
     groups: dict[str, dict[str, dict[str, Any]]] = {}
     for model in run.manifest.get("models", []):
+        if model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
+            continue
         settings = dict(_flatten(model.get("parameters") or {}))
         groups.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
     found = (Variants(name, _select_differing(models)) for name, models in groups.items())

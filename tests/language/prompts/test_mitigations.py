@@ -52,7 +52,7 @@ def test_blank_mitigation_is_rejected(prompt: RecommendationPrompt) -> None:
         find_mitigation(" ", prompt)
 
 
-@pytest.mark.parametrize("name", ["masking", "counterfactual", "reranking"])
+@pytest.mark.parametrize("name", ["masking", "counterfactual"])
 def test_mitigation_of_lmrec_names_its_setting(prompt: RecommendationPrompt, name: str) -> None:
     with pytest.raises(UnknownName, match=f"{name} is not a mitigation by prompt") as caught:
         find_mitigation(name, prompt)
@@ -66,7 +66,7 @@ def test_sentence_has_a_longest_length(prompt: RecommendationPrompt) -> None:
 
 def test_mitigations_by_prompt_and_those_of_lmrec_are_listed() -> None:
     names = list(load_mitigations())
-    assert names == ["mitigate", "minimize", "masking", "counterfactual", "reranking"]
+    assert names == ["mitigate", "minimize", "masking", "counterfactual"]
     assert all(
         "2024" in entry.source or "Shen" in entry.source for entry in load_mitigations().values()
     )

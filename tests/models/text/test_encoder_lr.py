@@ -9,7 +9,6 @@ from scipy.special import log_softmax
 
 from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.models.text.regressions import EncoderLR
-from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.token_files import tokenize_texts
 from recbias.testing import check_recommender
@@ -75,16 +74,6 @@ def test_log_probabilities_equal_a_regression_on_standardized_states(
 
 def test_it_fulfils_the_contract_of_recommenders(model: EncoderLR) -> None:
     check_recommender(model, data=make_review_data(12))
-
-
-def test_lists_reach_target_shares_of_prices(model: EncoderLR) -> None:
-    data = make_review_data()
-    queries = make_prompts("bread and soup", "tea", "soup")
-    rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
-    changed = replace(model, rerank=rerank)
-    lists = changed.fit(data, RNG).recommend(queries, 2, data)
-    assert [sorted((row == 3).tolist()) for row in lists.items] == [[False, True]] * 3
-    assert changed.needs_now() == {"train", "reviews", "items"}
 
 
 def test_unusual_texts_are_encoded(model: EncoderLR) -> None:

@@ -4,18 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence
 from recbias.core.network import OFFLINE
 from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.regressions import EncoderLR
-from recbias.models.text.share_reranking import Rerank
 from support.models.small_encoder import WORDS, write_small_encoder
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -97,22 +94,6 @@ def test_unusual_texts_are_encoded(model: LMRec, tmp_path: Path) -> None:
     odd = replace(data, reviews=replace(data.reviews, texts=texts))
     fitted = replace(model, epochs=1).fit(odd, np.random.default_rng(1))
     assert fitted.named(texts, odd).shape == (12, 3)
-
-
-def test_lists_reach_target_shares_and_an_unknown_attribute_is_an_error(model: LMRec) -> None:
-    data = create_data(12)
-    prices = pd.DataFrame({"price_level": [1.0, np.nan, 1.0, 3.0]})
-    priced = replace(data, items=Attributes(data.train.item_ids, prices))
-    rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
-    short = replace(model, epochs=1, rerank=rerank)
-    texts = np.array(["the soup", "bread and tea"], dtype=object)
-    queries = replace(make_queries(["a", "b"], [-1, -1]), texts=texts)
-    lists = short.fit(priced, np.random.default_rng(1)).recommend(queries, 2, priced)
-    assert (lists.items == 3).sum(axis=1).tolist() == [1, 1]
-    assert short.needs_now() == {"train", "reviews", "items"}
-    wrong = replace(model, epochs=10**9, rerank=Rerank(attribute="price"))
-    with pytest.raises(UnknownColumn, match="no column 'price'"):
-        wrong.fit(priced, np.random.default_rng(1))
 
 
 def test_counterfactual_copies_remove_a_planted_gender_gap(model: LMRec, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.stage_context import collect_warnings
 from recbias.models.text import regressions
 from recbias.models.text.regressions import TFIDFLR
-from recbias.models.text.share_reranking import Rerank
 from recbias.testing import check_recommender
 from support.worlds.dishes import make_prompts, make_review_data, make_texts
 
@@ -56,7 +55,6 @@ def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
 
 def test_it_fulfils_the_contract_of_recommenders() -> None:
     check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
-    check_recommender(TFIDFLR(rerank=Rerank(attribute="price_level")), data=make_review_data(12))
 
 
 def test_block_size_does_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,25 +89,6 @@ def test_unusual_texts_are_vectorized() -> None:
     state = fitted.state()
     assert sum(array.nbytes for array in state.values()) < 10**6
     np.testing.assert_array_equal(model.restore(state).named(odd, changed), ranked)
-
-
-def test_reranking_changes_the_lists_but_not_the_ranking_of_reviews() -> None:
-    # two of the three items with reviews cost 1, one costs 3: of two places, one each
-    data = make_review_data()
-    queries = make_prompts("bread and soup", "soup and bread")
-    assert queries.texts is not None
-    plain = TFIDFLR().fit(data, RNG)
-    assert sorted(plain.recommend(queries, 2, data).items[0].tolist()) == [0, 2]
-    rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
-    fitted = TFIDFLR(rerank=rerank).fit(data, RNG)
-    lists = fitted.recommend(queries, 2, data)
-    assert lists.items[:, 1].tolist() == [3, 3]
-    assert lists.scores.tolist() == [[1, 0.5], [1, 0.5]]
-    np.testing.assert_array_equal(
-        fitted.named(queries.texts, data), plain.named(queries.texts, data)
-    )
-    assert TFIDFLR(rerank=rerank).needs_now() == {"train", "reviews", "items"}
-    assert TFIDFLR().needs_now() == {"train", "reviews"}
 
 
 def test_an_item_without_reviews_is_ranked_last_and_not_recommended() -> None:

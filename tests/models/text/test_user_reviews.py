@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from recbias.core.arrays import Ids
-from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -18,14 +16,12 @@ from recbias.core.stage_context import collect_warnings
 from recbias.models.text import user_reviews
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.regressions import TFIDFLR, EncoderLR
-from recbias.models.text.share_reranking import Rerank, create_selector
-from recbias.models.text.text_ranking import Blocks, ItemClasses, Selector
+from recbias.models.text.text_ranking import Blocks, ItemClasses
 from recbias.models.text.user_reviews import recommend_by_reviews
-from recbias.numerics.sparse.topk import top_k
 from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users
 from support.models.small_encoder import write_small_encoder
-from support.worlds.dishes import make_review_data, make_texts
+from support.worlds.dishes import make_texts
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
@@ -64,11 +60,10 @@ def recommend(
     data: TrainingData = DATA,
     *,
     classify: Callable[[Ids], Blocks] | None = None,
-    select: Selector = top_k,
 ) -> RankedLists:
     with collect_warnings():
         return recommend_by_reviews(
-            ItemClasses.from_data(data), classify or Classifier(), queries, k, data, select=select
+            ItemClasses.from_data(data), classify or Classifier(), queries, k, data
         )
 
 
@@ -98,9 +93,7 @@ def test_items_of_equal_score_are_sorted_by_code_and_impossible_items_are_exclud
 def test_users_without_a_training_review_have_empty_lists_and_are_counted() -> None:
     queries = make_queries(["u2", "u3", "nobody", "u0"], [2, 3, -1, 0])
     with collect_warnings() as warnings:
-        lists = recommend_by_reviews(
-            ItemClasses.from_data(DATA), Classifier(), queries, 2, DATA, select=top_k
-        )
+        lists = recommend_by_reviews(ItemClasses.from_data(DATA), Classifier(), queries, 2, DATA)
     assert lists.items.tolist() == [[-1, -1], [-1, -1], [-1, -1], [4, 3]]
     assert np.isnan(lists.scores[:3]).all()
     assert warnings == ["3 of 4 queries have no training review: empty lists"]
@@ -173,17 +166,6 @@ def test_scores_of_users_equal_the_mean_of_the_scores_of_prompts(rng: np.random.
         np.testing.assert_allclose(lists.scores[user][listed], mean[unseen][ranks], rtol=1e-5)
 
 
-def test_reranking_gives_unseen_items_their_shares() -> None:
-    prices = pd.DataFrame({"price_level": [1.0, 1.0, 1.0, 2.0, 2.0]})
-    data = replace(DATA, items=Attributes(TRAIN.item_ids, prices))
-    rerank = Rerank(attribute="price_level", target={"1": 0.5, "2": 0.5})
-    select = create_selector(rerank, ItemClasses.from_data(data), data)
-    lists = recommend(make_queries(["u0"], [0]), 3, data, select=select)
-    # u0 has item 0; of the others 4, 3 and 1 (best first) item 1 alone has price 1
-    assert lists.items.tolist() == [[4, 1, 3]]
-    np.testing.assert_allclose(lists.scores, [[1, 1 / 2, 1 / 3]], rtol=1e-6)
-
-
 def make_tastes() -> tuple[TrainingData, list[int]]:
     """Return users of two tastes who name it in each review, and the only item they miss."""
     data, missing = make_checkerboard(12)
@@ -222,4 +204,3 @@ def test_lists_of_users_fulfil_the_contract_of_recommenders(encoder: str) -> Non
     data, _ = make_tastes()
     check_recommender(TFIDFLR(min_df=1), data=data)
     check_recommender(EncoderLR(encoder=encoder, max_length=16, device="cpu"), data=data)
-    check_recommender(TFIDFLR(rerank=Rerank(attribute="price_level")), data=make_review_data(60))

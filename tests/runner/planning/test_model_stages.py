@@ -8,9 +8,10 @@ import pytest
 from recbias import api
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
+from recbias.models.sentences.language_model import SentenceLanguageModel
 from recbias.models.text.lmrec import LMRec
-from recbias.models.text.share_reranking import Rerank
-from recbias.runner.planning.model_stages import SMOKE_TEST_TRIALS, measures_models
+from recbias.runner.planning.model_stages import measures_models
+from recbias.runner.planning.output_stages import SMOKE_TEST_TRIALS
 from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.planning.stage_planner import identify, identify_learner
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -68,16 +69,39 @@ def test_metrics_of_a_dataset_alone_have_a_plan_without_a_model(tmp_path: Path) 
     assert [measures_models(metric) for metric in plan.experiment.metrics] == [True, False]
 
 
+def test_versions_by_re_rankers_share_the_training_and_the_candidates(tmp_path: Path) -> None:
+    rerankers = [
+        {"name": "xQuAD", "strength": [0, 1]},
+        {"name": "xQuAD", "label": "more", "candidates": 20},
+    ]
+    models = [{"name": "ItemKNN", "rerank": rerankers}]
+    plan, _ = api.plan(make_small_spec(models=models), out=tmp_path)
+    plain, *versions = plan.model_plans
+    assert [each.model.label for each in versions] == [
+        "ItemKNN + xQuAD(strength=0)",
+        "ItemKNN + xQuAD(strength=1)",
+        "ItemKNN + more",
+    ]
+    assert plain.fit is not None
+    assert {each.fit.digest for each in versions if each.fit} == {plain.fit.digest}
+    first, second, third = ([stage.digest for stage in each.candidates] for each in versions)
+    assert first == second != third
+    answers = {each.answer.digest for each in plan.model_plans if each.answer}
+    assert len(answers) == 4
+    assert len([stage for stage in plan.stages if stage.kind == "fit"]) == 1
+
+
 def test_models_that_differ_after_training_are_trained_once(tmp_path: Path) -> None:
     def identify_with(**settings: Any) -> tuple[dict[str, object], dict[str, object]]:
-        spec = PluginSpec("models", "LMRec", "LMRec", LMRec(**settings), {}, ())
+        model = SentenceLanguageModel(model="small", **settings)
+        spec = PluginSpec("models", "language_model", "small", model, {}, ())
         fingerprints = Fingerprints(Store(tmp_path))
         return identify_learner(spec, fingerprints), identify(spec, fingerprints)
 
-    plain, changed = identify_with(), identify_with(rerank=Rerank(attribute="price"))
+    plain, changed = identify_with(), identify_with(max_new_tokens=7)
     assert plain[0] == changed[0]
     assert plain[1] != changed[1]
-    assert plain[0] != identify_with(dropout=0.5)[0]
+    assert plain[0] != identify_with(revision="other")[0]
 
 
 def test_the_identity_of_a_model_covers_the_files_of_its_encoder(tmp_path: Path) -> None:

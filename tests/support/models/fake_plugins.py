@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Interval, MinLen
 
@@ -177,6 +177,16 @@ class PairedT:
     family: Literal["metric", "report"] | Annotated[int, Gt(0)] = "metric"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reverse:
+    """Turn the candidates around."""
+
+    dial: ClassVar[str] = "strength"
+
+    strength: Annotated[float, Interval(ge=0, le=1)] = 0.5
+    candidates: Annotated[int, Gt(0)] = 100
+
+
 class NoDataclass:
     """Not a plug-in."""
 
@@ -207,6 +217,7 @@ REGISTRIES = {
         },
         "recbias.no_such_group.models",
     ),
+    "rerankers": make_registry("re-ranker", "rerankers", reverse="Reverse"),
     "detectors": make_registry("detector", "detectors", names="Names"),
     "metrics": make_registry(
         "metric", "metrics", nDCG="NDCG", APLT="APLT", HIT_BAD="HitBad", Gini="Gini"

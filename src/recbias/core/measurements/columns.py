@@ -27,6 +27,15 @@ SIGNIFICANCE_COLUMNS = (
 )
 """The columns of ``significance.csv``."""
 
+TRADEOFF_COLUMNS = (
+    *("dataset", "model", "seed", "fold", "baseline", "reranker", "setting", "strength"),
+    *("accuracy", "bias", "target", "n", "accuracy_before", "accuracy_after"),
+    *("accuracy_lost", "accuracy_lost_low", "accuracy_lost_high", "bias_before", "bias_after"),
+    *("bias_removed", "bias_removed_low", "bias_removed_high"),
+    *("price", "price_low", "price_high"),
+)
+"""The columns of ``tradeoffs.csv``."""
+
 ALL = "all"
 """The dataset, seed or fold of a row that holds the mean over all of them."""
 

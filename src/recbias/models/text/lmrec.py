@@ -20,7 +20,6 @@ from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.text.regressions import EncoderLR
-from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import fit_probe
 from recbias.models.text.text_classifier import Pooling, TextClassifier
 from recbias.models.text.text_model import (
@@ -87,8 +86,6 @@ class LMRec(EncoderModel):
         precision: Type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere.
             Some CPUs are nearly twice as fast in bfloat16.
         device: Device of the training.
-        rerank: ``{attribute, target}`` gives each value of an item attribute a target share of
-            every list; the ranking of all items for a review does not change.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -98,11 +95,10 @@ class LMRec(EncoderModel):
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
-        Conversational Recommendation", 2022, section 3.1. For ``rerank``: Geyik, Ambler and
-        Kenthapadi, KDD 2019. For ``counterfactual``: Lu, Mardziel, Wu, Amancharla and Datta,
-        "Gender Bias in Neural Natural Language Processing", 2020. For ``head: probe``: Kumar,
-        Raghunathan, Jones, Ma and Liang, "Fine-Tuning can Distort Pretrained Features and
-        Underperform Out-of-Distribution", ICLR 2022.
+        Conversational Recommendation", 2022, section 3.1. For ``counterfactual``: Lu, Mardziel,
+        Wu, Amancharla and Datta, "Gender Bias in Neural Natural Language Processing", 2020. For
+        ``head: probe``: Kumar, Raghunathan, Jones, Ma and Liang, "Fine-Tuning can Distort
+        Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
@@ -127,7 +123,6 @@ class LMRec(EncoderModel):
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"
-    rerank: Rerank | None = None
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
         """Fine-tune on the training reviews."""

@@ -16,14 +16,12 @@ from recbias.core.models.devices import Device
 from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import report_progress
-from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import SoftmaxRegression, fit_probe
 from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.text_model import (
     EncoderModel,
     FittedEncoderModel,
     FittedTextModel,
-    TextModel,
     split_state,
 )
 from recbias.models.text.text_ranking import (
@@ -61,8 +59,6 @@ class EncoderLR(EncoderModel):
         precision: Type of matrix products in the encoder: ``auto`` is bfloat16 on CUDA and
             float32 elsewhere.
         device: Device of the encoder.
-        rerank: ``{attribute, target}`` gives each value of an item attribute a target share of
-            every list; the ranking of all items for a review does not change.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -71,7 +67,7 @@ class EncoderLR(EncoderModel):
 
     Source:
         Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
-        2017 (workshop). For ``rerank``: Geyik, Ambler and Kenthapadi, KDD 2019.
+        2017 (workshop).
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
@@ -85,7 +81,6 @@ class EncoderLR(EncoderModel):
     iterations: Annotated[int, Gt(0)] = 200
     precision: Precision = "auto"
     device: Device = "auto"
-    rerank: Rerank | None = None
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
@@ -119,7 +114,7 @@ class FittedEncoderLR(FittedEncoderModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFIDFLR(TextModel):
+class TFIDFLR:
     """Predict the item of a text by logistic regression on its TF-IDF vector.
 
         p(item | text) = softmax(x W + b)
@@ -143,8 +138,6 @@ class TFIDFLR(TextModel):
         sublinear: Whether the number of occurrences is replaced by 1 plus its logarithm.
         C: Inverse of the regularization strength.
         iterations: Maximum number of L-BFGS iterations.
-        rerank: ``{attribute, target}`` gives each value of an item attribute a target share of
-            every list; the ranking of all items for a review does not change.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -153,10 +146,11 @@ class TFIDFLR(TextModel):
     Source:
         Salton and Buckley, "Term-weighting approaches in automatic text retrieval", Information
         Processing & Management 24(5), 1988; scikit-learn's TfidfVectorizer and LogisticRegression
-        (Pedregosa et al., JMLR 2011). For ``rerank``: Geyik, Ambler and Kenthapadi, KDD 2019.
+        (Pedregosa et al., JMLR 2011).
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("scikit-learn", "scipy")
 
     ngrams: Annotated[int, Gt(0)] = 2
@@ -165,11 +159,9 @@ class TFIDFLR(TextModel):
     sublinear: bool = True
     C: Annotated[float, Gt(0)] = 10.0
     iterations: Annotated[int, Gt(0)] = 100
-    rerank: Rerank | None = None
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
-        self.check_data(data)
         classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
         vectorizer = self.create_vectorizer()
         try:

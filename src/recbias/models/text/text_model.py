@@ -16,7 +16,6 @@ from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model
 from recbias.language.model_folders import find_model, list_model_files
-from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
 from recbias.models.text.text_ranking import Blocks, ItemClasses
 from recbias.models.text.user_reviews import recommend_by_reviews
@@ -25,25 +24,10 @@ from recbias.numerics.devices import OnDevice, Precision, choose_precision, reso
 Settings = TypeVar("Settings")
 
 
-class TextModel:
-    """Base class of models whose lists can be reranked."""
+class EncoderModel(OnDevice):
+    """Base class of models with a pretrained encoder."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
-    after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
-
-    rerank: Rerank | None
-
-    def needs_now(self) -> frozenset[str]:
-        """Return what the model needs: with ``rerank`` also the items."""
-        return self.needs if self.rerank is None else self.needs | {"items"}
-
-    def check_data(self, data: TrainingData) -> None:
-        """Refuse target shares that the items cannot reach."""
-        create_selector(self.rerank, ItemClasses.from_data(data), data)
-
-
-class EncoderModel(TextModel, OnDevice):
-    """Base class of models with a pretrained encoder."""
 
     encoder: str
     revision: str | None
@@ -64,9 +48,9 @@ class EncoderModel(TextModel, OnDevice):
         return list_model_files(self.encoder)
 
     def check_data(self, data: TrainingData) -> None:
-        """Refuse an encoder that is not available, and target shares that cannot be reached."""
+        """Refuse an encoder that is not available."""
+        del data
         check_model(self.encoder, self.revision)
-        super().check_data(data)
 
     def create_network(
         self, n_classes: int, weights: Mapping[str, AnyArray] | None = None, *, seed: int = 0
@@ -95,7 +79,7 @@ def select_settings(model: Any, kind: type[Settings], **others: Any) -> Settings
 class FittedTextModel:
     """A fitted classifier of texts."""
 
-    settings: TextModel  # The model
+    settings: Any  # The model
     classes: ItemClasses  # The items that are classes
 
     def classify(self, texts: Ids) -> Blocks:
@@ -104,10 +88,9 @@ class FittedTextModel:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the most probable items for the text of each query, or for a user's reviews."""
-        select = create_selector(self.settings.rerank, self.classes, data)
         if queries.texts is not None:
-            return self.classes.recommend(self.classify, queries.texts, k, select=select)
-        return recommend_by_reviews(self.classes, self.classify, queries, k, data, select=select)
+            return self.classes.recommend(self.classify, queries.texts, k)
+        return recommend_by_reviews(self.classes, self.classify, queries, k, data)
 
     def named(self, texts: Ids, data: TrainingData) -> Codes:
         """Return all items for each text, the most probable first."""

@@ -25,9 +25,6 @@ MAX_BLOCK_SCORES = 2**22  # Number of log-probabilities per block: 16 MB
 
 Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
 
-Selector: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
-"""Takes scores ``(b, c)`` and k; returns the columns and the scores of the list of each row."""
-
 
 @dataclass(frozen=True, eq=False)
 class ItemClasses:
@@ -66,17 +63,12 @@ class ItemClasses:
         """Return the item of each class; -1 for the padding -1."""
         return np.where(classes < 0, np.int32(-1), self.items[classes])
 
-    def recommend(
-        self, classify: Classifier, texts: Ids, k: int, *, select: Selector = top_k
-    ) -> RankedLists:
-        """Return the ``k`` most probable items for each text, ties by item code.
-
-        ``select`` selects the items of each list; the most probable by default.
-        """
+    def recommend(self, classify: Classifier, texts: Ids, k: int) -> RankedLists:
+        """Return the ``k`` most probable items for each text, ties by item code."""
         items = np.full((len(texts), k), -1, dtype=np.int32)
         scores = np.full((len(texts), k), np.nan, dtype=np.float32)
         for rows, log_probabilities in classify(texts):
-            classes, scores[rows] = select(log_probabilities, k)
+            classes, scores[rows] = top_k(log_probabilities, k)
             items[rows] = self.decode(classes)
         return RankedLists(items, scores)
 

@@ -15,9 +15,9 @@ from recbias.models.text.text_ranking import (
     MAX_BLOCK_SCORES,
     Classifier,
     ItemClasses,
-    Selector,
     require_reviews,
 )
+from recbias.numerics.sparse.topk import top_k
 
 
 def recommend_by_reviews(
@@ -26,8 +26,6 @@ def recommend_by_reviews(
     queries: Queries,
     k: int,
     data: TrainingData,
-    *,
-    select: Selector,
 ) -> RankedLists:
     """Return the ``k`` items of the highest mean log-probability for the users' reviews.
 
@@ -43,7 +41,6 @@ def recommend_by_reviews(
         queries: The users.
         k: List length.
         data: The training data, with reviews.
-        select: Selects the items of each list from the scores; -inf is never selected.
     """
     reviews = require_reviews(data)
     users, positions = np.unique(queries.users, return_inverse=True)
@@ -56,7 +53,7 @@ def recommend_by_reviews(
         means = _average_by_user(classify, reviews, users[block], len(classes))
         history_rows, history_items = find_history_cells(data.train.binary, users[block])
         means[history_rows, classes.encode(history_items)] = -np.inf
-        columns, scores[block] = select(means, k)
+        columns, scores[block] = top_k(means, k)
         items[block] = classes.decode(columns)
     n_empty = int((~np.isin(positions, rows)).sum())
     if n_empty:

@@ -29,7 +29,7 @@ def rank_to_shares(
 
     Args:
         scores: ``(b, n)``; not changed.
-        groups: Group of each column, ``int32[n]``.
+        groups: Group of each column, ``int32[n]``, or of each cell, ``int32[b, n]``.
         shares: Share of each group, ``float64[g]``, with sum 1.
         k: Length of the lists.
 
@@ -72,9 +72,13 @@ class _GroupQueues:
     def from_scores(cls, scores: AnyArray, groups: Codes, n_groups: int) -> _GroupQueues:
         values = np.asarray(scores, dtype=np.float32)
         values = np.where(np.isnan(values), np.float32(-np.inf), values)
-        order = np.lexsort((-values, np.broadcast_to(groups, values.shape)), axis=-1)
-        sizes = np.bincount(groups, minlength=n_groups)
-        return cls(order, np.take_along_axis(values, order, 1), np.cumsum(sizes) - sizes, sizes)
+        cells = np.broadcast_to(groups, values.shape)
+        order = np.lexsort((-values, cells), axis=-1)
+        rows = np.broadcast_to(np.arange(len(values))[:, None], values.shape)
+        sizes = np.zeros((len(values), n_groups), dtype=np.int64)
+        np.add.at(sizes, (rows, cells), 1)
+        starts = np.cumsum(sizes, axis=1) - sizes
+        return cls(order, np.take_along_axis(values, order, 1), starts, sizes)
 
     def get_heads(self, counts: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return each group's next column and its score; -inf for an empty queue."""

@@ -29,6 +29,7 @@ from recbias.reports.plots.popularity_histogram import draw_popularity
 from recbias.reports.plots.running_means import draw_running_means
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.plots.setting_curves import draw_setting_curves
+from recbias.reports.plots.tradeoff_curves import draw_tradeoff_curves
 from recbias.reports.plots.win_matrix import draw_win_matrix
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
 from recbias.reports.views.definitions import (
@@ -59,6 +60,7 @@ METRIC_PLOTS: Mapping[str, DrawPlots] = {
     "Averages by label": draw_attribute_ranking,
     "Association with two labels": draw_associations,
     "Metrics over settings": draw_setting_curves,
+    "Accuracy against bias by re-ranking": draw_tradeoff_curves,
 }
 """Plots of ``metrics.csv``, of the mean over all datasets too."""
 

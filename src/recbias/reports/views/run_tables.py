@@ -13,12 +13,21 @@ import pandas as pd
 
 from recbias.core.errors import MissingRun
 from recbias.core.input_files import convert_read_errors, has_file, open_input
-from recbias.core.measurements.columns import FIT_COLUMNS, METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measurements.columns import (
+    FIT_COLUMNS,
+    METRICS_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+    TRADEOFF_COLUMNS,
+)
 
 _NUMBERS = {
     *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
     *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
 }
+_TRADEOFF_TEXTS = frozenset(
+    {*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"}
+)
+"""The columns of ``tradeoffs.csv`` that are not numbers."""
 _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
 """The numeric columns of ``trials.csv`` and ``importances.csv``."""
 
@@ -41,6 +50,12 @@ def _read_curves_csv(path: Path) -> pd.DataFrame:
     types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
     types |= dict.fromkeys(("epoch", "step", "value"), "float64")
     return _read_csv(path, types, ["epoch", "step", "value"])
+
+
+def _read_tradeoffs_csv(path: Path) -> pd.DataFrame:
+    numbers = [name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS]
+    types = dict.fromkeys(_TRADEOFF_TEXTS, "str") | dict.fromkeys(numbers, "float64")
+    return _read_csv(path, types, numbers)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -72,8 +87,8 @@ class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
     A run without hyperparameter search has no ``trials`` and no ``importances``, one without
-    metrics by group no ``groups``, one without recorded losses no ``learning_curves``: they are
-    None.
+    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, and one
+    without re-ranking no ``tradeoffs``: they are None.
 
     Args:
         folder: The run folder.
@@ -94,6 +109,7 @@ class RunTables:
     trials = _read_by(_read_search_csv, "trials.csv")
     importances = _read_by(_read_search_csv, "importances.csv")
     groups = _read_by(_read_metrics_csv, "groups.csv")
+    tradeoffs = _read_by(_read_tradeoffs_csv, "tradeoffs.csv")
     learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
 
     @cached_property

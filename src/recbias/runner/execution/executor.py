@@ -201,7 +201,12 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     search = model_plan.search
     results = {"fit": model_plan.asking, "trial": search, "baseline": search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
-    return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
+    if "fit" in unneeded:
+        unneeded |= {stage.digest for stage in model_plan.candidates}
+    elif model_plan.candidates and all(map(executor.is_stored, model_plan.candidates)):
+        unneeded.add("fit")
+    stages = model_plan.stages
+    return tuple(stage for stage in stages if unneeded.isdisjoint({stage.kind, stage.digest}))
 
 
 def execute(  # noqa: PLR0913  the options of a run, each by name

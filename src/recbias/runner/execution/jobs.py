@@ -25,7 +25,7 @@ class Job:
         needs: The addresses of the stages that must succeed before: trials and their baseline,
             and an answer that the models of several folds share.
         after: The addresses of the stages that must end before: answers of earlier models by which
-            metrics choose members.
+            metrics choose members, or whose training or candidates a re-ranked model shares.
     """
 
     work: Stage | ModelPlan
@@ -48,11 +48,13 @@ class Jobs:
     Args:
         waiting: The jobs that no worker has started, in the order of the plan.
         done: The addresses of the stored trials and shared answers.
+        ended: The addresses of the stages of ended jobs, also of those without a record.
     """
 
     executor: Executor
     waiting: list[Job] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
 
     @classmethod
     def from_plan(cls, plan: Plan, executor: Executor) -> Jobs:
@@ -80,12 +82,12 @@ class Jobs:
             digests = frozenset(trial.digest for trial in trials)
             planned |= digests
             jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
-        jobs.waiting = _wait_for_choices(jobs.waiting)
+        jobs.waiting = _wait_for_models(jobs.waiting)
         return jobs
 
     def take(self, limit: int | None = None) -> Sequence[Job]:
         """Remove the next jobs that can start from the queue and return them."""
-        ended = self.executor.records.keys() | self._list_lost_answers()
+        ended = self.executor.records.keys() | self.ended | self._list_lost_answers()
         ready = [job for job in self.waiting if job.needs <= self.done and job.after <= ended][
             :limit
         ]
@@ -128,11 +130,12 @@ class Jobs:
         remedy = "it may have run out of memory: try --workers 1"
         return [make_record(stage, failure=Failure("the worker process died", remedy))]
 
-    def finish(self, records: list[StageRecord]) -> list[StageRecord]:
-        """Take over the records of a worker, and pass them to the observer.
+    def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
+        """Take over the records of a worker for a job, and pass them to the observer.
 
         Jobs that need a failed trial never start.
         """
+        self.ended |= {stage.digest for stage in job.stages} if job else set()
         for record in records:
             self.executor.records[record.digest] = record
             self.executor.observer.finished(record)
@@ -156,13 +159,26 @@ def run_job(
     return [executor.ensure(job.work)]
 
 
-def _wait_for_choices(waiting: Sequence[Job]) -> list[Job]:
-    """Return the jobs, those of a model after the earlier models that choose members for it."""
-    jobs, answers = [], set[str]()
+def _wait_for_models(waiting: Sequence[Job]) -> list[Job]:
+    """Return the jobs, those of a model after the earlier models that it depends on.
+
+    They choose members for it, or have its training or its candidates.
+    """
+    jobs, answers, owners = [], set[str](), dict[str, str]()
     for job in waiting:
-        after = frozenset[str]()
+        after = set[str]()
         if isinstance(job.work, ModelPlan):
-            after = frozenset({stage.digest for stage in job.work.choices} & answers)
-            answers |= {job.work.answer.digest} if job.work.answer else set()
-        jobs.append(replace(job, after=after))
+            after = {stage.digest for stage in job.work.choices} & answers
+            shared = [*job.work.candidates, *filter(None, [job.work.fit])]
+            digests = [stage.digest for stage in (shared if job.work.candidates else ())]
+            after |= {owners[digest] for digest in digests if digest in owners}
+            if job.work.answer is not None:
+                answers.add(job.work.answer.digest)
+                for stage in shared:
+                    owners.setdefault(stage.digest, job.work.answer.digest)
+        else:
+            inputs = job.work.inputs  # of a re-ranker, candidates whose inputs a model shares
+            digests = [each.digest for stage in inputs for each in (stage, *stage.inputs)]
+            after = {owners[digest] for digest in digests if digest in owners}
+        jobs.append(replace(job, after=frozenset(after)))
     return jobs

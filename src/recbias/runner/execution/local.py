@@ -48,7 +48,7 @@ class Processes:
         jobs = Jobs.from_plan(plan, executor)
         while suspects := (yield from self._run_together(jobs)):
             for job in suspects:
-                yield jobs.finish(_run_alone(jobs, job))
+                yield jobs.finish(_run_alone(jobs, job), job)
 
     def _run_together(self, jobs: Jobs) -> Generator[list[StageRecord], None, list[Job]]:
         """Run jobs at the same time; return those that were running when a worker died."""
@@ -65,7 +65,7 @@ class Processes:
                     if isinstance(future.exception(), BrokenProcessPool):
                         suspects.append(job)
                     else:
-                        yield jobs.finish(future.result())
+                        yield jobs.finish(future.result(), job)
 
 
 def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:

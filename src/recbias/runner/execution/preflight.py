@@ -20,6 +20,7 @@ from recbias.runner.planning.plan import DataContext, Plan
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.stages.grouping import form_groups
+from recbias.runner.stages.labels import add_labels
 from recbias.runner.stages.model import build_evidence
 from recbias.runner.stages.shared import make_training_data
 
@@ -119,10 +120,15 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
     for model in models:
+        seen = data
+        if model.reranked is not None:  # a re-ranker may read the labels of detectors
+            labels = [executor.value(stage) for stage in context.labels]
+            dataset = add_labels(executor.value(context.dataset), labels)
+            seen = make_training_data(dataset, executor.value(context.split))
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
                 if isinstance(model.plugin, ChecksData):
-                    model.plugin.check_data(data)  # type: ignore[arg-type]
+                    model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:
             where = (*model.where, error.where) if error.where else model.where
             yield plan.experiment.fault(where, error.message, remedy=error.remedy)

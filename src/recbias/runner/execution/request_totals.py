@@ -81,7 +81,8 @@ def _iterate_senders(
             for model_plan in plan.model_plans
             if model_plan.model.label == model.label and _is_unanswered(model_plan, executor)
         ]
-        if _sends_requests(model.plugin) and model_plans:
+        asked = model.reranked.base.plugin if model.reranked else model.plugin
+        if _sends_requests(asked) and model_plans:
             lists = partial(_list, model_plans, plan, executor) if model.tune is None else None
             yield model.label, lists
 
@@ -128,7 +129,7 @@ def _list(
             stage_context(reply_folder=executor.store.reply_folder),
         ):
             model = _prepare_model(model_plan, executor, data)
-            planned = model.plan_requests(queries, plan.experiment.k, data)
+            planned = model.plan_requests(queries, _find_length(model_plan, plan), data)
         requests |= {request.address: request for request in planned}
         executor.forget(stages[1:])
     return requests
@@ -136,14 +137,21 @@ def _list(
 
 def _prepare_model(model_plan: ModelPlan, executor: Executor, data: TrainingData) -> PlansRequests:
     """Return the model whose requests are counted, fitted if they depend on another model."""
-    plugin = model_plan.model.plugin
+    reranked = model_plan.model.reranked
+    plugin = reranked.base.plugin if reranked else model_plan.model.plugin
     if model_plan.answer is None or not isinstance(plugin, ReordersCandidates):
         model: PlansRequests = plugin
         return model
     state = None if model_plan.fit is None else executor.value(model_plan.fit)
-    work: Any = model_plan.answer.work
+    work: Any = [model_plan.answer, *model_plan.candidates][-1].work
     fitted: PlansRequests = work.fit(data, state)
     return fitted
+
+
+def _find_length(model_plan: ModelPlan, plan: Plan) -> int:
+    """Return the length of the lists that a model is asked for: of candidates if re-ranked."""
+    reranked = model_plan.model.reranked
+    return int(reranked.reranker.plugin.candidates) if reranked else plan.experiment.k
 
 
 def _add_up(

@@ -45,6 +45,11 @@ def choose_devices(experiment: Experiment) -> Experiment:
 
 
 def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -> PluginSpec:
+    if spec.reranked is not None:
+        base = _choose(spec.reranked.base, experiment, faults)
+        reranked = replace(spec.reranked, base=base)
+        model = replace(spec.plugin.base, model=base.plugin)
+        return replace(spec, plugin=replace(spec.plugin, base=model), reranked=reranked)
     try:
         with blame_plugin(f"choose_device() of {spec.label}"):
             return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.core.packages import list_libraries
-from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
-from recbias.runner.planning.devices import list_devices
+from recbias.core.protocols import OUTPUTS
+from recbias.runner.planning.output_stages import OutputPlanner, join_stages
 from recbias.runner.planning.plan import (
     DataContext,
     ModelPlan,
     find_chooser,
     list_missing_outputs,
 )
-from recbias.runner.planning.stage_planner import StagePlanner, find_learner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
-from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel, TakeAnswers
-from recbias.runner.tuning.run_trial import RunTrial, ScoreBaseline, find_perplexity_limit
-from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
-from recbias.runner.tuning.search_space import is_exhaustive
-
-SMOKE_TEST_TRIALS = 2
-"""The largest number of trials in a smoke test."""
+from recbias.runner.stages.model import ComputeMetric
 
 NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 """The model of the plan for metrics of a dataset alone."""
@@ -37,10 +30,8 @@ def measures_models(metric: PluginSpec) -> bool:
 
 
 @dataclass(frozen=True)
-class ModelPlanner(StagePlanner):
-    """Plans the stages of each model; a smoke test runs a few trials of a search only."""
-
-    is_smoke_test: bool = False
+class ModelPlanner(OutputPlanner):
+    """Plans the stages of each model, with those that measure it."""
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
@@ -53,7 +44,7 @@ class ModelPlanner(StagePlanner):
             yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
-        planned = self._plan_outputs(context, model)
+        planned = self.plan_outputs(context, model, self.experiment.k)
         keys = replace(context.training_keys, model=model.label, fold=context.keys.fold)
         metrics = tuple(
             metric
@@ -65,143 +56,18 @@ class ModelPlanner(StagePlanner):
         )
         return replace(planned, metrics=metrics, measures=measures)
 
-    def _plan_outputs(self, context: DataContext, model: PluginSpec) -> ModelPlan:
-        """Return the plan of a model without metrics."""
-        keys = replace(context.training_keys, model=model.label)
-        trials, search = self._plan_search(context, model, keys)
-        # A model that selects rows of a file by the dataset receives the label of the dataset.
-        several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
-        k, dataset = self.experiment.k, keys.dataset if several else ""
-        seed, fold = _get_training_fold(keys)
-        identity = {"seed": seed, "fold": fold, "dataset": dataset}
-        fit, learner = None, model if model.tune else find_learner(model)
-        if isinstance(learner.plugin, Restores):
-            fit = self._place_model(
-                Stage(
-                    "fit",
-                    f"fit {learner.label}",
-                    "",
-                    _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model),
-                    _join(search, context.dataset, context.split),
-                    keys,
-                ),
-                learner,
-                identity | {"model": identify_learner(learner, self.fingerprints)},
-            )
-        answer = self._place_model(
-            Stage(
-                "answer",
-                f"ask {model.label}",
-                "",
-                _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model),
-                _join(search, context.dataset, context.split, context.asked, fit),
-                keys,
-            ),
-            model,
-            identity | {"model": self.identify(model), "k": k},
-        )
-        shared, keys = answer, replace(keys, fold=context.keys.fold)
-        if context.sampled is not None:
-            take = Stage(
-                "answer",
-                f"take sample {keys.fold} of {model.label}",
-                "",
-                TakeAnswers(),
-                (context.sampled, shared, context.queries),
-                keys,
-            )
-            answer = self.place(take, identity={})
-        return ModelPlan(
-            *(context, model, fit, answer, (), (), trials, search),
-            shared_answer=None if answer is shared else shared,
-        )
-
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
         label = find_chooser(metric)
         models = [model for model in self.experiment.models if model.label == label]
-        return self._plan_outputs(context, models[0]).answer if models else None
-
-    def _place_model(
-        self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
-    ) -> Stage:
-        location, devices = self._locate(model), list_devices(model.plugin)
-        stage = replace(stage, spec_location=location, devices=devices)
-        return self.place(stage, model, identity=identity, libraries=list_libraries(model.plugin))
-
-    def _locate(self, spec: PluginSpec) -> str:
-        return self.experiment.fault(spec.where, "").where
-
-    def _plan_search(
-        self, context: DataContext, model: PluginSpec, keys: Keys
-    ) -> tuple[tuple[Stage, ...], Stage | None]:
-        """Return the trials of a hyperparameter search, and the stage that selects the best.
-
-        Before the trials is their baseline, if they are compared with one.
-        """
-        if model.tune is None:
-            return (), None
-        (seed, fold), tune = _get_training_fold(keys), model.tune
-        if self.is_smoke_test:
-            tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
-        k, limit = (
-            tune.metric.cutoff or self.experiment.k,
-            find_perplexity_limit(tune, model.plugin),
-        )
-        identity = {
-            "model": self.identify(model),
-            "metric": self.identify(tune.metric) | tune.metric.split_settings,
-            "space": tune.written["space"],
-            "objective": tune.objective,
-            "limit": limit,
-            "k": k,
-            "seed": seed,
-            "fold": fold,
-        }
-        labels = context.labels if "items" in tune.metric.needs else ()
-        # A smoke test runs the first trials of the full search.
-        exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
-        work = RunTrial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
-        files = self.list_files(model, tune.metric)
-        baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
-        first = Stage(
-            "trial",
-            "",
-            "",
-            work,
-            (context.dataset, context.split, *labels, *baseline),
-            keys,
-            self._locate(model),
-            files,
-            list_devices(model.plugin),
-        )
-        trials = plan_trials(first, work, identity)
-        return (*baseline, *trials), plan_search(trials, work)
-
-    def _plan_baseline(
-        self, context: DataContext, model: PluginSpec, keys: Keys, work: RunTrial
-    ) -> Stage:
-        """Return the stage that scores the validation sentences before any training."""
-        answer = work.answer_baseline(model.plugin)
-        pretrained = replace(model, plugin=answer.model)
-        stage = Stage(
-            "baseline",
-            f"score {model.label} without training",
-            "",
-            ScoreBaseline(answer, work.tune.metric),
-            (context.dataset, context.split),
-            keys,
-        )
-        identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
-        return self._place_model(
-            stage, pretrained, identity | {"model": self.identify(pretrained)}
-        )
+        k = self.experiment.k
+        return self.plan_outputs(context, models[0], k).answer if models else None
 
     def _plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
         """Return the stage that measures; values by group come from a stage without groups."""
-        title, location = f"measure {metric.label} of {keys.model}", self._locate(metric)
+        title, location = f"measure {metric.label} of {keys.model}", self.locate(metric)
         if metric.grouping is not None:
             ungrouped = replace(metric, grouping=None, label=metric.name)
             inputs = (context.queries, self._plan_metric(context, answer, ungrouped, keys))
@@ -212,7 +78,7 @@ class ModelPlanner(StagePlanner):
         shared = (context.dataset, context.split, context.queries)
         choice = self._plan_choice(context, metric)
         compute = ComputeMetric(metric.plugin, metric.name, answer is not None, choice is not None)
-        read = _join(*shared, answer, choice, *labels)
+        read = join_stages(*shared, answer, choice, *labels)
         return self.place(
             Stage("measure", title, "", compute, read, keys, location),
             metric,
@@ -223,19 +89,3 @@ class ModelPlanner(StagePlanner):
             },
             libraries=list_libraries(metric.plugin),
         )
-
-
-def _get_training_fold(keys: Keys) -> tuple[int, int]:
-    """Return the seed and the fold of the split, 1 if the folds are samples of queries."""
-    return keys.seed or 0, keys.fold or 1
-
-
-def _join(*stages: Stage | None) -> tuple[Stage, ...]:
-    return tuple(filter(None, stages))
-
-
-def _tune(
-    work: FitModel | AnswerQueries, model: PluginSpec
-) -> FitModel | AnswerQueries | UseBestSettings:
-    """Return the work of a stage, with the settings of the best trial if there is a search."""
-    return work if model.tune is None else UseBestSettings(work, model.tune.space)

@@ -75,6 +75,8 @@ class ModelPlan:
         shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
             the folds are samples of queries; else None.
         trials: The trials of a search, after the baseline that these are compared with, if any.
+        candidates: The stages that ask for the lists to re-rank, for the users with validation
+            rows and for the queries; empty for a model by itself.
     """
 
     data_context: DataContext
@@ -86,6 +88,7 @@ class ModelPlan:
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
     shared_answer: Stage | None = None
+    candidates: tuple[Stage, ...] = ()
 
     @property
     def asking(self) -> Stage | None:
@@ -95,8 +98,12 @@ class ModelPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        model_stages = (self.search, self.fit, self.shared_answer, self.answer)
-        return (*self.trials, *filter(None, model_stages), *self.measuring)
+        fit = filter(None, (self.fit,))
+        answers = filter(None, (self.shared_answer, self.answer))
+        search = (*self.trials, *filter(None, (self.search,)))
+        if self.candidates:  # the model is trained before a re-ranker is searched
+            return (*fit, *self.candidates, *search, *answers, *self.measuring)
+        return (*search, *fit, *answers, *self.measuring)
 
     @property
     def choices(self) -> tuple[Stage, ...]:

@@ -15,6 +15,7 @@ from recbias.config.settings import as_plain, read_settings
 from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults, UserError
 from recbias.core.measurements.scores import Direction, Unit
+from recbias.core.models.rerankers import Reranker
 from recbias.core.protocols import (
     DatasetSource,
     Detector,
@@ -39,6 +40,7 @@ PROTOCOLS: Mapping[str, type] = {
     "splits": Splitter,
     "queries": QuerySource,
     "models": Recommender,
+    "rerankers": Reranker,
     "detectors": Detector,
     "metrics": Metric,
     "tests": PairedTest,
@@ -51,6 +53,8 @@ _LIST: TypeAdapter[Any] = TypeAdapter(frozenset[str] | set[str] | tuple[str, ...
 
 MEMBER_TYPES: Mapping[str, tuple[TypeAdapter[Any], str]] = {
     "folds": (TypeAdapter(int), "a whole number"),
+    "candidates": (TypeAdapter(int), "a whole number"),
+    "dial": (TypeAdapter(str), "the name of a setting, or blank"),
     "provides": (_SET, "a frozenset of text"),
     "needs": (_LIST, "a frozenset of text"),
     "libraries": (_LIST, "a tuple of text"),
@@ -221,7 +225,7 @@ def list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
         yield experiment.split
     yield experiment.queries
     for model in experiment.models:
-        yield model
+        yield model if model.reranked is None else model.reranked.reranker
         learner = find_learner(model)
         if learner is not model:
             yield learner

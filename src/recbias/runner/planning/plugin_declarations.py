@@ -25,6 +25,7 @@ NAMES: Mapping[tuple[str, str], frozenset[str]] = {
     ("metrics", "needs"): PARTS | set(REMEDIES),
     ("models", "needs"): PARTS | {"validation"},
     ("models", "provides"): OUTPUTS,
+    ("rerankers", "needs"): PARTS,
     ("datasets", "gives"): PARTS,
     ("splits", "gives"): frozenset({"train", "test", "validation"}),
 }

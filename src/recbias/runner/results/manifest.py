@@ -126,6 +126,8 @@ def _describe_model(model: PluginSpec, plan: Plan) -> dict[str, Any]:
     """Return a model with its device; its tuned settings are listed without a value."""
     placed = next(each.model for each in plan.model_plans if each.model.label == model.label)
     description = _describe_plugin(model) | describe_devices(placed.plugin)
+    if model.reranked is not None:
+        description["baseline"] = model.reranked.base.label
     if model.tune is None:
         return description
     tuned = [dimension.parameter for dimension in model.tune.space]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
@@ -14,7 +14,9 @@ from recbias.core.measurements.scores import Direction, to_loss
 from recbias.runner.addresses import assign_address
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model import AnswerQueries, FitModel
+from recbias.runner.stages.rerank import RerankLists
 from recbias.runner.tuning.importances import estimate_importances
+from recbias.runner.tuning.rerank_trial import AnswerValidationQueries
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.search_space import count_combinations
 from recbias.runner.tuning.trial import Trial, load_trials, nan_to_none, none_to_nan, save_trials
@@ -24,6 +26,10 @@ FILE = "importances.json"
 
 IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
 """The columns of ``importances.csv``."""
+
+
+TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
+"""The work of a stage whose model may be searched."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class SelectBestTrial:
 class UseBestSettings:
     """Execute a stage with the best settings of a search."""
 
-    work: FitModel | AnswerQueries
+    work: TunedWork
     space: tuple[Dimension, ...]
 
     def __call__(self, search: SearchResult, *inputs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,11 +15,11 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import MissingEvidence
-from recbias.core.protocols import ChecksEarly
+from recbias.core.protocols import ChecksEarly, State
 from recbias.core.queries.queries import Queries
 from recbias.core.queries.sentence_queries import make_sentence_queries
 from recbias.runner.stages.grouping import GroupMeasurements
-from recbias.runner.stages.labels import ItemLabels
+from recbias.runner.stages.labels import ItemLabels, add_labels
 from recbias.runner.stages.model import (
     TEXT_OUTPUTS,
     AnswerQueries,
@@ -51,16 +51,19 @@ class ValidationScorer:
         Raises:
             UserError: No user has validation rows, or the metric lacks a column.
         """
-        evidence = build_evidence(self._dataset, self._split, self._queries, self.labels)
+        evidence = build_evidence(self._dataset, self._split, self.queries, self.labels)
         if isinstance(self.metric.plugin, ChecksEarly):
             self.metric.plugin.check(evidence)
 
-    def answer(self, answer: AnswerQueries) -> ModelOutputs:
-        """Fit a model on the training rows and return its outputs for the validation rows."""
+    def answer(self, answer: AnswerQueries, state: State | None = None) -> ModelOutputs:
+        """Fit a model on the training rows and return its outputs for the validation rows.
+
+        A learned state is restored instead.
+        """
         if self.baseline is not None and self.baseline[0] == answer:
             return self.baseline[1]
         training_split = Split(self.data.train, None, self.data.validation)
-        return answer(self._dataset, training_split, self._queries)
+        return answer(self._dataset, training_split, self.queries, state)
 
     def measure(self, outputs: ModelOutputs, objective: Objective = "value") -> float:
         """Return the value of the metric, or the p-value of its first test.
@@ -69,11 +72,11 @@ class ValidationScorer:
             MissingEvidence: The metric is undefined, returns several values, or has no test.
         """
         compute = ComputeMetric(self.metric.plugin, self.metric.name)
-        measurements = compute(self._dataset, self._split, self._queries, outputs, *self.labels)
+        measurements = compute(self._dataset, self._split, self.queries, outputs, *self.labels)
         if self.metric.grouping is not None:
             direction = self.metric.plugin.direction
             group = GroupMeasurements(self.metric.name, self.metric.grouping, direction)
-            measurements = group(self._queries, measurements)
+            measurements = group(self.queries, measurements)
         if len(measurements) > 1:  # the value of all units, if there is one beside others
             overall = [each for each in measurements if not each.group and not each.target]
             measurements = overall if len(overall) == 1 else measurements
@@ -97,6 +100,11 @@ class ValidationScorer:
         """Fit a model on the training rows and return its value on the validation rows."""
         return self.measure(self.answer(answer))
 
+    @property
+    def labelled_data(self) -> TrainingData:
+        """The training and validation rows, with the labels of the items."""
+        return replace(self.data, items=add_labels(self._dataset, self.labels).items)
+
     @cached_property
     def _dataset(self) -> Dataset:
         data, reviews = self.data, self.data.reviews
@@ -116,7 +124,8 @@ class ValidationScorer:
         return Split(self.data.train, self.data.validation)
 
     @cached_property
-    def _queries(self) -> Queries:
+    def queries(self) -> Queries:
+        """The users with validation rows, or the validation sentences."""
         rows, sentences = self.data.validation, self.data.sentences
         if sentences is not None and self.metric.needs & TEXT_OUTPUTS.keys():
             return make_sentence_queries(sentences, "validation")

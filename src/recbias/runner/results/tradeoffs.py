@@ -1,0 +1,171 @@
+"""What re-ranking costs and gives: the rows of ``tradeoffs.csv``."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.experiment import PluginSpec
+from recbias.core.arrays import FloatArray
+from recbias.core.measurements.columns import TRADEOFF_COLUMNS
+from recbias.core.measurements.metric_names import format_metric
+from recbias.core.measurements.scores import Direction
+from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.runner.results.significance import collect_estimates
+from recbias.statistics.compare import SystemEstimates
+from recbias.statistics.intervals import t_interval
+from recbias.statistics.ratios import estimate_ratio
+
+ACCURACY_NEEDS = frozenset({"lists", "test"})
+"""What the metrics of accuracy need."""
+
+
+def write_tradeoffs(
+    folder: Path,
+    models: Sequence[PluginSpec],
+    metrics: Sequence[PluginSpec],
+    measurements: Sequence[ModelMeasurement],
+) -> None:
+    """Write ``tradeoffs.csv`` if a model of the run is re-ranked."""
+    if any(model.reranked for model in models):
+        table = build_tradeoffs(models, metrics, measurements)
+        table.to_csv(folder / "tradeoffs.csv", index=False, lineterminator="\n")
+
+
+def build_tradeoffs(
+    models: Sequence[PluginSpec],
+    metrics: Sequence[PluginSpec],
+    measurements: Sequence[ModelMeasurement],
+) -> pd.DataFrame:
+    """Return a row for each re-ranked model, metric of accuracy and metric of bias.
+
+    A metric of accuracy needs lists and test items only, and higher is better; the others that
+    have a better direction are of bias. ``accuracy_lost`` is the accuracy of the model minus that
+    of the re-ranked one. ``bias_removed`` is the reduction of the bias, of a metric of which 0 is
+    best that of its absolute value. ``price`` is their ratio, NaN unless bias is removed. The
+    means are over the units for which both metrics are defined for both models, and the intervals
+    are of their differences by unit; a metric of the whole set of lists has none.
+    """
+    by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
+    places: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
+    for estimate in collect_estimates([row for row in measurements if not row.missing]):
+        places[tuple(estimate.keys[name] for name in ("dataset", "seed", "fold"))].append(estimate)
+    rows: list[dict[str, Any]] = []
+    for place, estimates in places.items():
+        pairs = [(each, by_label[_identify(each)]) for each in estimates]
+        accuracies = [each for each, metric in pairs if is_accuracy(metric)]
+        biases = [
+            (each, metric)
+            for each, metric in pairs
+            if not is_accuracy(metric) and metric.direction != "none" and not each.keys["group"]
+        ]
+        for model in filter(lambda model: model.reranked, models):
+            for accuracy in (each for each in accuracies if not each.keys["group"]):
+                for bias, metric in biases:
+                    rows += _compare(place, model, accuracy, bias, metric.direction)
+    return pd.DataFrame(rows, columns=list(TRADEOFF_COLUMNS))
+
+
+def is_accuracy(metric: PluginSpec) -> bool:
+    """Return whether a metric is of accuracy, and not of a group of queries."""
+    needs, direction = frozenset(metric.needs), metric.direction
+    return needs == ACCURACY_NEEDS and direction == "higher" and metric.grouping is None
+
+
+def _identify(estimate: SystemEstimates) -> tuple[Any, Any]:
+    return estimate.keys["metric"], estimate.keys["k"]
+
+
+def _format_title(estimate: SystemEstimates) -> str:
+    metric, k = _identify(estimate)
+    return format_metric(str(metric), {"k": k})
+
+
+def _compare(
+    place: tuple[Any, ...],
+    model: PluginSpec,
+    accuracy: SystemEstimates,
+    bias: SystemEstimates,
+    direction: Direction,
+) -> Iterator[dict[str, Any]]:
+    """Yield the row of a re-ranked model, if both metrics are there for it and its model."""
+    if model.reranked is None:
+        return
+    base, reranker = model.reranked.base, model.reranked.reranker
+    labels = {base.label, model.label}
+    if not labels <= set(accuracy.systems) & set(bias.systems):
+        return
+    at, bias_at = (
+        [each.systems.index(label) for label in (base.label, model.label)]
+        for each in (accuracy, bias)
+    )
+    before, after = (float(bias.points[row]) for row in bias_at)
+    signs = _orient(before, after, direction)
+    lost, removed = _pair(accuracy, at, (1.0, 1.0)), _pair(bias, bias_at, signs)
+    if lost is not None and removed is not None and lost.size == removed.size:
+        columns = _measure_units(lost, removed)
+    else:
+        points = accuracy.points[at]
+        columns = _measure_points(points[0] - points[1], signs[0] * before - signs[1] * after)
+    dial = getattr(reranker.plugin, "dial", "")
+    value = reranker.parameters.get(dial) if model.tune is None else None
+    yield {
+        **dict(zip(("dataset", "seed", "fold"), place, strict=True)),
+        "model": model.label,
+        "baseline": base.label,
+        "reranker": reranker.name,
+        "setting": dial,
+        "strength": math.nan if value is None else value,
+        "accuracy": _format_title(accuracy),
+        "bias": _format_title(bias),
+        "target": bias.keys["target"],
+        "accuracy_before": accuracy.points[at[0]],
+        "accuracy_after": accuracy.points[at[1]],
+        "bias_before": before,
+        "bias_after": after,
+        **columns,
+    }
+
+
+def _orient(before: float, after: float, direction: Direction) -> tuple[float, float]:
+    """Return the signs of the values before and after that make less bias a smaller value."""
+    if direction == "zero":
+        return math.copysign(1.0, before), math.copysign(1.0, after)
+    return (-1.0, -1.0) if direction == "higher" else (1.0, 1.0)
+
+
+def _pair(
+    estimates: SystemEstimates, rows: Sequence[int], signs: tuple[float, float]
+) -> FloatArray | None:
+    """Return the value before minus that after by unit, None without units."""
+    if estimates.values is None:
+        return None
+    before, after = (estimates.values[row] for row in rows)
+    return np.asarray(signs[0] * before - signs[1] * after)
+
+
+def _measure_units(lost: FloatArray, removed: FloatArray) -> dict[str, float]:
+    defined = ~np.isnan(lost) & ~np.isnan(removed)
+    lost, removed = lost[defined], removed[defined]
+    columns = _measure_points(
+        *(float(each.mean()) if each.size else math.nan for each in (lost, removed))
+    )
+    for name, values in (("accuracy_lost", lost), ("bias_removed", removed)):
+        std = float(values.std(ddof=1)) if values.size > 1 else math.nan
+        low, high = t_interval(columns[name], std, values.size)
+        columns |= {f"{name}_low": float(low), f"{name}_high": float(high)}
+    if not math.isnan(columns["price"]):
+        _, columns["price_low"], columns["price_high"] = estimate_ratio(lost, removed)
+    return columns | {"n": int(defined.sum())}
+
+
+def _measure_points(lost: float, removed: float) -> dict[str, float]:
+    """Return what is lost and removed, and the price, undefined unless bias is removed."""
+    price = lost / removed if removed > 0 else math.nan
+    return {"accuracy_lost": lost, "bias_removed": removed, "price": price}

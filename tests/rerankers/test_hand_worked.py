@@ -1,0 +1,210 @@
+"""Cases worked by hand, and input that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn, UserError
+from recbias.core.models.rerankers import Candidates
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.stage_context import collect_warnings
+from recbias.rerankers.calibrated_popularity import CalibratedPopularity, group_by_popularity
+from recbias.rerankers.calibration import Calibration
+from recbias.rerankers.det_greedy import DetGreedy
+from recbias.rerankers.fa_ir import FAIR
+from recbias.rerankers.mmr import MMR
+from recbias.rerankers.xquad import XQuAD
+from support.worlds.candidate_worlds import make_candidates
+
+GENRES = ("a", "a", "a", "b", "b", None, "a|b", "c", "c", "a")
+
+
+def select(reranker: Any, candidates: Candidates, k: int) -> list[list[int]]:
+    """Return the items that a re-ranker selects, -1 for none."""
+    positions = reranker.rerank(candidates, k)
+    items = np.take_along_axis(candidates.lists.items, np.maximum(positions, 0), axis=1)
+    lists: list[list[int]] = np.where(positions < 0, -1, items).tolist()
+    return lists
+
+
+def test_calibration_gives_a_list_the_genres_of_the_history() -> None:
+    # the history is half a, half b; the candidates are a, a, a, b, b by score
+    candidates = make_candidates([[0, 1, 2, 3, 4]], [[9, 6, 4]], genres=GENRES)
+    # item 9 is a, 6 both, 4 b: p = (1.5, 1.5) / 3
+    # strength 1: a and b are equal at rank 1, so item 0; then b, then either, so item 1
+    assert select(Calibration(attribute="genres", strength=1), candidates, 4) == [[0, 3, 1, 4]]
+    # strength 0.1 at rank 2: item 1 adds 0.9 * 0.75 - 0.1 * KL((1/2, 1/2), (0.995, 0.005))
+    # = 0.675 - 0.1 * 1.959 = 0.479, item 3 adds 0.9 * 0.25 - 0 = 0.225
+    assert select(Calibration(attribute="genres", strength=0.1), candidates, 2) == [[0, 1]]
+    # strength 0.5 at rank 2: 0.375 - 0.979 = -0.604 against 0.125
+    assert select(Calibration(attribute="genres", strength=0.5), candidates, 2) == [[0, 3]]
+
+
+def test_a_query_without_a_history_with_values_keeps_its_list() -> None:
+    lists = [[0, 1, 3], [0, 1, 3], [3, 0, 1]]
+    candidates = make_candidates(lists, [[], [5], [9]], genres=GENRES)
+    with collect_warnings() as warnings:
+        found = select(Calibration(attribute="genres", strength=1), candidates, 2)
+    assert found == [[0, 1], [0, 1], [0, 1]]
+    assert warnings == ["2 of 3 queries have no history with a value: not re-ranked"]
+
+
+def test_items_outside_the_catalogue_and_empty_positions_have_no_value() -> None:
+    candidates = make_candidates([[10, 0, 3, -1], [11, -1, -1, -1]], [[4], [4]], genres=GENRES)
+    calibrated = select(Calibration(attribute="genres", strength=1), candidates, 3)
+    # of the first list only item 3 is b; then both others leave the divergence or raise it
+    assert calibrated == [[3, 10, 0], [11, -1, -1]]
+    greedy = DetGreedy(attribute="genres", target={"a": 1.0})
+    one = make_candidates([[10, 0, 3, -1]], [[4]], genres=[*GENRES[:6], "a", *GENRES[7:]])
+    assert select(greedy, one, 4) == [[0, 10, 3, -1]]
+
+
+def test_mmr_takes_another_genre_second() -> None:
+    candidates = make_candidates([[0, 1, 6, 7]], [[9]], genres=GENRES)
+    # scores 1, 2/3, 1/3, 0; similarity to item 0: 1, 1/sqrt(2), 0
+    # 0.5 * (2/3 - 1), 0.5 * (1/3 - 0.7071), 0 and then, for 1 and 6 with 7 in the list, the same
+    assert select(MMR(attribute="genres"), candidates, 4) == [[0, 7, 1, 6]]
+
+
+def test_xquad_covers_the_tail_of_a_user_who_likes_it() -> None:
+    # items 0 and 1 have 3 of 5 interactions each... the head at 0.6 is item 0 (3 of 5)
+    histories = [[0, 3], [0, 3], [0]]
+    candidates = make_candidates([[1, 2, 4]] * 3, histories)
+    candidates = replace(
+        candidates, lists=RankedLists(np.array([[0, 1, 2]] * 3, np.int32), candidates.lists.scores)
+    )
+    smooth = XQuAD(strength=0.8, head=0.6)
+    # scores 1, 0.5, 0. Users 0 and 1: half head, half tail.
+    # rank 1: 0.2 + 0.4, 0.1 + 0.4, 0 + 0.4: item 0; rank 2: tail lacks all: item 1
+    # rank 3 is item 2, the last. User 2 has head only: item 0, then 0.1 against 0: item 1
+    assert select(smooth, candidates, 3) == [[0, 1, 2]] * 3
+    few = replace(
+        candidates, lists=RankedLists(np.array([[1, 2, 0]] * 3, np.int32), candidates.lists.scores)
+    )
+    # users 0, 1: 0.2 + 0.4, 0.1 + 0.4, 0.4: item 1; then tail is covered, head is not: 0.4 > 0.1
+    # user 2: 0.2, 0.1, 0 + 0.8: item 0 first, then 1
+    assert select(smooth, few, 2) == [[1, 0], [1, 0], [0, 1]]
+    assert select(replace(smooth, form="binary"), few, 2) == [[1, 0], [1, 0], [0, 1]]
+    assert select(XQuAD(strength=0), few, 2) == [[1, 2]] * 3
+
+
+def test_xquad_counts_queries_without_a_history() -> None:
+    candidates = make_candidates([[1, 2], [2, 1]], [[0], []])
+    with collect_warnings() as warnings:
+        select(XQuAD(), candidates, 1)
+    assert warnings == ["1 of 2 queries have no history: not re-ranked"]
+
+
+def test_groups_of_popularity_hold_their_shares() -> None:
+    # counts 4, 3, 2, 1 of items 0 to 3: the head at 0.4 is item 0, the tail at 0.1 item 3
+    histories = [[0, 1, 2, 3], [0, 1, 2], [0, 1], [0]]
+    data = make_candidates([[0]] * 4, histories, genres=["a"] * 4).data
+    groups = group_by_popularity(data, 0.4, 0.1)
+    assert groups.names == ("head", "middle", "tail")
+    assert groups.codes[:-1, 0].tolist() == [0, 1, 1, 2]
+    # user 3 knows popular items only
+    candidates = make_candidates([[3, 1, 0]] * 4, histories, genres=["a"] * 4)
+    listed = select(CalibratedPopularity(strength=1, head=0.4, tail=0.1), candidates, 1)
+    assert listed[3] == [0]
+
+
+def test_fa_ir_moves_protected_items_up_where_a_test_would_reject() -> None:
+    candidates = make_candidates([[0, 1, 2, 9, 3, 4]], [[8]], genres=GENRES)
+    fair = FAIR(attribute="genres", protected="b", share=0.5, adjust=False)
+    # without adjustment m = 0, 0, 0, 1, 1, 1 for p = 0.5 and alpha = 0.1
+    assert select(fair, candidates, 6) == [[0, 1, 2, 3, 9, 4]]
+    # a fair list has none in its first four with the probability 1/16, which is below 0.1 already
+    assert select(replace(fair, adjust=True), candidates, 6) == [[0, 1, 2, 3, 9, 4]]
+    # at 0.05 the first is due at rank 5, as four in a row without one have 0.0625
+    assert select(replace(fair, alpha=0.05), candidates, 5) == [[0, 1, 2, 9, 3]]
+
+
+def test_fa_ir_counts_lists_with_too_few_protected_candidates() -> None:
+    candidates = make_candidates([[0, 1, 2, 9], [0, 1, 3, 4]], [[8], [8]], genres=GENRES)
+    with collect_warnings() as warnings:
+        lists = select(FAIR(attribute="genres", protected="b", share=0.5), candidates, 4)
+    assert lists[0] == [0, 1, 2, 9]
+    assert warnings == ["1 of 2 queries have too few protected candidates"]
+
+
+PRICES = ("1", "1", "1", "2", None, "2")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ({"1": 0.0, "2": 1.0}, [3, 0, 1, 2, 4]),
+        ({"1": 0.5, "2": 0.5}, [0, 3, 1, 2, 4]),
+        # what is left of 1 goes to price 1 and no price as 3 : 1, here 0.375 and 0.125; at rank 4
+        # price 1 has its ceil(1.5) places already, price 2 has no item left, and 4 no price
+        ({"2": 0.5}, [0, 3, 1, 4, 2]),
+        ({"1": 0.5, "2": 0.0}, [0, 4, 1, 2, 3]),
+        # 3/5 of the items with training rows cost 1, 1/5 cost 2, 1/5 have no price
+        ("catalogue", [0, 1, 3, 2, 4]),
+    ],
+)
+def test_det_greedy_reaches_target_shares(
+    target: Literal["catalogue"] | Mapping[str, float], expected: list[int]
+) -> None:
+    candidates = make_candidates([[0, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]], price=PRICES)
+    assert select(DetGreedy(attribute="price", target=target), candidates, 5) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("reranker", "kind", "where"),
+    [
+        (Calibration(attribute="genre"), UnknownColumn, "attribute"),
+        (Calibration(attribute="blank"), NothingLeft, "attribute"),
+        (MMR(attribute="genre"), UnknownColumn, "attribute"),
+        (FAIR(attribute="genres", protected="z"), UnknownColumn, "protected"),
+        (FAIR(attribute="blank", protected="a"), NothingLeft, "attribute"),
+        (DetGreedy(attribute="genres"), UnknownColumn, "attribute"),
+        (DetGreedy(attribute="price", target={"5": 0.1}), UnknownColumn, "target"),
+        (DetGreedy(attribute="full", target={"1": 0.6, "2": 0.3}), OutOfRange, "target"),
+    ],
+)
+def test_settings_that_do_not_fit_the_items_are_errors_before_training(
+    reranker: Any, kind: type[UserError], where: str
+) -> None:
+    columns: dict[str, Any] = {
+        "genres": GENRES[:7],
+        "blank": [None] * 7,
+        "price": (*PRICES, None),
+        "full": ["1", "2"] * 3 + ["1"],
+    }
+    data = make_candidates([[0]], [[0, 1]], **columns).data
+    with pytest.raises(kind) as caught:
+        reranker.check_data(data)
+    assert caught.value.where == where
+    assert caught.value.remedy
+
+
+def test_shares_above_1_and_a_dataset_without_items_are_errors() -> None:
+    with pytest.raises(OutOfRange, match=r"add up to 1\.2"):
+        DetGreedy(attribute="price", target={"1": 0.6, "2": 0.6})
+    data = replace(make_candidates([[0]], [[0]], genres=["a"]).data, items=None)
+    with pytest.raises(MissingEvidence, match="no item attributes"):
+        Calibration(attribute="genres").check_data(data)
+
+
+def test_scores_are_scaled_and_ranks_stand_in_for_missing_ones() -> None:
+    lists = [[0, 1, 2], [0, 1, -1], [0, 1, 2]]
+    scores = [[5.0, 4.0, 1.0], [2.0, 2.0, 0.0], [np.nan] * 3]
+    candidates = make_candidates(lists, [[3]] * 3, scores)
+    np.testing.assert_allclose(
+        candidates.scores, [[1, 0.75, 0], [1, 1, np.nan], [1, 2 / 3, 1 / 3]], rtol=1e-6
+    )
+
+
+def test_no_query_gives_no_list() -> None:
+    one = make_candidates([[0, 1]], [[2]], genres=GENRES)
+    none = one.take(0, 0)
+    assert isinstance(none.data.items, Attributes)
+    for reranker in (Calibration(attribute="genres"), XQuAD(), MMR(attribute="genres")):
+        assert reranker.rerank(none, 3).shape == (0, 3)

@@ -1,0 +1,213 @@
+"""``rerank:`` in specs: the plain model beside its versions, from the spec to the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.errors import Faults, UserError
+from support.commands import invoke_recbias
+from support.specs import make_small_spec
+
+RERANK = [
+    {"name": "calibration", "attribute": "genres", "strength": [0, 0.9], "candidates": 20},
+    {"name": "xQuAD", "candidates": 20},
+]
+NAMES = [
+    "ItemKNN",
+    "ItemKNN + calibration(strength=0)",
+    "ItemKNN + calibration(strength=0.9)",
+    "ItemKNN + xQuAD",
+]
+
+
+def run_spec(folder: Path, **changes: Any) -> recbias.Run:
+    return recbias.run(make_small_spec(**changes), out=folder / "results", progress=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
+    models = ["MostPop", {"name": "ItemKNN", "rerank": RERANK}]
+    return run_spec(
+        tmp_path_factory.mktemp("run"),
+        models=models,
+        metrics=["nDCG", "ARP", "APLT", "Gini"],
+        report={"formats": ["csv", "md"]},
+    )
+
+
+def get_items(run: recbias.Run, model: str) -> pd.DataFrame:
+    assert run.lists is not None
+    lists = run.lists[run.lists["model"] == model]
+    return lists.pivot_table(index="query_id", columns="rank", values="item_id", aggfunc="first")
+
+
+def test_versions_stand_beside_the_plain_model(run: recbias.Run) -> None:
+    assert list(dict.fromkeys(run.metrics["model"])) == ["MostPop", *NAMES]
+    plain, same = (get_items(run, name) for name in NAMES[:2])
+    pd.testing.assert_frame_equal(plain, same)
+    assert not plain.equals(get_items(run, NAMES[2]))
+    pairs = run.significance[run.significance["metric"] == "nDCG"]
+    assert len(pairs[(pairs["a"] == NAMES[0]) & pairs["b"].isin(NAMES[1:])]) == 3
+
+
+def test_the_model_is_trained_once_and_asked_once_for_candidates(run: recbias.Run) -> None:
+    titles = [stage["stage"] for stage in run.manifest["stages"]]
+    assert titles.count("fit ItemKNN") == 1
+    assert titles.count("ask ItemKNN for 20 candidates") == 1
+    assert len([title for title in titles if title.startswith("re-rank")]) == 3
+
+
+def test_spec_of_the_run_makes_the_same_run(run: recbias.Run, tmp_path: Path) -> None:
+    again = recbias.plan(run.folder / "spec.yaml", out=run.folder.parents[1])
+    assert again["stored"].all()
+
+
+def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
+    table = pd.read_csv(run.folder / "tradeoffs.csv")
+    assert list(dict.fromkeys(table["model"])) == NAMES[1:]
+    assert set(table["bias"]) == {"ARP@5", "APLT@5", "Gini@5"}
+    row = table[(table["model"] == NAMES[3]) & (table["bias"] == "ARP@5")].iloc[0]
+    assert run.per_unit is not None
+    values = run.per_unit.pivot_table(index="unit_id", columns=["metric", "model"], values="value")
+    lost = values["nDCG"][NAMES[0]] - values["nDCG"][NAMES[3]]
+    removed = values["ARP"][NAMES[0]] - values["ARP"][NAMES[3]]
+    both = (lost + removed).notna()
+    assert row["n"] == both.sum()
+    assert row["accuracy_lost"] == pytest.approx(lost[both].mean())
+    assert row["bias_removed"] == pytest.approx(removed[both].mean())
+    if row["bias_removed"] > 0:
+        assert row["price"] == pytest.approx(lost[both].mean() / removed[both].mean())
+    plain = table[table["model"] == NAMES[1]]
+    assert (plain[["accuracy_lost", "bias_removed"]] == 0).all(axis=None)
+    assert plain["price"].isna().all()  # no bias is removed
+    gini = table[(table["bias"] == "Gini@5") & (table["model"] == NAMES[2])].iloc[0]
+    assert not np.isnan(gini["bias_removed"])
+    assert np.isnan(gini["bias_removed_low"])  # of all lists together, without values by user
+
+
+def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
+    text = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "## Accuracy lost for bias removed by re-ranking" in text
+    recbias_report = invoke_recbias("report", run.folder, "--format", "html", folder=run.folder)
+    assert recbias_report.code == 0, recbias_report.err
+    assert "re-ranked" in (run.folder / "report.html").read_text(encoding="utf-8")
+    assert (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").is_file()
+
+
+def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:
+    models = ["MostPop", {"name": "ItemKNN", "rerank": RERANK}]
+    spec = make_small_spec(models=models, metrics=["nDCG", "ARP", "APLT", "Gini"])
+    parallel = recbias.run(spec, out=tmp_path / "results", workers=2, progress=False)
+    titles = [stage["stage"] for stage in parallel.manifest["stages"] if not stage["reused"]]
+    assert titles.count("fit ItemKNN") == 1
+    assert titles.count("ask ItemKNN for 20 candidates") == 1
+    for name in NAMES:
+        pd.testing.assert_frame_equal(get_items(run, name), get_items(parallel, name))
+
+
+def test_strength_is_searched_on_validation_users(tmp_path: Path) -> None:
+    tune = {"metric": "ARP", "trials": 4, "space": {"strength": {"choice": [0.0, 1.0]}}}
+    reranker = {"name": "calibrated_popularity", "candidates": 20, "tune": tune}
+    run = run_spec(
+        tmp_path,
+        split={"name": "random", "test": 0.2, "validation": 0.2},
+        models=[{"name": "ItemKNN", "rerank": reranker}],
+        metrics=["nDCG", "ARP"],
+    )
+    trials = pd.read_csv(run.folder / "trials.csv")
+    assert set(trials["model"]) == {"ItemKNN + calibrated_popularity"}
+    assert len(trials) == 2  # every combination once
+    titles = [stage["stage"] for stage in run.manifest["stages"]]
+    assert titles.count("fit ItemKNN") == 1
+    assert titles.count("ask ItemKNN for 20 candidates of the validation users") == 1
+    best = trials.sort_values("value").iloc[0]["settings"]
+    assert run.manifest["searches"][0]["settings"] == eval(best)
+
+
+def test_labels_of_detectors_can_be_protected(tmp_path: Path) -> None:
+    reranker = {
+        "name": "FA*IR",
+        "attribute": "known.stereotype",
+        "protected": "1",
+        "candidates": 20,
+        "share": 0.5,
+    }
+    run = run_spec(
+        tmp_path,
+        models=[{"name": "MostPop", "rerank": reranker}],
+        labels=[{"name": "known", "detector": "column", "from": "stereotype"}],
+        metrics=["nDCG", {"name": "REC-ST", "label": "known.stereotype"}],
+    )
+    shares = run.metrics[run.metrics["metric"].str.startswith("REC-ST")].set_index("model")[
+        "value"
+    ]
+    assert shares.notna().all()
+
+
+@pytest.mark.parametrize(
+    ("rerank", "message", "remedy"),
+    [
+        (
+            "calibraton",
+            "no re-ranker is called 'calibraton'",
+            "did you mean calibration or calibrated_popularity?",
+        ),
+        ("{name: calibration}", "calibration needs attribute", "add attribute"),
+        ("{name: calibration, attribute: genre}", "no column 'genre'", "did you mean genres?"),
+        ("{name: MMR, attribute: genres, strength: 2}", "from 0 to 1, found 2", ""),
+        ("{name: MMR, attribute: genres, strength: [0, 2]}", "from 0 to 1, found 2", ""),
+        ("{name: MMR, attribute: genres, strength: []}", "is an empty list", "give values"),
+        ("[]", "is an empty list", "name a re-ranker"),
+        ("{attribute: price_level, target: catalogue}", "has no name", "add name: DetGreedy"),
+        ("{name: xQuAD, candidates: 3}", "3 candidates are fewer than k", "set candidates: 100"),
+        ("{name: xQuAD, strenght: 1}", "not a setting of xQuAD", "did you mean strength?"),
+        ("{name: DetGreedy, attribute: genres}", "values of 'genres'", "one value per item"),
+        (
+            "{name: DetGreedy, attribute: price_level, target: {'1': 0.8, '2': 0.4}}",
+            "the shares add up to 1.2",
+            "give shares that add up to 1",
+        ),
+        ("{name: FA*IR, attribute: genres, protected: Noir}", "no item has the value", ""),
+        ("{name: nDCG}", "no re-ranker is called 'nDCG'", "move it to metrics"),
+    ],
+)
+def test_bad_input_is_an_error_of_the_plan(
+    tmp_path: Path, rerank: str, message: str, remedy: str
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "name: bad\ndataset: {name: demo, n_users: 60, n_items: 50}\nsplit: random\nk: 5\n"
+        f"models:\n  - {{name: MostPop, rerank: {rerank}}}\nmetrics: [nDCG]\n",
+        encoding="utf-8",
+    )
+    result = invoke_recbias("plan", spec, folder=tmp_path)
+    assert result.code == 2, result.out + result.err
+    assert "models[0].rerank" in result.err
+    assert message in result.err
+    assert remedy in " ".join(result.err.split())
+
+
+def test_the_plain_model_listed_twice_is_an_error(tmp_path: Path) -> None:
+    models = ["MostPop", {"name": "MostPop", "rerank": "xQuAD"}]
+    with pytest.raises(Faults) as caught:
+        recbias.plan(make_small_spec(models=models), out=tmp_path)
+    assert "a model with rerank is evaluated by itself too" in caught.value.faults[0].remedy
+
+
+def test_a_model_without_lists_is_not_re_ranked(tmp_path: Path) -> None:
+    models = [{"name": "language_model", "model": "gpt2", "rerank": "xQuAD"}, "MostPop"]
+    with pytest.raises(UserError, match="recommends no lists"):
+        recbias.plan(make_small_spec(models=models), out=tmp_path)
+
+
+def test_mitigations_are_listed_with_those_by_prompt(tmp_path: Path) -> None:
+    result = invoke_recbias("list", "mitigations", folder=tmp_path)
+    assert "xQuAD" in result.out
+    assert "minimize" in result.out
+    assert "Steck" in invoke_recbias("show", "calibration", folder=tmp_path).out
