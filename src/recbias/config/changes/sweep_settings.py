@@ -51,28 +51,28 @@ class _SweepReader:
 
     def read_grid(self, raw: Mapping[str, Any]) -> Sweep:
         """Return every combination of the values of each target."""
-        found: dict[str, tuple[Target, KeyPath]] = {}
+        settings: dict[str, tuple[Target, KeyPath]] = {}
         for path, values in raw.items():
             if not isinstance(values, list) or not values:
                 message = "is an empty list" if values == [] else "must be a list of values"
                 self.blame((SWEEP, path), message, f"write {path}: [20, 50, 100]", WrongType)
             elif (setting := self.find_setting(path, (SWEEP, path))) is not None:
-                found[path] = setting
+                settings[path] = setting
         counts: dict[Target, int] = {}
-        for path, (target, _) in found.items():
+        for path, (target, _) in settings.items():
             counts[target] = counts.get(target, 1) * len(raw[path])
         if not self.has_few_combinations(counts):
             return {}
         lists: dict[Target, list[list[SweptValue]]] = {target: [] for target in counts}
-        for path, (target, steps) in found.items():
+        for path, (target, steps) in settings.items():
             values = [
                 SweptValue(target, steps, value, (SWEEP, path, at))
                 for at, value in enumerate(raw[path])
             ]
             self.refuse_repeated([(value,) for value in values])
             lists[target].append(values)
-        self.refuse_overlaps([values[0] for own in lists.values() for values in own])
-        return {target: [*itertools.product(*own)] for target, own in lists.items()}
+        self.refuse_overlaps([values[0] for columns in lists.values() for values in columns])
+        return {target: [*itertools.product(*columns)] for target, columns in lists.items()}
 
     def read_list(self, raw: Sequence[Mapping[str, Any]]) -> Sweep:
         """Return the changes that a list of settings makes."""

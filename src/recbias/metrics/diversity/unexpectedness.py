@@ -106,8 +106,8 @@ def _mark_expected(evidence: Evidence, k: int) -> BoolArray:
     histories = build_history_matrix(evidence)
     limits = _find_last_ranks(histories, rank[:-1], k)
     limits = np.minimum(limits, np.count_nonzero(popularity))
-    known = evidence.in_catalogue[:, :k]
-    listed = rank[np.where(known, evidence.ranked.items[:, :k], -1)]
+    in_catalogue = evidence.in_catalogue[:, :k]
+    listed = rank[np.where(in_catalogue, evidence.ranked.items[:, :k], -1)]
     in_history = mark_contained(histories, evidence.ranked.truncate(k))
     return np.asarray((listed < limits[:, None]) & ~in_history)
 

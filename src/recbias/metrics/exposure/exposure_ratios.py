@@ -187,9 +187,9 @@ def divide_extremes(values: FloatArray) -> FloatArray:
     >>> divide_extremes(np.array([[2.0, 4.0], [np.nan, 1.0], [0.0, 0.0]])).tolist()
     [0.5, nan, nan]
     """
-    known = ~np.isnan(values)
-    smallest = np.where(known, values, np.inf).min(axis=-1, initial=np.inf)
-    largest = np.where(known, values, -np.inf).max(axis=-1, initial=-np.inf)
-    defined = (known.sum(axis=-1) > 1) & (largest > 0)
+    is_defined = ~np.isnan(values)
+    smallest = np.where(is_defined, values, np.inf).min(axis=-1, initial=np.inf)
+    largest = np.where(is_defined, values, -np.inf).max(axis=-1, initial=-np.inf)
+    defined = (is_defined.sum(axis=-1) > 1) & (largest > 0)
     undefined = np.full(smallest.shape, np.nan)
     return np.asarray(np.divide(smallest, largest, out=undefined, where=defined))

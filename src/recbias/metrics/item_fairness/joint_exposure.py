@@ -48,10 +48,13 @@ class _JointExposure(InheritsSections):
         relevant = (evidence.relevant[:, codes] != 0).astype(np.float64)  # type: ignore[index]
         n_relevant = np.asarray(relevant.sum(axis=1), dtype=np.float64)
         targets = (1 - self.gamma**n_relevant) / ((1 - self.gamma) * np.maximum(n_relevant, 1.0))
-        items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
+        items, in_catalogue = (
+            evidence.ranked.items[:, : self.k],
+            evidence.in_catalogue[:, : self.k],
+        )
         column = np.full(len(evidence.item_ids) + 1, -1)
         column[codes] = np.arange(codes.size)
-        columns = column[np.where(known, items, -1)]
+        columns = column[np.where(in_catalogue, items, -1)]
         counted = columns >= 0
         n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
         if n_excluded:

@@ -53,22 +53,26 @@ def build_tradeoffs(
     are of their differences by unit; a metric of the whole set of lists has none.
     """
     by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
-    places: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
+    estimates_by_run: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
     for estimate in collect_estimates([row for row in measurements if not row.missing]):
-        places[tuple(estimate.keys[name] for name in ("dataset", "seed", "fold"))].append(estimate)
+        estimates_by_run[
+            tuple(estimate.keys[name] for name in ("dataset", "seed", "fold"))
+        ].append(estimate)
     rows: list[dict[str, Any]] = []
-    for place, estimates in places.items():
-        pairs = [(each, by_label[_identify(each)]) for each in estimates]
-        accuracies = [each for each, metric in pairs if is_accuracy(metric)]
+    for run_keys, estimates in estimates_by_run.items():
+        pairs = [(estimate, by_label[_identify(estimate)]) for estimate in estimates]
+        accuracies = [estimate for estimate, metric in pairs if is_accuracy(metric)]
         biases = [
-            (each, metric)
-            for each, metric in pairs
-            if not is_accuracy(metric) and metric.direction != "none" and not each.keys["group"]
+            (estimate, metric)
+            for estimate, metric in pairs
+            if not is_accuracy(metric)
+            and metric.direction != "none"
+            and not estimate.keys["group"]
         ]
         for model in filter(lambda model: model.reranked, models):
-            for accuracy in (each for each in accuracies if not each.keys["group"]):
+            for accuracy in (estimate for estimate in accuracies if not estimate.keys["group"]):
                 for bias, metric in biases:
-                    rows += _compare(place, model, accuracy, bias, metric.direction)
+                    rows += _compare(run_keys, model, accuracy, bias, metric.direction)
     return pd.DataFrame(rows, columns=list(TRADEOFF_COLUMNS))
 
 
@@ -88,7 +92,7 @@ def _format_title(estimate: SystemEstimates) -> str:
 
 
 def _compare(
-    place: tuple[Any, ...],
+    run_keys: tuple[Any, ...],
     model: PluginSpec,
     accuracy: SystemEstimates,
     bias: SystemEstimates,
@@ -102,8 +106,8 @@ def _compare(
     if not labels <= set(accuracy.systems) & set(bias.systems):
         return
     at, bias_at = (
-        [each.systems.index(label) for label in (base.label, model.label)]
-        for each in (accuracy, bias)
+        [estimates.systems.index(label) for label in (base.label, model.label)]
+        for estimates in (accuracy, bias)
     )
     before, after = (float(bias.points[row]) for row in bias_at)
     signs = _orient(before, after, direction)
@@ -116,7 +120,7 @@ def _compare(
     dial = getattr(reranker.plugin, "dial", "")
     value = reranker.parameters.get(dial) if model.tune is None else None
     yield {
-        **dict(zip(("dataset", "seed", "fold"), place, strict=True)),
+        **dict(zip(("dataset", "seed", "fold"), run_keys, strict=True)),
         "model": model.label,
         "baseline": base.label,
         "reranker": reranker.name,
@@ -154,7 +158,7 @@ def _measure_units(lost: FloatArray, removed: FloatArray) -> dict[str, float]:
     defined = ~np.isnan(lost) & ~np.isnan(removed)
     lost, removed = lost[defined], removed[defined]
     columns = _measure_points(
-        *(float(each.mean()) if each.size else math.nan for each in (lost, removed))
+        *(float(values.mean()) if values.size else math.nan for values in (lost, removed))
     )
     for name, values in (("accuracy_lost", lost), ("bias_removed", removed)):
         std = float(values.std(ddof=1)) if values.size > 1 else math.nan
