@@ -27,7 +27,7 @@ from recbias.core.queries.sentence_queries import make_sentence_queries
 from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.language_model import SentenceLanguageModel
-from support.worlds.planted_gaps import (
+from support.worlds.texts.planted_gaps import (
     NAME_WORDS,
     compute_gap,
     make_names,
@@ -38,7 +38,7 @@ from support.worlds.planted_gaps import (
     score_names,
     train_transformer,
 )
-from support.worlds.sentence_worlds import SentenceWorld
+from support.worlds.texts.sentence_worlds import SentenceWorld
 
 RATIOS = (1, 2, 4, 8)
 SEEDS = range(5)

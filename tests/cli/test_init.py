@@ -9,6 +9,7 @@ import pytest
 
 from recbias.api import read_experiment
 from recbias.config.packaged_specs import STARTS, list_specs
+from recbias.core.errors import Faults, MissingFile
 from support.commands import invoke_recbias
 
 
@@ -29,7 +30,14 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
 def test_every_packaged_spec_is_written_with_what_it_reads(name: str, tmp_path: Path) -> None:
     assert invoke_recbias("init", name, folder=tmp_path).code == 0
     assert (tmp_path / f"{name}.yaml").read_bytes() == list_specs()[name].read_bytes()
-    assert read_experiment(tmp_path / f"{name}.yaml").name
+    try:
+        assert read_experiment(tmp_path / f"{name}.yaml").name
+    except Faults as error:  # files of the user, which comments of it or of what it extends name
+        lines = [line for path in tmp_path.rglob("*.yaml") for line in path.open(encoding="utf-8")]
+        comments = "".join(line for line in lines if line.startswith("#"))
+        for fault in error.faults:
+            assert isinstance(fault, MissingFile)
+            assert fault.message.split("'")[1] in comments
 
 
 def test_init_never_overwrites(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import yaml
 import recbias
 from recbias.config.merge import read_spec
 from recbias.formats.response_ratings import digest_response
-from support.worlds.sentence_worlds import TARGETS, TERMS, SentenceWorld, make_world
+from support.worlds.texts.sentence_worlds import TARGETS, TERMS, SentenceWorld, make_world
 
 FOLDER = Path(__file__).parents[2] / "configs" / "papers" / "chbias"
 CATEGORIES = ("gender", "age")

@@ -13,7 +13,7 @@ from recbias import api
 from recbias.core.errors import UserError
 from support.commands import invoke_recbias
 from support.files.lmrec_files import FOLDER
-from support.worlds.sentence_worlds import write_unigram_model
+from support.worlds.texts.sentence_worlds import write_unigram_model
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name

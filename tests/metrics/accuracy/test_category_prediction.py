@@ -25,7 +25,7 @@ from recbias.metrics.accuracy.category_prediction import (
     score_reviews,
 )
 from recbias.metrics.accuracy.named_items import require_predictions
-from support.worlds.review_worlds import make_review_evidence, rank_items, sample_reviews
+from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 pytestmark = pytest.mark.usefixtures("stage_warnings")
 

@@ -14,7 +14,7 @@ from recbias.metrics.accuracy.class_counts import (
     warn_of_unknown_items,
 )
 from recbias.metrics.accuracy.named_items import require_predictions
-from support.worlds.review_worlds import make_review_evidence, rank_items, sample_reviews
+from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 
 def test_each_review_counts_its_class_its_prediction_and_its_hit() -> None:

@@ -29,7 +29,7 @@ from recbias.metrics.accuracy.class_prediction import (
     ClassRecall,
 )
 from support.specs import make_small_spec
-from support.worlds.review_worlds import make_review_evidence, rank_items, sample_reviews
+from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 METRICS = (ClassAccuracy, ClassPrecision, ClassRecall, ClassF1, ClassMRR, ClassHitRate)
 SETS = (ClassPrecision, ClassF1)

@@ -14,7 +14,7 @@ from recbias.metrics.accuracy.named_items import (
     validate_cutoff,
 )
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
-from support.worlds.review_worlds import make_review_evidence
+from support.worlds.texts.review_worlds import make_review_evidence
 
 
 def test_missing_predictions_are_an_error() -> None:

@@ -15,7 +15,7 @@ from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
-from support.worlds.sentence_worlds import make_world
+from support.worlds.texts.sentence_worlds import make_world
 
 
 class RecordingObserver(Silent):

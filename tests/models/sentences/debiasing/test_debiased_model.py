@@ -18,8 +18,8 @@ from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
 from recbias.models.sentences.language_model import SentenceLanguageModel
 from support.models.small_sentence_models import write_sentence_model
-from support.worlds.sentence_worlds import TARGETS, SentenceWorld, make_world
 from support.worlds.small_worlds import make_interactions
+from support.worlds.texts.sentence_worlds import TARGETS, SentenceWorld, make_world
 
 RARER = 4
 """How much rarer the words of the first group are: ln PPL differs by ln 4 / 5 scored words."""

@@ -19,7 +19,7 @@ from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.models.sentences import fitted_language_model
 from recbias.models.sentences.language_model import SentenceLanguageModel
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
-from support.worlds.sentence_worlds import (
+from support.worlds.texts.sentence_worlds import (
     GROUPS,
     TARGETS,
     SentenceWorld,

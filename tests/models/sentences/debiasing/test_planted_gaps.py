@@ -10,7 +10,7 @@ import pytest
 
 import recbias
 from recbias.metrics.text.perplexity_gap import PerplexityGap
-from support.worlds.planted_gaps import (
+from support.worlds.texts.planted_gaps import (
     NAME_WORDS,
     compute_gap,
     make_names,
@@ -21,7 +21,7 @@ from support.worlds.planted_gaps import (
     score_names,
     train_transformer,
 )
-from support.worlds.sentence_worlds import GROUPS
+from support.worlds.texts.sentence_worlds import GROUPS
 
 RATIO = 4
 GAP = {"name": "perplexity_gap", "a": "female", "b": "male", "scale": "log"}

@@ -36,7 +36,7 @@ from recbias.models.sentences.debiasing.sentence_training import SentenceTrainin
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
-from support.worlds.sentence_worlds import (
+from support.worlds.texts.sentence_worlds import (
     ATTRIBUTES,
     GROUPS,
     TARGETS,
