@@ -33,8 +33,9 @@ def test_every_packaged_spec_is_written_with_what_it_reads(name: str, tmp_path: 
     try:
         assert read_experiment(tmp_path / f"{name}.yaml").name
     except Faults as error:  # files of the user, which comments of it or of what it extends name
-        lines = [line for path in tmp_path.rglob("*.yaml") for line in path.open(encoding="utf-8")]
-        comments = "".join(line for line in lines if line.startswith("#"))
+        texts = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml")]
+        lines = "\n".join(texts).splitlines()
+        comments = "\n".join(line for line in lines if line.startswith("#"))
         for fault in error.faults:
             assert isinstance(fault, MissingFile)
             assert fault.message.split("'")[1] in comments
