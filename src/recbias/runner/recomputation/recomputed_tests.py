@@ -1,0 +1,149 @@
+"""The comparisons of a finished run, tested and corrected again."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from pydantic import TypeAdapter, ValidationError
+
+from recbias.config.experiment import PluginSpec
+from recbias.core.errors import MissingRun, UserError
+from recbias.core.measurements.columns import PAIR_COLUMNS
+from recbias.core.measurements.scores import Contrast, Measurement
+from recbias.runner.recomputation.stored_tables import (
+    Key,
+    RebuiltRow,
+    StoredTables,
+    make_row_key,
+)
+from recbias.runner.results.significance import collect_estimates
+from recbias.statistics.compare import compare, correct_families
+from recbias.statistics.corrections import CorrectedTest
+from recbias.statistics.group_pooling import compare_pooled_groups
+
+_TEST_KEYS = ("test", "between", "a", "b")
+
+
+def recompute_significance(
+    tables: StoredTables,
+    rebuilt: Sequence[RebuiltRow],
+    groups: Mapping[Key, Measurement],
+    tests: Sequence[PluginSpec],
+    seed: int,
+) -> tuple[pd.DataFrame, list[bool]]:
+    """Return ``significance.csv`` computed again, and whether each test was made again.
+
+    Models are compared by the tests of the run on their units, or on their bootstrap samples;
+    groups of queries by Welch's t-test on their units. Other tests keep their p-values. All are
+    corrected again within their families.
+
+    Raises:
+        UnalignedScores: Two models have values of different units.
+    """
+    stored = tables.significance
+    if stored.empty:
+        return stored, []
+    found = _compare_models(tables, rebuilt, tests, seed)
+    rows, is_tested = [], []
+    for row in stored.to_dict("records"):
+        key = _make_test_key(row)
+        new = found.get(key) or _compare_groups(tables, row, groups)
+        rows.append({**row, **(new or {})})
+        is_tested.append(new is not None)
+    table = pd.DataFrame(rows, columns=stored.columns)
+    return _correct(table, tests), is_tested
+
+
+def _make_test_key(row: Mapping[Any, Any]) -> Key:
+    return (*make_row_key(row), *(str(row[name]) for name in _TEST_KEYS))
+
+
+def _compare_models(
+    tables: StoredTables, rebuilt: Sequence[RebuiltRow], tests: Sequence[PluginSpec], seed: int
+) -> dict[Key, dict[str, float]]:
+    """Return the columns of each comparison of models, by its key."""
+    undefined = {
+        (entry["metric"], entry["k"], entry["model"])
+        for entry in tables.manifest.get("undefined", [])
+    }
+    measured = [
+        row.row
+        for row in rebuilt
+        if (row.row.metric.label, row.row.metric.cutoff, row.row.model) not in undefined
+    ]
+    estimates = collect_estimates(measured)
+    found = {}
+    for test in tests:
+        table = compare(estimates, test.plugin, name=test.name, seed=seed)
+        for row in table.astype({"k": "Float64", "n": "Float64"}).to_dict("records"):
+            numbers = {name: _to_float(row[name]) for name in PAIR_COLUMNS}
+            found[_make_test_key(row)] = numbers
+    return found
+
+
+def _compare_groups(
+    tables: StoredTables, row: Mapping[Any, Any], groups: Mapping[Key, Measurement]
+) -> dict[str, float] | None:
+    """Return the columns of Welch's t-test of two groups of queries; None for another test."""
+    parameters = tables.definitions.get(str(row["metric"]), {}).get("parameters") or {}
+    if (row["test"], row["between"]) != ("welch_t", "groups") or not parameters.get("by"):
+        return None
+    pair = [groups.get(make_row_key({**row, "group": row[side]})) for side in ("a", "b")]
+    a, b = pair
+    if a is None or b is None:
+        return None
+    contrasts = compare_pooled_groups([a, b], "groups")
+    same = [each for each in contrasts if (each.a, each.b) == (row["a"], row["b"])]
+    return _get_numbers(same[0]) if same and same[0].test == row["test"] else None
+
+
+def _get_numbers(contrast: Contrast) -> dict[str, float]:
+    return {name: float(vars(contrast)[name]) for name in PAIR_COLUMNS}
+
+
+def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
+    """Return a table with its p-values corrected again.
+
+    The rows of a test are the comparisons of models by it or by the bootstrap, and the tests
+    within models; a run with several tests corrects them with each.
+    """
+    levels: dict[tuple[str, str, float], list[int]] = defaultdict(list)
+    columns = (table[name].tolist() for name in ("correction", "family", "alpha"))
+    for position, level in enumerate(zip(*columns, strict=True)):
+        levels[level].append(position)
+    names = {test.name for test in tests}
+    is_other = (table["between"] == "models") & table["test"].isin(names)
+    parts = []
+    for (correction, family, alpha), positions in levels.items():
+        rows = table.iloc[positions]
+        level_of_rows = _read_level(correction, family, alpha)
+        used = sorted({*rows.loc[is_other.iloc[positions], "test"]}) or [""]
+        for name in used:
+            block = rows[~is_other.iloc[positions] | (rows["test"] == name)]
+            parts.append(block.assign(**correct_families(block, level_of_rows)))
+    corrected = pd.concat(parts)
+    return corrected[~corrected.index.duplicated()].sort_index()[list(table.columns)]
+
+
+def _read_level(correction: str, family: str, alpha: float) -> CorrectedTest:
+    """Return the settings of a correction.
+
+    Raises:
+        MissingRun: There are none such.
+    """
+    size = int(family) if family.isascii() and family.isdigit() else family
+    try:
+        settings = {"correction": correction, "family": size, "alpha": alpha}
+        return TypeAdapter(CorrectedTest).validate_python(settings)
+    except (ValidationError, UserError) as error:
+        message = f"has no correction {correction!r} of family {family!r} at level {alpha:g}"
+        remedy = "copy the run folder again"
+        raise MissingRun(message, where="significance.csv", remedy=remedy) from error
+
+
+def _to_float(value: Any) -> float:
+    return math.nan if pd.isna(value) else float(value)
