@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.errors import MissingRun, UserError
 from recbias.core.measurements.columns import PAIR_COLUMNS, VALUE_COLUMNS
+from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES, TESTS
 from recbias.reports.audit_cards.build_card import build_card, digest_files
 from recbias.reports.audit_cards.card import Card
@@ -91,7 +92,8 @@ def verify(
     stored: Counter[str] = Counter()
     try:
         tables = read_run(folder)
-        recomputed = _recompute(tables)
+        with collect_warnings():  # those of the run, which are in its manifest
+            recomputed = _recompute(tables)
         rebuilt = replace(
             tables, metrics=recomputed.metrics, significance=recomputed.significance
         )

@@ -14,14 +14,9 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import ALL, POOLED, VALUE_COLUMNS
 from recbias.core.measurements.scores import Measurement
+from recbias.runner.recomputation.rebuilt_rows import RebuiltRow, rebuild_rows
 from recbias.runner.recomputation.recomputed_tests import recompute_significance
-from recbias.runner.recomputation.stored_tables import (
-    Key,
-    RebuiltRow,
-    StoredTables,
-    make_row_key,
-    rebuild_rows,
-)
+from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import build_metrics_table
 from recbias.statistics.group_pooling import pool_groups
 
@@ -35,7 +30,8 @@ class Recomputation:
         groups: ``groups.csv``, or None.
         significance: ``significance.csv``.
         basis: For each row of ``metrics``: ``units`` (the value and its interval are computed
-            again), ``samples`` (the interval is), ``means`` (of other rows), ``stored`` (nothing).
+            again), ``values`` (the value is), ``samples`` (the interval is), ``means`` (the value
+            is, from those of seeds, folds or datasets), ``stored`` (nothing is).
         is_tested: For each row of ``significance``, whether the test is made again; elsewhere only
             the correction is.
         faults: Why tests could not be made again.

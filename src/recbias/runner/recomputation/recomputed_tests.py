@@ -14,12 +14,8 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.errors import MissingRun, UserError
 from recbias.core.measurements.columns import PAIR_COLUMNS
 from recbias.core.measurements.scores import Contrast, Measurement
-from recbias.runner.recomputation.stored_tables import (
-    Key,
-    RebuiltRow,
-    StoredTables,
-    make_row_key,
-)
+from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
+from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.significance import collect_estimates
 from recbias.statistics.compare import compare, correct_families
 from recbias.statistics.corrections import CorrectedTest
@@ -89,8 +85,8 @@ def _compare_groups(
     tables: StoredTables, row: Mapping[Any, Any], groups: Mapping[Key, Measurement]
 ) -> dict[str, float] | None:
     """Return the columns of Welch's t-test of two groups of queries; None for another test."""
-    parameters = tables.definitions.get(str(row["metric"]), {}).get("parameters") or {}
-    if (row["test"], row["between"]) != ("welch_t", "groups") or not parameters.get("by"):
+    by = tables.get_settings(str(row["metric"])).get("by")
+    if (row["test"], row["between"]) != ("welch_t", "groups") or not by:
         return None
     pair = [groups.get(make_row_key({**row, "group": row[side]})) for side in ("a", "b")]
     a, b = pair
