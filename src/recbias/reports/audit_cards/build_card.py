@@ -71,7 +71,7 @@ def build_card(run: RunTables) -> Card:
 
 def digest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 digests of the spec and of the tables that a run wrote."""
-    names = {"spec.yaml", *(str(name) for name in manifest.get("files") or ())} - _TIMED
+    names = {"spec.yaml", "groups.csv", *(str(name) for name in manifest.get("files") or ())} - _TIMED
     paths = {name: folder / Path(name).name for name in sorted(names)}
     return {name: digest_file(path) for name, path in paths.items() if has_file(path)}
 
