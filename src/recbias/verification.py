@@ -65,7 +65,11 @@ class Verification:
 
 
 def verify(
-    card: Path | str, run: Run | Path | str, *, key: bytes | None = None, out: Path | str = "results"
+    card: Path | str,
+    run: Run | Path | str,
+    *,
+    key: bytes | None = None,
+    out: Path | str = "results",
 ) -> Verification:
     """Compute the figures of a card again from its run, and return what differs.
 
@@ -87,15 +91,19 @@ def verify(
     """
     read = read_card(Path(card))
     folder = run.folder if isinstance(run, Run) else find_run(run, out)
-    differences = [*_compare_digest(read), *_compare_files(read, folder)]
+    differences = [*_compare_digest(read)]
     counts: Counter[str] = Counter()
     stored: Counter[str] = Counter()
     try:
+        differences += _compare_files(read, folder)
         tables = read_run(folder)
         with collect_warnings():  # those of the run, which are in its manifest
             recomputed = _recompute(tables)
         rebuilt = replace(
-            tables, metrics=recomputed.metrics, significance=recomputed.significance
+            tables,
+            metrics=recomputed.metrics,
+            significance=recomputed.significance,
+            manifest={**tables.manifest, "checks": recomputed.checks},
         )
         vars(rebuilt)["groups"] = recomputed.groups
         differences += compare_cards(read, build_card(rebuilt))
@@ -132,10 +140,10 @@ def _compare_files(card: Card, folder: Path) -> list[Difference]:
 
 def _recompute(run: RunTables) -> Recomputation:
     frames = (run.metrics, run.groups, run.significance, run.per_unit, run.replicates)
-    seeds = run.manifest.get("seeds") or [0]
+    tables, seeds = StoredTables(*frames, run.manifest), run.manifest.get("seeds") or [0]
     try:
-        return recompute_tables(StoredTables(*frames, run.manifest), _read_tests(run), seeds[0])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return recompute_tables(tables, run.spec, _read_tests(run), seeds[0])
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = f"its files contradict each other ({type(error).__name__}: {error})"
         raise MissingRun(reason, where=str(run.folder)) from error
 
@@ -178,7 +186,11 @@ def _compare_tables(run: RunTables, recomputed: Recomputation) -> list[Differenc
 
 
 def _compare_frames(
-    name: str, keys: Sequence[str], columns: Sequence[str], stored: pd.DataFrame, found: pd.DataFrame
+    name: str,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    stored: pd.DataFrame,
+    found: pd.DataFrame,
 ) -> list[Difference]:
     differences = []
     for a, b in zip(stored.to_dict("records"), found.to_dict("records"), strict=True):

@@ -128,7 +128,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "execution": {"planning", "stages", "storage"},
         "planning": {"stages", "storage", "tuning"},
         "power": set(),
-        "recomputation": {"results"},
+        "recomputation": {"checks", "results"},
         "results": {"execution", "planning", "stages", "storage", "tuning"},
         "stages": set(),
         "storage": {"stages", "tuning"},

@@ -57,7 +57,7 @@ def verify(
         key = read_key(key_env)
         found = api.verify(to_local_path(card), run, key=key, out=out)
         if as_json:
-            document |= describe_verification(found)
+            document.update(describe_verification(found))
         else:
             show_verification(found)
         if not found.is_same:

@@ -63,7 +63,7 @@ def build_card(run: RunTables) -> Card:
             },
             "files": digest_files(run.folder, run.manifest),
         }
-        return Card.model_validate(strip_folders(content))
+        return Card.model_validate(_replace_undefined(strip_folders(content)))
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         reason = f"manifest.json is not that of a run ({type(error).__name__}: {error})"
         raise MissingRun(reason, where=str(run.folder), remedy=REMEDY) from error
@@ -71,7 +71,11 @@ def build_card(run: RunTables) -> Card:
 
 def digest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 digests of the spec and of the tables that a run wrote."""
-    names = {"spec.yaml", "groups.csv", *(str(name) for name in manifest.get("files") or ())} - _TIMED
+    names = {
+        "spec.yaml",
+        "groups.csv",
+        *(str(name) for name in manifest.get("files") or ()),
+    } - _TIMED
     paths = {name: folder / Path(name).name for name in sorted(names)}
     return {name: digest_file(path) for name, path in paths.items() if has_file(path)}
 
@@ -79,7 +83,11 @@ def digest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
 def _describe_audit(manifest: Mapping[str, Any]) -> dict[str, Any]:
     names = ("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit")
     models = [
-        {name: model[name] for name in (*_PLUGIN, "searched", "device", "precision") if name in model}
+        {
+            name: model[name]
+            for name in (*_PLUGIN, "searched", "device", "precision")
+            if name in model
+        }
         for model in manifest["models"]
     ]
     dataset_keys = (*_PLUGIN, "filters", "files", "counts")
@@ -128,7 +136,9 @@ def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:
-    titles = [format_title(*pair) for pair in zip(estimates["metric"], estimates["k"], strict=True)]
+    titles = [
+        format_title(*pair) for pair in zip(estimates["metric"], estimates["k"], strict=True)
+    ]
     counts = estimates["undefined"].groupby(titles, sort=False).sum()
     return {str(title): float(count) for title, count in counts.items() if count > 0}
 
@@ -153,6 +163,15 @@ def _describe_comparison(row: Mapping[str, Any]) -> dict[str, Any]:
 def _describe_place(row: Mapping[str, Any]) -> dict[str, str]:
     place = {name: str(row[name]) for name in (*_KEYS, *_PLACE)}
     return place | {"metric": format_title(row["metric"], row["k"])}
+
+
+def _replace_undefined(value: Any) -> Any:
+    """Return settings in which numbers that JSON does not have are None."""
+    if isinstance(value, dict):
+        return {key: _replace_undefined(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(_replace_undefined, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _to_number(value: float) -> float | None:

@@ -19,7 +19,7 @@ KIND: Literal["recbias audit card"] = "recbias audit card"
 POWER = 0.8
 """The power of the smallest detectable differences of a card."""
 
-Text: TypeAlias = Annotated[str, StringConstraints(max_length=20_000)]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=100_000)]
 Number: TypeAlias = FiniteFloat | None
 """A number; None if it is undefined."""
 

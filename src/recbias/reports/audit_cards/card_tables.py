@@ -59,7 +59,9 @@ def _describe_model(model: ModelPart) -> str:
 
 
 def _describe_dataset(dataset: DatasetPart) -> str:
-    counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in dataset.counts.items() if n)
+    counts = ", ".join(
+        f"{n:,} {name.replace('_', ' ')}" for name, n in dataset.counts.items() if n
+    )
     filters = ", ".join(map(_describe, dataset.filters))
     files = ", ".join(f"{name} {digest[:16]}" for name, digest in dataset.files.items())
     texts = [counts, filters and f"filters: {filters}", files and f"SHA-256 of files: {files}"]
@@ -71,7 +73,9 @@ def describe_people(card: Card) -> list[Fact]:
     facts = []
     for queries in card.queries:
         settings = {name: value for name, value in queries.parameters.items() if value}
-        settings = {name: value for name, value in settings.items() if (name, value) != ("folds", 1)}
+        settings = {
+            name: value for name, value in settings.items() if (name, value) != ("folds", 1)
+        }
         count = format_count(queries.asked, queries.unit)
         text = ", ".join(filter(None, [count, format_setting(settings)]))
         facts.append(Fact(f"Queries of {queries.dataset}", text))
@@ -114,7 +118,9 @@ def _build_estimate(row: Estimate, varying: Sequence[str]) -> list[Cell]:
     value, low, high = map(_to_float, (row.value, row.ci_low, row.ci_high))
     places = count_decimals([value, low, high])
     return [
-        *map(Cell, (make_heading(row.metric), row.model, *(getattr(row, name) for name in varying))),
+        *map(
+            Cell, (make_heading(row.metric), row.model, *(getattr(row, name) for name in varying))
+        ),
         Cell(format_value(value, places), value),
         Cell(format_interval(low, high, places) or "none", low),
         *(Cell(format_value(_to_float(n), 0), _to_float(n)) for n in (row.n, row.undefined)),
@@ -122,8 +128,11 @@ def _build_estimate(row: Estimate, varying: Sequence[str]) -> list[Cell]:
 
 
 def tabulate_comparisons(card: Card) -> Table:
-    """Return the first comparisons: the significant ones, then the others."""
-    ordered = sorted(card.comparisons, key=lambda row: (bool(row.target), not row.significant))
+    """Return the first comparisons: those within a model first, significant ones before others."""
+    ordered = sorted(
+        card.comparisons,
+        key=lambda row: (bool(row.target), row.between == "models", not row.significant),
+    )
     varying = _list_varying(ordered)
     titles = (
         *("metric", "model", "a", "b", *varying, "difference", "interval", "p", "adjusted p"),
@@ -136,7 +145,9 @@ def tabulate_comparisons(card: Card) -> Table:
         f"Detectable: the smallest difference that the test finds with a power of {POWER:.0%}. "
         "Correction: the method, the family and its number of tests."
     )
-    return Table(table.title, table.columns, table.rows, (*table.notes, note)) if ordered else table
+    return (
+        Table(table.title, table.columns, table.rows, (*table.notes, note)) if ordered else table
+    )
 
 
 def _build_comparison(row: Comparison, varying: Sequence[str]) -> list[Cell]:
@@ -173,7 +184,9 @@ def tabulate_checks(card: Card) -> Table:
         places = count_decimals([value, low, high])
         texts = (make_heading(row.metric), row.model, row.group, row.target, row.line)
         numbers = format_value(value, places), format_interval(low, high, places) or "none"
-        verdict = f"{row.verdict} (strict)" if row.failed and row.verdict != "fail" else row.verdict
+        verdict = (
+            f"{row.verdict} (strict)" if row.failed and row.verdict != "fail" else row.verdict
+        )
         cells.append(tuple(map(Cell, (*texts, *numbers, verdict))))
     columns = make_columns(titles, numeric=("value", "95% interval"))
     return Table("Checks", columns, tuple(cells), (", ".join(counts) + ".",) if rows else ())

@@ -32,6 +32,7 @@ def add_to_leaderboard(path: Path, card: Card, signature: str) -> Path:
 
     Args:
         path: The CSV file, which may not exist yet.
+        card: The card, which its run confirms.
         signature: What the verification says of the card's signature.
 
     Raises:

@@ -62,7 +62,9 @@ def write_reports(
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     content = _load_content(read_run(folder), reference, tolerance)
-    files = _render_files(content, set(formats), key)
+    files = [*_render_files(content, set(formats))]
+    if "card" in formats:
+        files += render_card_files(seal_card(build_card(content.run), key))
     return [_write_file(folder / name, text) for name, text in files]
 
 
@@ -84,9 +86,7 @@ def _load_content(
     return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
-def _render_files(
-    content: Content, formats: set[str], key: bytes | None
-) -> Iterator[tuple[str, str]]:
+def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the content of each file."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
@@ -102,8 +102,6 @@ def _render_files(
         yield "report.html", render_html(content)
     if "latex" in formats:
         yield from _render_latex_tables(content)
-    if "card" in formats:
-        yield from render_card_files(seal_card(build_card(content.run), key))
 
 
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:

@@ -168,9 +168,7 @@ def _make_metric(tables: StoredTables, row: Mapping[Any, Any]) -> PluginSpec:
 
 def _restore(row: Mapping[Any, Any]) -> Measurement:
     numbers = {name: float(row[name]) for name in ("value", "std", "ci_low", "ci_high")}
-    counts = {
-        name: 0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined")
-    }
+    counts = {name: 0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined")}
     return Measurement(**numbers, **counts, group=str(row["group"]), target=str(row["target"]))
 
 

@@ -15,9 +15,14 @@ from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import ALL, POOLED, VALUE_COLUMNS
 from recbias.core.measurements.scores import Measurement
 from recbias.runner.recomputation.rebuilt_rows import RebuiltRow, rebuild_rows
-from recbias.runner.recomputation.recomputed_tests import recompute_significance
+from recbias.runner.recomputation.recomputed_checks import recompute_checks
+from recbias.runner.recomputation.recomputed_tests import (
+    rebuild_estimates,
+    recompute_significance,
+)
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import build_metrics_table
+from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.group_pooling import pool_groups
 
 
@@ -29,6 +34,7 @@ class Recomputation:
         metrics: ``metrics.csv``.
         groups: ``groups.csv``, or None.
         significance: ``significance.csv``.
+        checks: The checks as in the manifest.
         basis: For each row of ``metrics``: ``units`` (the value and its interval are computed
             again), ``values`` (the value is), ``samples`` (the interval is), ``means`` (the value
             is, from those of seeds, folds or datasets), ``stored`` (nothing is).
@@ -40,17 +46,20 @@ class Recomputation:
     metrics: pd.DataFrame
     groups: pd.DataFrame | None
     significance: pd.DataFrame
+    checks: Sequence[Mapping[str, Any]]
     basis: Sequence[str]
     is_tested: Sequence[bool]
     faults: Sequence[str]
 
 
 def recompute_tables(
-    tables: StoredTables, tests: Sequence[PluginSpec], seed: int
+    tables: StoredTables, spec: Mapping[str, Any], tests: Sequence[PluginSpec], seed: int
 ) -> Recomputation:
     """Return the tables of a run, computed again.
 
     Args:
+        tables: The tables as they are in the run folder.
+        spec: The content of ``spec.yaml``.
         tests: The tests of the spec that can be made again, in its order.
         seed: The first seed of the spec, from which tests draw.
 
@@ -60,13 +69,15 @@ def recompute_tables(
     rebuilt = rebuild_rows(tables)
     metrics, basis = _replace_values(tables, rebuilt)
     groups, by_group = _recompute_groups(tables, rebuilt)
+    estimates: list[SystemEstimates] = []
     faults: list[str] = []
     try:
-        significance, is_tested = recompute_significance(tables, rebuilt, by_group, tests, seed)
+        estimates = rebuild_estimates(tables, rebuilt)
     except UnalignedScores as error:
         faults.append(str(error))
-        significance, is_tested = tables.significance, [False] * len(tables.significance)
-    return Recomputation(metrics, groups, significance, basis, is_tested, faults)
+    significance, is_tested = recompute_significance(tables, estimates, by_group, tests, seed)
+    checks = recompute_checks(tables.manifest.get("checks", []), spec, metrics, estimates)
+    return Recomputation(metrics, groups, significance, checks, basis, is_tested, faults)
 
 
 def _replace_values(

@@ -17,16 +17,37 @@ from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.significance import collect_estimates
-from recbias.statistics.compare import compare, correct_families
+from recbias.statistics.compare import SystemEstimates, compare, correct_families
 from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.group_pooling import compare_pooled_groups
 
 _TEST_KEYS = ("test", "between", "a", "b")
 
 
+def rebuild_estimates(
+    tables: StoredTables, rebuilt: Sequence[RebuiltRow]
+) -> list[SystemEstimates]:
+    """Return the values of all models on each quantity, by which they are compared.
+
+    Raises:
+        UnalignedScores: Two models have values of different units.
+    """
+    undefined = {
+        (entry["metric"], entry["k"], entry["model"])
+        for entry in tables.manifest.get("undefined", [])
+    }
+    return collect_estimates(
+        [
+            row.row
+            for row in rebuilt
+            if (row.row.metric.label, row.row.metric.cutoff, row.row.model) not in undefined
+        ]
+    )
+
+
 def recompute_significance(
     tables: StoredTables,
-    rebuilt: Sequence[RebuiltRow],
+    estimates: Sequence[SystemEstimates],
     groups: Mapping[Key, Measurement],
     tests: Sequence[PluginSpec],
     seed: int,
@@ -36,14 +57,11 @@ def recompute_significance(
     Models are compared by the tests of the run on their units, or on their bootstrap samples;
     groups of queries by Welch's t-test on their units. Other tests keep their p-values. All are
     corrected again within their families.
-
-    Raises:
-        UnalignedScores: Two models have values of different units.
     """
     stored = tables.significance
     if stored.empty:
         return stored, []
-    found = _compare_models(tables, rebuilt, tests, seed)
+    found = _compare_models(estimates, tests, seed)
     rows, is_tested = [], []
     for row in stored.to_dict("records"):
         key = _make_test_key(row)
@@ -59,19 +77,9 @@ def _make_test_key(row: Mapping[Any, Any]) -> Key:
 
 
 def _compare_models(
-    tables: StoredTables, rebuilt: Sequence[RebuiltRow], tests: Sequence[PluginSpec], seed: int
+    estimates: Sequence[SystemEstimates], tests: Sequence[PluginSpec], seed: int
 ) -> dict[Key, dict[str, float]]:
     """Return the columns of each comparison of models, by its key."""
-    undefined = {
-        (entry["metric"], entry["k"], entry["model"])
-        for entry in tables.manifest.get("undefined", [])
-    }
-    measured = [
-        row.row
-        for row in rebuilt
-        if (row.row.metric.label, row.row.metric.cutoff, row.row.model) not in undefined
-    ]
-    estimates = collect_estimates(measured)
     found = {}
     for test in tests:
         table = compare(estimates, test.plugin, name=test.name, seed=seed)

@@ -22,6 +22,7 @@ KEYS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)
 Key: TypeAlias = tuple[str, ...]
 """The values of ``KEYS`` as text."""
 
+
 @dataclass(frozen=True, eq=False)
 class StoredTables:
     """The files of a run folder as frames; those that do not exist are None."""
