@@ -97,8 +97,7 @@ def verify(
     try:
         differences += _compare_files(read, folder)
         tables = read_run(folder)
-        with collect_warnings():  # those of the run, which are in its manifest
-            recomputed = _recompute(tables)
+        recomputed = recompute_run(tables)
         rebuilt = replace(
             tables,
             metrics=recomputed.metrics,
@@ -138,11 +137,17 @@ def _compare_files(card: Card, folder: Path) -> list[Difference]:
     ]
 
 
-def _recompute(run: RunTables) -> Recomputation:
+def recompute_run(run: RunTables) -> Recomputation:
+    """Return the tables of a run, computed again from its values of units and bootstrap samples.
+
+    Raises:
+        MissingRun: The files of the run contradict each other.
+    """
     frames = (run.metrics, run.groups, run.significance, run.per_unit, run.replicates)
     tables, seeds = StoredTables(*frames, run.manifest), run.manifest.get("seeds") or [0]
     try:
-        return recompute_tables(tables, run.spec, _read_tests(run), seeds[0])
+        with collect_warnings():  # those of the run, which are in its manifest
+            return recompute_tables(tables, run.spec, _read_tests(run), seeds[0])
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = f"its files contradict each other ({type(error).__name__}: {error})"
         raise MissingRun(reason, where=str(run.folder)) from error
@@ -160,7 +165,8 @@ def _read_tests(run: RunTables) -> list[PluginSpec]:
         if name not in TESTS:
             continue
         try:
-            plugin = TypeAdapter(REGISTRIES["tests"].load(name)).validate_python(parameters)
+            test: Any = REGISTRIES["tests"].load(name)
+            plugin = TypeAdapter(test).validate_python(parameters)
         except (ValidationError, UserError) as error:
             message = f"manifest.json: the test {name} cannot have these settings: {error}"
             raise MissingRun(message, where=str(run.folder)) from error

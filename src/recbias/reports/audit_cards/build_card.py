@@ -129,10 +129,9 @@ def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """Return each group of queries with the largest number of its units, undefined ones too."""
     rows = estimates[estimates["group"] != ""]
     units = rows["n"].fillna(0) + rows["undefined"].fillna(0)
-    sizes = units.groupby([rows["dataset"], rows["group"]], sort=False).max()
-    return [
-        {"dataset": dataset, "group": group, "n": int(n)} for (dataset, group), n in sizes.items()
-    ]
+    keys = ["dataset", "group"]
+    sizes = rows.assign(n=units.astype(int)).groupby(keys, sort=False)["n"].max()
+    return to_records(sizes.reset_index())
 
 
 def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:

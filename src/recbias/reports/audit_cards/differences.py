@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from recbias.reports.audit_cards.card import Card
@@ -65,9 +65,9 @@ def _compare_lists(name: str, card: list[Entry], run: list[Entry]) -> Iterator[D
             yield from _compare_values(place, a, b)
 
 
-def _index_entries(name: str, entries: list[Entry]) -> dict[Hashable, Entry]:
+def _index_entries(name: str, entries: list[Entry]) -> dict[tuple[Any, ...], Entry]:
     """Return entries by their key; one that is there twice has a number as well."""
-    indexed: dict[Hashable, Entry] = {}
+    indexed: dict[tuple[Any, ...], Entry] = {}
     for entry in entries:
         key = tuple(entry[field] for field in _KEYS[name])
         indexed[key if key not in indexed else (*key, f"({len(indexed)})")] = entry

@@ -126,28 +126,22 @@ def _add_interval(measurement: Measurement) -> Measurement:
 
 def _rebuild_gaps(tables: StoredTables, rows: Sequence[RebuiltRow]) -> list[RebuiltRow]:
     """Return the rows, in which gaps are those of the values of their groups."""
-    groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
+    groups: dict[Key, list[Measurement]] = defaultdict(list)
     for row in rows:
-        if row.basis == "units" and tables.get_settings(row.key[4]).get("gap") == "groups":
-            groups[_identify_groups(tables, row.key)].append(row.row.measurement)
+        if row.basis == "units" and row.row.measurement.group:
+            groups[(*row.key[:6], row.key[7])].append(row.row.measurement)
     return [_rebuild_gap(tables, row, groups) for row in rows]
 
 
-def _identify_groups(tables: StoredTables, key: Key) -> tuple[str, ...]:
-    """Return what the values of groups and their gaps share."""
-    label, name = key[4], str(tables.definitions.get(key[4], {}).get("name"))
-    settings = {item for item in tables.get_settings(label).items() if item[0] != "gap"}
-    return (*key[:4], name, repr(sorted(settings)), key[7])
-
-
 def _rebuild_gap(
-    tables: StoredTables, row: RebuiltRow, groups: Mapping[tuple[str, ...], list[Measurement]]
+    tables: StoredTables, row: RebuiltRow, groups: Mapping[Key, list[Measurement]]
 ) -> RebuiltRow:
     settings = tables.get_settings(row.key[4])
     kind, least = settings.get("gap"), int(settings.get("min_group") or 0)
     if kind not in {"difference", "ratio", "std"}:
         return row
-    found = groups.get(_identify_groups(tables, row.key), [])
+    label = tables.find_groups(row.key[4])
+    found = groups.get((*row.key[:4], label, row.key[5], row.key[7]), [])
     means = np.array([[group.value for group in found if group.n >= least]])
     if means.shape[1] < 2:
         return _keep_stored(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,8 @@ def _replace_values(
     found = {make_row_key(row): row for row in table.astype({"k": "Float64"}).to_dict("records")}
     bases = {row.key: row.basis for row in rebuilt}
     has_interval = _list_poolable(rebuilt)
-    rows, basis = [], []
+    rows: list[dict[Hashable, Any]] = []
+    basis: list[str] = []
     for row in tables.metrics.to_dict("records"):
         key = make_row_key(row)
         new = found.get(key)
@@ -142,15 +143,13 @@ def _recompute_groups(
     for key, measurement in found.items():
         if measurement.group:
             folds[key[0], key[1], *key[4:]].append(measurement)
-    rows = []
+    rows: list[dict[Hashable, Any]] = []
     for row in tables.groups.to_dict("records"):
         key = make_row_key(row)
         measurements = folds.get((key[0], key[1], *key[4:]), [])
         if ALL in key[2:4] and measurements:
             (found[key],) = pool_groups(measurements)
-        measurement = found.get(key)
-        values = {} if measurement is None else _get_values(measurement)
-        rows.append({**row, **values})
+        rows.append({**row, **(_get_values(found[key]) if key in found else {})})
     return pd.DataFrame(rows, columns=tables.groups.columns), found
 
 

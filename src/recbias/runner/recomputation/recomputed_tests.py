@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -62,10 +62,10 @@ def recompute_significance(
     if stored.empty:
         return stored, []
     found = _compare_models(estimates, tests, seed)
-    rows, is_tested = [], []
+    rows: list[dict[Hashable, Any]] = []
+    is_tested: list[bool] = []
     for row in stored.to_dict("records"):
-        key = _make_test_key(row)
-        new = found.get(key) or _compare_groups(tables, row, groups)
+        new = found.get(_make_test_key(row)) or _compare_groups(tables, row, groups)
         rows.append({**row, **(new or {})})
         is_tested.append(new is not None)
     table = pd.DataFrame(rows, columns=stored.columns)
@@ -93,11 +93,13 @@ def _compare_groups(
     tables: StoredTables, row: Mapping[Any, Any], groups: Mapping[Key, Measurement]
 ) -> dict[str, float] | None:
     """Return the columns of Welch's t-test of two groups of queries; None for another test."""
-    by = tables.get_settings(str(row["metric"])).get("by")
-    if (row["test"], row["between"]) != ("welch_t", "groups") or not by:
+    settings = tables.get_settings(str(row["metric"]))
+    if (row["test"], row["between"]) != ("welch_t", "groups") or not settings.get("by"):
         return None
-    pair = [groups.get(make_row_key({**row, "group": row[side]})) for side in ("a", "b")]
-    a, b = pair
+    has_groups = settings.get("gap") == "groups"
+    metric = row["metric"] if has_groups else tables.find_groups(str(row["metric"]))
+    place = {**row, "metric": metric}
+    a, b = (groups.get(make_row_key({**place, "group": row[side]})) for side in ("a", "b"))
     if a is None or b is None:
         return None
     contrasts = compare_pooled_groups([a, b], "groups")
@@ -129,8 +131,9 @@ def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
         for name in used:
             block = rows[~is_other.iloc[positions] | (rows["test"] == name)]
             parts.append(block.assign(**correct_families(block, level_of_rows)))
-    corrected = pd.concat(parts)
-    return corrected[~corrected.index.duplicated()].sort_index()[list(table.columns)]
+    corrected: pd.DataFrame = pd.concat(parts)
+    corrected = corrected[~corrected.index.duplicated()].sort_index()
+    return corrected[list(table.columns)]
 
 
 def _read_level(correction: str, family: str, alpha: float) -> CorrectedTest:

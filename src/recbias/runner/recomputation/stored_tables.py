@@ -39,6 +39,19 @@ class StoredTables:
         """The metrics of the manifest by their label."""
         return {str(entry["metric"]): entry for entry in self.manifest.get("metrics", [])}
 
+    def find_groups(self, label: str) -> str:
+        """Return the metric with the values of the groups of a gap; blank if there is none."""
+        wanted = self._identify_groups(label)
+        labels = (
+            other for other in self.definitions if self.get_settings(other).get("gap") == "groups"
+        )
+        return next((other for other in labels if self._identify_groups(other) == wanted), "")
+
+    def _identify_groups(self, label: str) -> tuple[object, dict[str, Any]]:
+        """Return what a metric by group and its gaps share: the name and other settings."""
+        settings = {name: v for name, v in self.get_settings(label).items() if name != "gap"}
+        return self.definitions.get(label, {}).get("name"), settings
+
     def get_settings(self, label: str) -> Mapping[str, Any]:
         """Return the settings of a metric."""
         return self.definitions.get(label, {}).get("parameters") or {}
