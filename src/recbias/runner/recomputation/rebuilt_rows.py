@@ -161,9 +161,17 @@ def _make_metric(tables: StoredTables, row: Mapping[Any, Any]) -> PluginSpec:
 
 
 def _restore(row: Mapping[Any, Any]) -> Measurement:
-    numbers = {name: float(row[name]) for name in ("value", "std", "ci_low", "ci_high")}
-    counts = {name: 0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined")}
-    return Measurement(**numbers, **counts, group=str(row["group"]), target=str(row["target"]))
+    n, undefined = (0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined"))
+    return Measurement(
+        value=float(row["value"]),
+        std=float(row["std"]),
+        n=n,
+        undefined=undefined,
+        ci_low=float(row["ci_low"]),
+        ci_high=float(row["ci_high"]),
+        group=str(row["group"]),
+        target=str(row["target"]),
+    )
 
 
 def _summarize(units: UnitScores, stored: Measurement) -> Measurement:

@@ -102,7 +102,7 @@ def _replace_values(
             values |= {name: _to_float(new[name]) for name in VALUE_COLUMNS}
         if kind == "means" and row["dataset"] != ALL and key not in has_interval:
             values |= {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
-        rows.append({**row, **values})
+        rows.append({name: values.get(str(name), value) for name, value in row.items()})
         basis.append(kind)
     return pd.DataFrame(rows, columns=tables.metrics.columns), basis
 
@@ -149,7 +149,8 @@ def _recompute_groups(
         measurements = folds.get((key[0], key[1], *key[4:]), [])
         if ALL in key[2:4] and measurements:
             (found[key],) = pool_groups(measurements)
-        rows.append({**row, **(_get_values(found[key]) if key in found else {})})
+        values = _get_values(found[key]) if key in found else {}
+        rows.append({name: values.get(str(name), value) for name, value in row.items()})
     return pd.DataFrame(rows, columns=tables.groups.columns), found
 
 

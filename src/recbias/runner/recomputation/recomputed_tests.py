@@ -21,6 +21,9 @@ from recbias.statistics.compare import SystemEstimates, compare, correct_familie
 from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.group_pooling import compare_pooled_groups
 
+GROUP_TESTS = frozenset({"welch_t", "overlap_t"})
+"""The tests of two groups of queries, which share none or some of them."""
+
 _TEST_KEYS = ("test", "between", "a", "b")
 
 
@@ -55,7 +58,7 @@ def recompute_significance(
     """Return ``significance.csv`` computed again, and whether each test was made again.
 
     Models are compared by the tests of the run on their units, or on their bootstrap samples;
-    groups of queries by Welch's t-test on their units. Other tests keep their p-values. All are
+    groups of queries by ``GROUP_TESTS``. Other tests keep their p-values. All are
     corrected again within their families.
     """
     stored = tables.significance
@@ -66,7 +69,8 @@ def recompute_significance(
     is_tested: list[bool] = []
     for row in stored.to_dict("records"):
         new = found.get(_make_test_key(row)) or _compare_groups(tables, row, groups)
-        rows.append({**row, **(new or {})})
+        values = new or {}
+        rows.append({name: values.get(str(name), value) for name, value in row.items()})
         is_tested.append(new is not None)
     table = pd.DataFrame(rows, columns=stored.columns)
     return _correct(table, tests), is_tested
@@ -92,9 +96,10 @@ def _compare_models(
 def _compare_groups(
     tables: StoredTables, row: Mapping[Any, Any], groups: Mapping[Key, Measurement]
 ) -> dict[str, float] | None:
-    """Return the columns of Welch's t-test of two groups of queries; None for another test."""
+    """Return the columns of the t-test of two groups of queries; None for another test."""
     settings = tables.get_settings(str(row["metric"]))
-    if (row["test"], row["between"]) != ("welch_t", "groups") or not settings.get("by"):
+    is_pair = row["test"] in GROUP_TESTS and row["between"] == "groups"
+    if not is_pair or not settings.get("by"):
         return None
     has_groups = settings.get("gap") == "groups"
     metric = row["metric"] if has_groups else tables.find_groups(str(row["metric"]))
