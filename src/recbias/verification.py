@@ -129,11 +129,11 @@ def _compare_digest(card: Card) -> list[Difference]:
 
 
 def _compare_files(card: Card, folder: Path) -> list[Difference]:
-    found = digest_files(folder, read_manifest(folder / "manifest.json"))
+    computed = digest_files(folder, read_manifest(folder / "manifest.json"))
     return [
-        Difference(f"file {name}", card.files.get(name, "absent"), found.get(name, "absent"))
-        for name in {**card.files, **found}
-        if card.files.get(name) != found.get(name)
+        Difference(f"file {name}", card.files.get(name, "absent"), computed.get(name, "absent"))
+        for name in {**card.files, **computed}
+        if card.files.get(name) != computed.get(name)
     ]
 
 
@@ -185,9 +185,9 @@ def _compare_tables(run: RunTables, recomputed: Recomputation) -> list[Differenc
     ]
     return [
         difference
-        for name, keys, columns, stored, found in pairs
-        if stored is not None and found is not None
-        for difference in _compare_frames(name, keys, columns, stored, found)
+        for name, keys, columns, stored, computed in pairs
+        if stored is not None and computed is not None
+        for difference in _compare_frames(name, keys, columns, stored, computed)
     ]
 
 
@@ -196,18 +196,18 @@ def _compare_frames(
     keys: Sequence[str],
     columns: Sequence[str],
     stored: pd.DataFrame,
-    found: pd.DataFrame,
+    computed: pd.DataFrame,
 ) -> list[Difference]:
     differences = []
-    for a, b in zip(stored.to_dict("records"), found.to_dict("records"), strict=True):
+    for a, b in zip(stored.to_dict("records"), computed.to_dict("records"), strict=True):
         for column in columns:
             if not is_same(a[column], b[column]):
                 parts = {str(key): a[key] for key in keys}
                 k = parts.pop("k")
                 parts["metric"] = format_title(str(parts["metric"]), _to_float(k))
-                place = " ".join(str(part) for part in parts.values() if str(part))
+                location = " ".join(str(part) for part in parts.values() if str(part))
                 values = (format_value(a[column]), format_value(b[column]))
-                differences.append(Difference(f"{name}: {place}: {column}", *values))
+                differences.append(Difference(f"{name}: {location}: {column}", *values))
     return differences
 
 

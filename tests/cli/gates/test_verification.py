@@ -119,8 +119,8 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     document = json.loads(result.out)
     assert document["same"] is False
     file, figure = document["differences"]
-    assert file["place"] == "file metrics.csv"
-    assert figure["place"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
+    assert file["location"] == "file metrics.csv"
+    assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
     assert abs(float(figure["card"]) - float(figure["run"])) > 0.001
 
 
@@ -128,7 +128,7 @@ def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> N
     change_units(folder)
     result = verify(folder, "--json")
     assert result.code == 3
-    places = [row["place"] for row in json.loads(result.out)["differences"]]
+    places = [row["location"] for row in json.loads(result.out)["differences"]]
     assert "file per_unit.parquet" in places
     assert "estimates: nDCG@5 MostPop demo 42 1: value" in places
     assert any(place.startswith("comparisons: nDCG@5 MostPop ItemKNN") for place in places)
@@ -148,7 +148,7 @@ def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None
     change_card(folder, raise_value, seal=seal)
     result = verify(folder, "--json")
     assert result.code == 3
-    places = [row["place"] for row in json.loads(result.out)["differences"]]
+    places = [row["location"] for row in json.loads(result.out)["differences"]]
     digest = [] if seal else ["digest of the card"]
     assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
 
@@ -163,7 +163,7 @@ def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) ->
 
     change_card(folder, edit, seal=True)
     differences = json.loads(verify(folder, "--json").out)["differences"]
-    places = [row["place"].partition(":")[0] for row in differences]
+    places = [row["location"].partition(":")[0] for row in differences]
     assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
 
 

@@ -55,51 +55,55 @@ def verify(
         from recbias.reports.audit_cards.card_files import read_key
 
         key = read_key(key_env)
-        found = api.verify(to_local_path(card), run, key=key, out=out)
+        verification = api.verify(to_local_path(card), run, key=key, out=out)
         if as_json:
-            document.update(describe_verification(found))
+            document.update(describe_verification(verification))
         else:
-            show_verification(found)
-        if not found.is_same:
+            show_verification(verification)
+        if not verification.is_same:
             raise typer.Exit(OUT_OF_TOLERANCE)
         if leaderboard is not None:
             from recbias.reports.audit_cards.leaderboard import add_to_leaderboard
 
-            path = add_to_leaderboard(to_local_path(leaderboard), found.card, found.signature)
+            path = add_to_leaderboard(
+                to_local_path(leaderboard), verification.card, verification.signature
+            )
             print_line(f"added to {path}", longest=None)
 
 
-def describe_verification(found: Verification) -> dict[str, object]:
+def describe_verification(verification: Verification) -> dict[str, object]:
     """Return the content of ``--json``."""
     return {
-        "card": found.card.digest,
-        "same": found.is_same,
-        "signature": found.signature,
-        "counts": dict(found.counts),
-        "not_recomputed": dict(found.not_recomputed),
-        "differences": [difference._asdict() for difference in found.differences],
+        "card": verification.card.digest,
+        "same": verification.is_same,
+        "signature": verification.signature,
+        "counts": dict(verification.counts),
+        "not_recomputed": dict(verification.not_recomputed),
+        "differences": [difference._asdict() for difference in verification.differences],
     }
 
 
-def show_verification(found: Verification) -> None:
+def show_verification(verification: Verification) -> None:
     """Print what differs, then what was computed again, the signature and the result."""
     from recbias.cli.grids import print_rows
     from recbias.reports.views.rounding import format_count
 
-    if found.differences:
+    if verification.differences:
         print_rows(
-            ("place", "card", "run"),
-            [tuple(row) for row in found.differences[:MOST_DIFFERENCES]],
-            title=f"{format_count(len(found.differences), 'difference')}",
+            ("where", "card", "run"),
+            [tuple(row) for row in verification.differences[:MOST_DIFFERENCES]],
+            title=f"{format_count(len(verification.differences), 'difference')}",
         )
-    if (more := len(found.differences) - MOST_DIFFERENCES) > 0:
+    if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
         print_line(f"{format_count(more, 'more difference')}: --json lists all.")
     for noun, texts in (("value", _BASES), ("test", _TESTS)):
         for basis, text in texts.items():
-            if n := found.counts.get(basis, 0):
+            if n := verification.counts.get(basis, 0):
                 print_line(f"{format_count(n, noun)} {text}.")
-    if found.not_recomputed:
-        names = ", ".join(f"{name} ({n})" for name, n in found.not_recomputed.items())
+    if verification.not_recomputed:
+        names = ", ".join(f"{name} ({n})" for name, n in verification.not_recomputed.items())
         print_line(f"As stored: {names}.", longest=None)
-    print_line(f"Signature: {_SIGNATURES[found.signature]}.")
-    print_line(f"{'same' if found.is_same else 'differs'}: card {found.card.digest[:16]}")
+    print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
+    print_line(
+        f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
+    )

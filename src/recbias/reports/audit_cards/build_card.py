@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,26 +82,27 @@ def digest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
 
 def _describe_audit(manifest: Mapping[str, Any]) -> dict[str, Any]:
     names = ("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit")
-    models = [
-        {
-            name: model[name]
-            for name in (*_PLUGIN, "searched", "device", "precision")
-            if name in model
-        }
-        for model in manifest["models"]
-    ]
     dataset_keys = (*_PLUGIN, "filters", "files", "counts")
+    model_keys = (*_PLUGIN, "searched", "device", "precision")
+    query_keys = ("dataset", "asked", "unit", "parameters")
     audited = {
         **{name: manifest.get(name) for name in names},
-        "datasets": [{key: row[key] for key in dataset_keys} for row in manifest["datasets"]],
+        "datasets": _select(manifest["datasets"], dataset_keys),
         "split": manifest.get("split"),
-        "models": models,
-        "tests": manifest["tests"],
+        "models": _select(manifest["models"], model_keys),
+        "tests": _select(manifest["tests"], _PLUGIN),
     }
-    asked = ("dataset", "asked", "unit", "parameters")
-    queries = [{key: row[key] for key in asked} for row in manifest["queries"]]
     checks = [_describe_check(row) for row in manifest.get("checks", [])]
-    return {"audited": audited, "queries": queries, "checks": checks}
+    return {
+        "audited": audited,
+        "queries": _select(manifest["queries"], query_keys),
+        "checks": checks,
+    }
+
+
+def _select(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return some fields of the entries of a manifest."""
+    return [{name: entry[name] for name in names if name in entry} for entry in entries]
 
 
 def _describe_check(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +113,8 @@ def _describe_check(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _limit(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return the rows, and how many are left out: if they are many, those of a target."""
-    kept = rows[rows["target"].fillna("") == ""] if len(rows) > MOST_ROWS else rows
-    return kept, len(rows) - len(kept)
+    limited = rows[rows["target"].fillna("") == ""] if len(rows) > MOST_ROWS else rows
+    return limited, len(rows) - len(limited)
 
 
 def _list_definitions(run: RunTables) -> list[dict[str, Any]]:
@@ -160,8 +161,8 @@ def _describe_comparison(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_place(row: Mapping[str, Any]) -> dict[str, str]:
-    place = {name: str(row[name]) for name in (*_KEYS, *_PLACE)}
-    return place | {"metric": format_title(row["metric"], row["k"])}
+    location = {name: str(row[name]) for name in (*_KEYS, *_PLACE)}
+    return location | {"metric": format_title(row["metric"], row["k"])}
 
 
 def _replace_undefined(value: Any) -> Any:

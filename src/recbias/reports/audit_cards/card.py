@@ -40,7 +40,7 @@ class PluginPart(Part):
 
     label: Text
     name: Text
-    parameters: Settings
+    parameters: Settings = {}
 
 
 class ModelPart(PluginPart):
@@ -54,7 +54,7 @@ class ModelPart(PluginPart):
 class DatasetPart(PluginPart):
     """A dataset; ``files`` are the SHA-256 digests of its files."""
 
-    filters: list[PluginPart]
+    filters: list[PluginPart] = []
     files: dict[str, Text]
     counts: dict[str, int]
 
@@ -82,7 +82,7 @@ class QueriesPart(Part):
     dataset: Text
     asked: int
     unit: Text
-    parameters: Settings
+    parameters: Settings = {}
 
 
 class GroupPart(Part):

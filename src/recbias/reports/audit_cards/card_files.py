@@ -126,8 +126,8 @@ def read_card(path: Path) -> Card:
         fault = error.errors(include_url=False, include_context=False)[0]
         more = f" ({error.error_count() - 1:,} more)" if error.error_count() > 1 else ""
         message = f"is not that of a card: {fault['msg']}{more}"
-        where = f"{path}: {_format_place(fault['loc'])}"
-        raise DataError(message, where=where, remedy=REMEDY) from error
+        location = f"{path}: {_format_place(fault['loc'])}"
+        raise DataError(message, where=location, remedy=REMEDY) from error
 
 
 def _refuse_repetition(pairs: Sequence[tuple[str, Any]], path: Path) -> dict[str, Any]:

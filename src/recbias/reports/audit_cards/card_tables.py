@@ -219,13 +219,13 @@ def _build_table(
     title: str, titles: Sequence[str], rows: Sequence[Any], build: Callable[[Any], list[Cell]]
 ) -> Table:
     """Return a table of the first rows without blank columns, and a note on the others."""
-    shown = [build(row) for row in rows[:MOST_LINES]]
+    cells = [build(row) for row in rows[:MOST_LINES]]
     numeric = {"value", "95% interval", "n", "undefined", "difference", "interval", "detectable"}
     columns = make_columns(titles, numeric=numeric | {"p", "adjusted p"})
-    more = len(rows) - len(shown)
+    more = len(rows) - len(cells)
     notes = (f"{format_count(more, 'more row')} in card.json.",) if more > 0 else ()
-    table = Table(title, columns, tuple(map(tuple, shown)), notes)
-    used = [at for at in range(len(columns)) if any(row[at].text for row in shown)]
+    table = Table(title, columns, tuple(map(tuple, cells)), notes)
+    used = [at for at in range(len(columns)) if any(row[at].text for row in cells)]
     return table.select_columns(used)
 
 

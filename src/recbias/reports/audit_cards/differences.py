@@ -28,9 +28,9 @@ Entry: TypeAlias = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-    """A value that differs: its place, its text in the card, and its text in the run."""
+    """A value that differs: where it is, its text in the card, and its text in the run."""
 
-    place: str
+    location: str
     card: str
     run: str
 
@@ -57,12 +57,14 @@ def compare_cards(card: Card, run: Card) -> list[Difference]:
 def _compare_lists(name: str, card: list[Entry], run: list[Entry]) -> Iterator[Difference]:
     entries = [_index_entries(name, side) for side in (card, run)]
     for key in {**entries[0], **entries[1]}:
-        place = f"{name}: {' '.join(str(part) for part in key if part != '')}"
+        location = f"{name}: {' '.join(str(part) for part in key if part != '')}"
         a, b = (side.get(key) for side in entries)
         if a is None or b is None:
-            yield Difference(place, *("absent" if side is None else "present" for side in (a, b)))
+            yield Difference(
+                location, *("absent" if side is None else "present" for side in (a, b))
+            )
         else:
-            yield from _compare_values(place, a, b)
+            yield from _compare_values(location, a, b)
 
 
 def _index_entries(name: str, entries: list[Entry]) -> dict[tuple[Any, ...], Entry]:
@@ -74,13 +76,13 @@ def _index_entries(name: str, entries: list[Entry]) -> dict[tuple[Any, ...], Ent
     return indexed
 
 
-def _compare_values(place: str, a: Any, b: Any) -> Iterator[Difference]:
+def _compare_values(location: str, a: Any, b: Any) -> Iterator[Difference]:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in {**a, **b}:
-            inner = f"{place}: {name}"
+            inner = f"{location}: {name}"
             yield from _compare_values(inner, a.get(name, "absent"), b.get(name, "absent"))
     elif not is_same(a, b):
-        yield Difference(place, format_value(a), format_value(b))
+        yield Difference(location, format_value(a), format_value(b))
 
 
 def is_same(a: Any, b: Any) -> bool:

@@ -41,8 +41,8 @@ def add_to_leaderboard(path: Path, card: Card, signature: str) -> Path:
     """
     rows = pd.DataFrame(_list_rows(card, signature), columns=list(COLUMNS), dtype="str")
     if has_file(path):
-        others = _read(path)
-        rows = pd.concat([others[others["card"] != card.digest], rows])
+        stored = _read(path)
+        rows = pd.concat([stored[stored["card"] != card.digest], rows])
     rows = rows.sort_values(_ORDER, kind="stable")
     return replace_file(path, rows.to_csv(index=False, lineterminator="\n").encode())
 

@@ -44,8 +44,8 @@ class RebuiltRow:
     @property
     def has_same_value(self) -> bool:
         """Whether a defined value is that of the file."""
-        found = self.row.measurement.value
-        return math.isclose(found, self.stored.value, rel_tol=_CLOSE, abs_tol=1e-15)
+        computed = self.row.measurement.value
+        return math.isclose(computed, self.stored.value, rel_tol=_CLOSE, abs_tol=1e-15)
 
     @property
     def has_same_interval(self) -> bool:
@@ -83,20 +83,22 @@ def _settle(row: RebuiltRow, alike: Sequence[RebuiltRow]) -> RebuiltRow:
     """Return a row with the value or interval of the file where its metric defines another."""
     if row.basis == "stored":
         return row
-    if not any(each.has_same_value for each in alike):
+    if not any(other.has_same_value for other in alike):
         return _keep_stored(row)
-    if any(each.has_same_interval for each in alike):
+    if any(other.has_same_interval for other in alike):
         return row
     stored, basis = row.stored, "stored" if row.basis == "samples" else "values"
-    kept = replace(row.row.measurement, ci_low=stored.ci_low, ci_high=stored.ci_high)
-    return replace(row, row=replace(row.row, measurement=kept), basis=cast("Basis", basis))
+    measurement = replace(row.row.measurement, ci_low=stored.ci_low, ci_high=stored.ci_high)
+    return replace(row, row=replace(row.row, measurement=measurement), basis=cast("Basis", basis))
 
 
 def _keep_stored(row: RebuiltRow) -> RebuiltRow:
     """Return a row with the value and interval of the file, and its units and samples."""
-    found = row.row.measurement
-    kept = replace(row.stored, units=found.units, replicates=found.replicates, df=found.df)
-    return replace(row, row=replace(row.row, measurement=kept), basis="stored")
+    computed = row.row.measurement
+    measurement = replace(
+        row.stored, units=computed.units, replicates=computed.replicates, df=computed.df
+    )
+    return replace(row, row=replace(row.row, measurement=measurement), basis="stored")
 
 
 def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
@@ -141,8 +143,8 @@ def _rebuild_gap(
     if kind not in {"difference", "ratio", "std"}:
         return row
     label = tables.find_groups(row.key[4])
-    found = groups.get((*row.key[:4], label, row.key[5], row.key[7]), [])
-    means = np.array([[group.value for group in found if group.n >= least]])
+    computed = groups.get((*row.key[:4], label, row.key[5], row.key[7]), [])
+    means = np.array([[group.value for group in computed if group.n >= least]])
     if means.shape[1] < 2:
         return _keep_stored(row)
     value = float(measure_gap(means, kind)[0])
@@ -176,20 +178,20 @@ def _restore(row: Mapping[Any, Any]) -> Measurement:
 
 def _summarize(units: UnitScores, stored: Measurement) -> Measurement:
     """Return the mean of units, with the one of two intervals that is nearer to the stored one."""
-    place = {"group": stored.group, "target": stored.target}
-    mean = Measurement.from_units(units, **place)
+    labels = {"group": stored.group, "target": stored.target}
+    mean = Measurement.from_units(units, **labels)
     defined = units.values[~np.isnan(units.values)]
     if not np.isin(defined, (0.0, 1.0)).all():
         return mean
-    share = Measurement.from_units(replace(units, share=True), **place)
-    return min((mean, share), key=lambda each: _measure_distance(each, stored))
+    share = Measurement.from_units(replace(units, share=True), **labels)
+    return min((mean, share), key=lambda other: _measure_distance(other, stored))
 
 
-def _measure_distance(found: Measurement, stored: Measurement) -> float:
+def _measure_distance(computed: Measurement, stored: Measurement) -> float:
     """Return how far the ends of two intervals are apart; infinite if only one is defined."""
     ends: Iterable[tuple[float, float]] = (
-        (found.ci_low, stored.ci_low),
-        (found.ci_high, stored.ci_high),
+        (computed.ci_low, stored.ci_low),
+        (computed.ci_high, stored.ci_high),
     )
     distances = [0.0 if math.isnan(a) and math.isnan(b) else abs(a - b) for a, b in ends]
     return math.inf if any(map(math.isnan, distances)) else sum(distances)

@@ -87,14 +87,16 @@ def _replace_values(
     if not rebuilt:
         return tables.metrics, ["stored"] * len(tables.metrics)
     table = build_metrics_table([row.row for row in rebuilt])
-    found = {make_row_key(row): row for row in table.astype({"k": "Float64"}).to_dict("records")}
+    computed = {
+        make_row_key(row): row for row in table.astype({"k": "Float64"}).to_dict("records")
+    }
     bases = {row.key: row.basis for row in rebuilt}
     has_interval = _list_poolable(rebuilt)
     rows: list[dict[Hashable, Any]] = []
     basis: list[str] = []
     for row in tables.metrics.to_dict("records"):
         key = make_row_key(row)
-        new = found.get(key)
+        new = computed.get(key)
         is_mean = ALL in {row["dataset"], row["seed"], row["fold"]} and row["dataset"] != POOLED
         kind = bases.get(key, "means" if is_mean and new is not None else "stored")
         values = {name: row[name] for name in VALUE_COLUMNS}
@@ -136,11 +138,11 @@ def _recompute_groups(
 
     With several seeds or folds a group has the mean of each of its units.
     """
-    found = {row.key: row.row.measurement for row in rebuilt if row.row.measurement.units}
+    computed = {row.key: row.row.measurement for row in rebuilt if row.row.measurement.units}
     if tables.groups is None:
-        return None, found
+        return None, computed
     folds: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
-    for key, measurement in found.items():
+    for key, measurement in computed.items():
         if measurement.group:
             folds[key[0], key[1], *key[4:]].append(measurement)
     rows: list[dict[Hashable, Any]] = []
@@ -148,10 +150,10 @@ def _recompute_groups(
         key = make_row_key(row)
         measurements = folds.get((key[0], key[1], *key[4:]), [])
         if ALL in key[2:4] and measurements:
-            (found[key],) = pool_groups(measurements)
-        values = _get_values(found[key]) if key in found else {}
+            (computed[key],) = pool_groups(measurements)
+        values = _get_values(computed[key]) if key in computed else {}
         rows.append({name: values.get(str(name), value) for name, value in row.items()})
-    return pd.DataFrame(rows, columns=tables.groups.columns), found
+    return pd.DataFrame(rows, columns=tables.groups.columns), computed
 
 
 def _get_values(measurement: Measurement) -> Mapping[str, float]:

@@ -46,23 +46,25 @@ def _decide(
     rows: Mapping[Any, Mapping[Any, Any]],
     compared: Mapping[Any, SystemEstimates],
 ) -> dict[str, Any]:
-    found = {name: _to_float(check[name]) for name in ("value", "ci_low", "ci_high")}
+    numbers = {name: _to_float(check[name]) for name in ("value", "ci_low", "ci_high")}
     row, estimate = rows.get(make_row_key(check)), compared.get(_make_key(check))
     if not check["baseline"] and row is not None:
-        found = {name: float(row[name]) for name in found}
+        numbers = {name: float(row[name]) for name in numbers}
     elif check["baseline"] and estimate is not None and estimate.comparable:
         systems = (str(check["model"]), str(check["baseline"]))
         if {*systems} <= {*estimate.systems}:
             test = compare_two(estimate, *systems)
-            found = dict(
-                zip(found, (test[n] for n in ("difference", "ci_low", "ci_high")), strict=True)
+            numbers = dict(
+                zip(numbers, (test[n] for n in ("difference", "ci_low", "ci_high")), strict=True)
             )
-    numbers = {name: value if math.isfinite(value) else None for name, value in found.items()}
+    values = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
     if check["line"] not in limits:
-        return {**check, **numbers}
-    verdict = decide(found["value"], (found["ci_low"], found["ci_high"]), limits[check["line"]])
+        return {**check, **values}
+    verdict = decide(
+        numbers["value"], (numbers["ci_low"], numbers["ci_high"]), limits[check["line"]]
+    )
     failed = verdict == "fail" or (bool(check["strict"]) and verdict == "undecided")
-    return {**check, **numbers, "verdict": verdict, "failed": failed}
+    return {**check, **values, "verdict": verdict, "failed": failed}
 
 
 def _read_limits(spec: Mapping[str, Any]) -> dict[str, Interval]:
@@ -74,7 +76,7 @@ def _read_limits(spec: Mapping[str, Any]) -> dict[str, Interval]:
         except (ValidationError, UserError):
             continue
         limits.setdefault(check.line, set()).add(check.limits)
-    return {line: next(iter(found)) for line, found in limits.items() if len(found) == 1}
+    return {line: next(iter(numbers)) for line, numbers in limits.items() if len(numbers) == 1}
 
 
 def _make_key(row: Mapping[Any, Any]) -> tuple[str, ...]:

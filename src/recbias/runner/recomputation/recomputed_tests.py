@@ -64,11 +64,11 @@ def recompute_significance(
     stored = tables.significance
     if stored.empty:
         return stored, []
-    found = _compare_models(estimates, tests, seed)
+    comparisons = _compare_models(estimates, tests, seed)
     rows: list[dict[Hashable, Any]] = []
     is_tested: list[bool] = []
     for row in stored.to_dict("records"):
-        new = found.get(_make_test_key(row)) or _compare_groups(tables, row, groups)
+        new = comparisons.get(_make_test_key(row)) or _compare_groups(tables, row, groups)
         values = new or {}
         rows.append({name: values.get(str(name), value) for name, value in row.items()})
         is_tested.append(new is not None)
@@ -84,13 +84,13 @@ def _compare_models(
     estimates: Sequence[SystemEstimates], tests: Sequence[PluginSpec], seed: int
 ) -> dict[Key, dict[str, float]]:
     """Return the columns of each comparison of models, by its key."""
-    found = {}
+    comparisons = {}
     for test in tests:
         table = compare(estimates, test.plugin, name=test.name, seed=seed)
         for row in table.astype({"k": "Float64", "n": "Float64"}).to_dict("records"):
             numbers = {name: _to_float(row[name]) for name in PAIR_COLUMNS}
-            found[_make_test_key(row)] = numbers
-    return found
+            comparisons[_make_test_key(row)] = numbers
+    return comparisons
 
 
 def _compare_groups(
@@ -103,12 +103,12 @@ def _compare_groups(
         return None
     has_groups = settings.get("gap") == "groups"
     metric = row["metric"] if has_groups else tables.find_groups(str(row["metric"]))
-    place = {**row, "metric": metric}
-    a, b = (groups.get(make_row_key({**place, "group": row[side]})) for side in ("a", "b"))
+    side_keys = {**row, "metric": metric}
+    a, b = (groups.get(make_row_key({**side_keys, "group": row[side]})) for side in ("a", "b"))
     if a is None or b is None:
         return None
     contrasts = compare_pooled_groups([a, b], "groups")
-    same = [each for each in contrasts if (each.a, each.b) == (row["a"], row["b"])]
+    same = [contrast for contrast in contrasts if (contrast.a, contrast.b) == (row["a"], row["b"])]
     return _get_numbers(same[0]) if same and same[0].test == row["test"] else None
 
 

@@ -41,11 +41,11 @@ class StoredTables:
 
     def find_groups(self, label: str) -> str:
         """Return the metric with the values of the groups of a gap; blank if there is none."""
-        wanted = self._identify_groups(label)
+        identity = self._identify_groups(label)
         labels = (
             other for other in self.definitions if self.get_settings(other).get("gap") == "groups"
         )
-        return next((other for other in labels if self._identify_groups(other) == wanted), "")
+        return next((other for other in labels if self._identify_groups(other) == identity), "")
 
     def _identify_groups(self, label: str) -> tuple[object, dict[str, Any]]:
         """Return what a metric by group and its gaps share: the name and other settings."""
