@@ -82,7 +82,7 @@ def change_units(folder: Path) -> None:
     """Change one value of ``per_unit.parquet``, whose size stays that of the manifest."""
     path = folder / "run" / "per_unit.parquet"
     units = pd.read_parquet(path)
-    units.loc[0, "value"] += 0.25
+    units["value"] = units["value"] + 0.25 * (units.index == 0)
     units.to_parquet(path, index=False)
     manifest = folder / "run" / "manifest.json"
     content = json.loads(manifest.read_text(encoding="utf-8"))
