@@ -121,7 +121,7 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     file, figure = document["differences"]
     assert file["location"] == "file metrics.csv"
     assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
-    assert abs(float(figure["card"]) - float(figure["run"])) > 0.001
+    assert abs(float(figure["stated"]) - float(figure["recomputed"])) > 0.001
 
 
 def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> None:

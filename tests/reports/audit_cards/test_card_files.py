@@ -108,4 +108,4 @@ def test_differences_are_of_each_entry_whatever_their_order(card: Card) -> None:
     )
     twice = card.model_copy(update={"estimates": [*card.estimates, first]})
     (extra,) = compare_cards(card, twice)
-    assert (extra.card, extra.run) == ("absent", "present")
+    assert (extra.stated, extra.recomputed) == ("absent", "present")

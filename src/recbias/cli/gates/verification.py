@@ -90,7 +90,7 @@ def show_verification(verification: Verification) -> None:
 
     if verification.differences:
         print_rows(
-            ("where", "card", "run"),
+            ("where", "stated", "recomputed"),
             [tuple(row) for row in verification.differences[:MOST_DIFFERENCES]],
             title=f"{format_count(len(verification.differences), 'difference')}",
         )

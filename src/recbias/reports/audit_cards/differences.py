@@ -28,11 +28,11 @@ Entry: TypeAlias = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-    """A value that differs: where it is, its text in the card, and its text in the run."""
+    """A value that differs: where it is, what is stated there, and what was computed again."""
 
     location: str
-    card: str
-    run: str
+    stated: str
+    recomputed: str
 
 
 def compare_cards(card: Card, run: Card) -> list[Difference]:
