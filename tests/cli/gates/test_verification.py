@@ -289,3 +289,14 @@ def test_another_file_is_not_replaced_by_a_leaderboard(folder: Path) -> None:
     assert result.code == 2
     assert "error: board.csv: is no leaderboard" in result.err
     assert (folder / "board.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("datasets", None), ("datasets", [None]), ("files", 7), ("tests", "x")]
+)
+def test_a_damaged_manifest_is_a_difference(folder: Path, key: str, value: object) -> None:
+    path = folder / "run" / "manifest.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, key: value}), encoding="utf-8")
+    result = verify(folder)
+    assert (result.code, result.err) == (3, "")

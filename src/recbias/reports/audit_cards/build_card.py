@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import ValidationError
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import MissingRun
@@ -43,9 +42,9 @@ def build_card(run: RunTables) -> Card:
     Raises:
         MissingRun: The manifest is not that of a run.
     """
-    estimates, left_out = _limit(select_headline(run, collect_estimates(run)))
-    comparisons, omitted = _limit(select_headline(run, run.significance))
     try:
+        estimates, left_out = _limit(select_headline(run, collect_estimates(run)))
+        comparisons, omitted = _limit(select_headline(run, run.significance))
         content = _describe_audit(run.manifest) | {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
@@ -64,18 +63,16 @@ def build_card(run: RunTables) -> Card:
             "files": digest_files(run.folder, run.manifest),
         }
         return Card.model_validate(_replace_undefined(strip_folders(content)))
-    except (KeyError, TypeError, AttributeError, ValidationError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         reason = f"manifest.json is not that of a run ({type(error).__name__}: {error})"
         raise MissingRun(reason, where=str(run.folder), remedy=REMEDY) from error
 
 
 def digest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 digests of the spec and of the tables that a run wrote."""
-    names = {
-        "spec.yaml",
-        "groups.csv",
-        *(str(name) for name in manifest.get("files") or ()),
-    } - _TIMED
+    sizes = manifest.get("files")
+    tables = {str(name) for name in sizes} if isinstance(sizes, Mapping) else set()
+    names = {"spec.yaml", "groups.csv", *tables} - _TIMED
     paths = {name: folder / Path(name).name for name in sorted(names)}
     return {name: digest_file(path) for name, path in paths.items() if has_file(path)}
 
