@@ -3,7 +3,7 @@
 ``recbias.run(spec)`` runs an experiment like the command, ``recbias.plan(spec)`` lists its stages;
 ``recbias.load("name")`` opens a run, ``recbias.compare("before", "after")`` compares several, and
 ``recbias.list_runs()`` lists them; ``recbias.power(run, 0.01)`` counts the units that a difference
-of 0.01 needs.
+of 0.01 needs; ``recbias.verify("card.json", run)`` computes an audit card again.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recbias.api import Run, compare, list_runs, load, power, run
+    from recbias.api import Run, compare, list_runs, load, power, run, verify
     from recbias.api import list_stages as plan
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run"]
+_NAMES = ("Run", "compare", "list_runs", "load", "plan", "power", "run", "verify")
+
+__all__ = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run", "verify"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that ``recbias --help`` stays fast."""
-    if name in {"Run", "compare", "list_runs", "load", "plan", "power", "run"}:
+    if name in _NAMES:
         import recbias.api
 
         return getattr(recbias.api, "list_stages" if name == "plan" else name)

@@ -49,6 +49,7 @@ from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runs import Run, compare, list_runs, load
+from recbias.verification import verify
 
 
 def data_folder(data: Path | str | None = None) -> Path:
@@ -241,4 +242,4 @@ def run(  # noqa: PLR0913  the options of the command, each by name
 
 
 __all__ = ["Run", "UserError", "compare", "create_executor", "data_folder", "list_runs"]
-__all__ += ["list_stages", "load", "plan", "power", "read_experiment", "run"]
+__all__ += ["list_stages", "load", "plan", "power", "read_experiment", "run", "verify"]

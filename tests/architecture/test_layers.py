@@ -33,21 +33,22 @@ LAYERS: dict[str, set[str]] = {
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
     "runs": {"core", "runner", "reports"},
     "run_power": {"core", "runner", "reports", "runs"},
+    "verification": {"core", "config", "registry", "runner", "reports", "runs"},
     "progress": {"core", "runner"},
     "api": {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),
-        *("runs", "run_power", "progress"),
+        *("runs", "run_power", "verification", "progress"),
     },
     "cli": {
         *("core", "config", "formats", "statistics", "data", "language", "registry"),
-        *("runner", "reports", "runs", "progress", "api"),
+        *("runner", "reports", "runs", "verification", "progress", "api"),
     },
 }
 """Each package or module of the top level, with those that it may import."""
 
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "cli": {
-        "gates": set(),
+        "gates": {"output"},
         "human": set(),
         "output": set(),
         "sentences": set(),
@@ -120,13 +121,15 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "plots": {"views"},
         "published_tables": {"views"},
         "views": set(),
-        "writers": {"plots", "published_tables", "views"},
+        "audit_cards": {"views"},
+        "writers": {"audit_cards", "plots", "published_tables", "views"},
     },
     "runner": {
         "checks": {"results"},
         "execution": {"planning", "stages", "storage"},
         "planning": {"stages", "storage", "tuning"},
         "power": set(),
+        "recomputation": {"checks", "results"},
         "results": {"execution", "planning", "stages", "storage", "tuning"},
         "stages": set(),
         "storage": {"stages", "tuning"},

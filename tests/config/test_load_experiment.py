@@ -248,8 +248,8 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "an entry of a list": (
         HEAD + "models: [MostPop]\nreport: {formats: [csv, pdf]}\n",
         OutOfRange,
-        "4:25: report.formats[1]: must be one of csv, json, md, html, latex, found 'pdf'",
-        "give one of csv, json, md, html, latex",
+        "4:25: report.formats[1]: must be one of csv, json, md, html, latex, card, found 'pdf'",
+        "give one of csv, json, md, html, latex, card",
     ),
     "a check of the plug-in's own": (
         HEAD + "models: [MostPop]\nsplit: {name: random, test: 0.7, validation: 0.5}\n",

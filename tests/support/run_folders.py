@@ -331,7 +331,13 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
             for name in world.models
         ],
         "metrics": [_define_metric(name, world.k) for name in world.metrics],
-        "tests": [{"name": "paired_t", "parameters": {"alpha": 0.05, "correction": "bonferroni"}}],
+        "tests": [
+            {
+                "label": "paired_t",
+                "name": "paired_t",
+                "parameters": {"alpha": 0.05, "correction": "bonferroni"},
+            }
+        ],
         "stages": [
             {
                 "stage": f"fit {name}",

@@ -6,6 +6,7 @@ import typer
 
 from recbias import __version__
 from recbias.cli import convert, data, init, plugins, power, results, run, store
+from recbias.cli.gates import verification
 from recbias.cli.human import commands as human
 from recbias.cli.output.document import DocumentCommand
 from recbias.cli.printing import guard_streams
@@ -33,6 +34,7 @@ app.command("runs", cls=DocumentCommand)(results.runs)
 app.command("report")(results.report)
 app.command("compare", cls=DocumentCommand)(results.compare)
 app.command("power", cls=DocumentCommand)(power.power)
+app.command("verify", cls=DocumentCommand)(verification.verify)
 app.command("new")(plugins.new)
 app.command("convert")(convert.convert)
 app.command("schema")(plugins.schema)

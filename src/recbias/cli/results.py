@@ -14,10 +14,20 @@ from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
 MOST_MODELS = 3
 """The maximum number of models that ``recbias runs`` names for a run."""
 
-FORMATS = ("csv", "json", "md", "html", "latex")
+DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
+"""The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
+
+FORMATS = (*DEFAULT_FORMATS, "card")
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
+]
+
+KeyEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The environment variable with the key of the card's signature."
+    ),
 ]
 
 
@@ -26,20 +36,30 @@ def report(
         str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
     ],
     formats: Annotated[
-        str, typer.Option("--format", help="Formats, separated by commas: csv,json,md,html,latex.")
-    ] = ",".join(FORMATS),
+        str,
+        typer.Option(
+            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card."
+        ),
+    ] = ",".join(DEFAULT_FORMATS),
     reference: Reference = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
+    key_env: KeyEnv = None,
     out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
+        from recbias.core.errors import Contradiction
+        from recbias.reports.audit_cards.card_files import read_key
         from recbias.reports.writers.write import write_reports
 
         folder, names = find_run(run, out), parse_formats(formats)
-        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
+        if key_env is not None and "card" not in names:
+            remedy = "add --format card, or leave out --key-env"
+            raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
+        settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
+        for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
             print_line(path, longest=None)
 
 

@@ -20,8 +20,8 @@ Entry: TypeAlias = Any
 Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
-Format: TypeAlias = Literal["csv", "json", "md", "html", "latex"]
-"""A file format of reports."""
+Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card"]
+"""A file format of reports; ``card`` is the audit card."""
 
 DEFAULT_SEED = 42
 """The seed of a spec without ``seed``."""

@@ -135,7 +135,7 @@ def _build_table(
         column: np.concatenate([block[column] for block in blocks]) for column in PAIR_COLUMNS
     }
     table = pd.DataFrame({**keys, **numbers})
-    table = table.assign(**_correct_families(table, level)).astype({"k": "Int64", "n": "Int64"})
+    table = table.assign(**correct_families(table, level)).astype({"k": "Int64", "n": "Int64"})
     return table[list(SIGNIFICANCE_COLUMNS)]
 
 
@@ -187,7 +187,12 @@ def _collect_keys(
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def _correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> dict[str, Any]:
+def correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> dict[str, Any]:
+    """Return the columns of ``significance.csv`` that follow from the p-values of all rows.
+
+    They are the adjusted p-value, the correction, the family and its size, the level, and whether
+    the adjusted p-value is at most the level.
+    """
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
     if level.family == "metric":

@@ -118,7 +118,7 @@ def compute_gap(
     is_same = bool(((sizes >= min_group) == is_large).all())
     groups = groups.select(np.flatnonzero(sizes >= min_group))
     group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
-    value = float(_gap(group_moments.mean[None, :], kind)[0])
+    value = float(measure_gap(group_moments.mean[None, :], kind)[0])
     defined = 0 if math.isnan(value) else _count_queries(values, groups)
     gap = Measurement(
         value=value,
@@ -191,8 +191,14 @@ def _require_units(measurement: Measurement) -> UnitScores:
     return measurement.units
 
 
-def _gap(means: FloatArray, kind: str) -> FloatArray:
-    """Return the gap of each row of group means, ``float64[b]``; NaN where a mean is NaN."""
+def measure_gap(means: FloatArray, kind: str) -> FloatArray:
+    """Return the gap of each row of group means, ``float64[b]``; NaN where a mean is NaN.
+
+    ``kind`` is ``difference``, ``ratio`` or ``std``, as in ``compute_gap``.
+
+    >>> measure_gap(np.array([[0.2, 0.5]]), "ratio").tolist()
+    [0.4]
+    """
     if means.shape[1] < 2:
         return np.full(len(means), np.nan)
     low, high = means.min(axis=1), means.max(axis=1)

@@ -12,19 +12,22 @@ import pandas as pd
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
+from recbias.reports.audit_cards.build_card import build_card
+from recbias.reports.audit_cards.card_files import seal_card
 from recbias.reports.markup import strip_folders
 from recbias.reports.plots.drawing.svg import FileNames
 from recbias.reports.published_tables.compare_published import compare_published, list_remarks
 from recbias.reports.published_tables.sources import resolve_name
 from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.writers.audit_card import render_card_files
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
 from recbias.reports.writers.json_report import render_json
 from recbias.reports.writers.latex import render_latex
 from recbias.reports.writers.markdown import render_markdown
 
-FORMATS = ("csv", "json", "md", "html", "latex")
+FORMATS = ("csv", "json", "md", "html", "latex", "card")
 """The formats of reports; the CSV files are written by the run itself."""
 
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
@@ -36,14 +39,17 @@ def write_reports(
     formats: Sequence[str],
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
+    key: bytes | None = None,
 ) -> list[Path]:
     """Write the reports of a run into its folder and return the paths of the files.
 
     Args:
         folder: The run folder.
-        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html`` and ``latex``.
+        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex`` and
+            ``card`` (the audit card).
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
+        key: The key that signs the audit card.
 
     Raises:
         MissingRun: The folder does not hold a run.
@@ -56,7 +62,9 @@ def write_reports(
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     content = _load_content(read_run(folder), reference, tolerance)
-    files = _render_files(content, set(formats))
+    files = [*_render_files(content, set(formats))]
+    if "card" in formats:
+        files += render_card_files(seal_card(build_card(content.run), key))
     return [_write_file(folder / name, text) for name, text in files]
 
 

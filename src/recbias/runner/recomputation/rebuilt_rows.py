@@ -1,0 +1,203 @@
+"""The values of single seeds and folds, computed again from values of units and from samples."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from recbias.config.plugin_spec import PluginSpec
+from recbias.core.measurements.columns import ALL, POOLED
+from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
+from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.runner.results.run_comparison import to_text
+from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
+from recbias.statistics.group_gaps import measure_gap
+from recbias.statistics.intervals import normal_interval
+
+Basis: TypeAlias = Literal["units", "values", "samples", "means", "stored"]
+"""What is computed again: the value and its interval; the value; the interval; the mean of other
+rows; nothing."""
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RebuiltRow:
+    """A row of ``metrics.csv`` for one seed and fold, with its measurement made again.
+
+    Args:
+        stored: The value, interval and counts of the file.
+        basis: What is computed again.
+    """
+
+    key: Key
+    row: ModelMeasurement
+    stored: Measurement
+    basis: Basis
+
+    @property
+    def has_same_value(self) -> bool:
+        """Whether a defined value is that of the file."""
+        computed = self.row.measurement.value
+        return math.isclose(computed, self.stored.value, rel_tol=_CLOSE, abs_tol=1e-15)
+
+    @property
+    def has_same_interval(self) -> bool:
+        """Whether a defined interval is that of the file."""
+        distance = _measure_distance(self.row.measurement, self.stored)
+        limit = _CLOSE * max(1.0, abs(self.stored.value))
+        return math.isfinite(self.stored.ci_low) and distance <= limit
+
+
+def rebuild_rows(tables: StoredTables) -> list[RebuiltRow]:
+    """Return the values of single seeds and folds, computed again where the files allow it.
+
+    - A value with values of units is their mean, with its standard deviation, counts, and
+      Student's interval, or Wilson's where every unit is 0 or 1 and the run used it.
+    - A gap between groups follows from the values of the groups; its interval from its samples.
+    - A value of a whole set of lists stays; its interval is that of its bootstrap samples.
+
+    Some metrics are no means, or have intervals of their own: where no value (or no interval) of a
+    metric and target in the file is the one computed here, those of the file are kept.
+    """
+    is_single = ~(tables.metrics[["dataset", "seed", "fold"]].isin([ALL, POOLED])).any(axis=1)
+    rows = [_rebuild(tables, row) for row in tables.metrics[is_single].to_dict("records")]
+    rows = _rebuild_gaps(tables, rows)
+    by_kind: dict[tuple[str, str], list[RebuiltRow]] = defaultdict(list)
+    for row in rows:
+        by_kind[row.row.metric.label, row.row.measurement.target].append(row)
+    return [
+        _settle(row, alike)
+        for row in rows
+        for alike in (by_kind[row.row.metric.label, row.row.measurement.target],)
+    ]
+
+
+def _settle(row: RebuiltRow, alike: Sequence[RebuiltRow]) -> RebuiltRow:
+    """Return a row with the value or interval of the file where its metric defines another."""
+    if row.basis == "stored":
+        return row
+    if not any(other.has_same_value for other in alike):
+        return _keep_stored(row)
+    if any(other.has_same_interval for other in alike):
+        return row
+    stored, basis = row.stored, "stored" if row.basis == "samples" else "values"
+    measurement = replace(row.row.measurement, ci_low=stored.ci_low, ci_high=stored.ci_high)
+    return replace(row, row=replace(row.row, measurement=measurement), basis=cast("Basis", basis))
+
+
+def _keep_stored(row: RebuiltRow) -> RebuiltRow:
+    """Return a row with the value and interval of the file, and its units and samples."""
+    computed = row.row.measurement
+    measurement = replace(
+        row.stored, units=computed.units, replicates=computed.replicates, df=computed.df
+    )
+    return replace(row, row=replace(row.row, measurement=measurement), basis="stored")
+
+
+def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
+    key, stored = make_row_key(row), _restore(row)
+    measurement, basis = stored, "stored"
+    if (units := tables.units.get(key)) is not None:
+        measurement, basis = _summarize(units, stored), "units"
+    elif (samples := tables.samples.get(key)) is not None:
+        measurement = replace(stored, replicates=samples[0], df=samples[1])
+        measurement, basis = _add_interval(measurement), "samples"
+    names = (str(row["dataset"]), str(row["model"]), _to_part(row["seed"]), _to_part(row["fold"]))
+    measured = ModelMeasurement(*names, _make_metric(tables, row), measurement)
+    return RebuiltRow(key, measured, stored, cast("Basis", basis))
+
+
+def _add_interval(measurement: Measurement) -> Measurement:
+    """Return a value of a whole set with the interval of its bootstrap samples."""
+    if measurement.replicates is None:
+        return measurement
+    if math.isnan(measurement.df):
+        low, high = normal_interval(measurement.value, measurement.replicates)
+    else:
+        df = int(measurement.df)
+        low, high = bootstrap_t_interval(measurement.value, measurement.replicates, df)
+    return replace(measurement, ci_low=float(low), ci_high=float(high))
+
+
+def _rebuild_gaps(tables: StoredTables, rows: Sequence[RebuiltRow]) -> list[RebuiltRow]:
+    """Return the rows, in which gaps are those of the values of their groups."""
+    groups: dict[Key, list[Measurement]] = defaultdict(list)
+    for row in rows:
+        if row.basis == "units" and row.row.measurement.group:
+            groups[(*row.key[:6], row.key[7])].append(row.row.measurement)
+    return [_rebuild_gap(tables, row, groups) for row in rows]
+
+
+def _rebuild_gap(
+    tables: StoredTables, row: RebuiltRow, groups: Mapping[Key, list[Measurement]]
+) -> RebuiltRow:
+    settings = tables.get_settings(row.key[4])
+    kind, least = settings.get("gap"), int(settings.get("min_group") or 0)
+    if kind not in {"difference", "ratio", "std"}:
+        return row
+    label = tables.find_groups(row.key[4])
+    computed = groups.get((*row.key[:4], label, row.key[5], row.key[7]), [])
+    means = np.array([[group.value for group in computed if group.n >= least]])
+    if means.shape[1] < 2:
+        return _keep_stored(row)
+    value = float(measure_gap(means, kind)[0])
+    gap = _add_interval(replace(row.row.measurement, value=value))
+    if gap.replicates is not None:
+        low, high = max(gap.ci_low, 0.0), min(gap.ci_high, 1.0 if kind == "ratio" else math.inf)
+        low, high = (low, high) if gap.ci_high > gap.ci_low else (math.nan, math.nan)
+        gap = replace(gap, ci_low=low, ci_high=high)
+    return replace(row, row=replace(row.row, measurement=gap), basis="units")
+
+
+def _make_metric(tables: StoredTables, row: Mapping[Any, Any]) -> PluginSpec:
+    label, k = str(row["metric"]), None if math.isnan(row["k"]) else int(row["k"])
+    name = str(tables.definitions.get(label, {}).get("name") or label)
+    return PluginSpec("metrics", name, label, None, {"k": k}, ())
+
+
+def _restore(row: Mapping[Any, Any]) -> Measurement:
+    n, undefined = (0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined"))
+    return Measurement(
+        value=float(row["value"]),
+        std=float(row["std"]),
+        n=n,
+        undefined=undefined,
+        ci_low=float(row["ci_low"]),
+        ci_high=float(row["ci_high"]),
+        group=str(row["group"]),
+        target=str(row["target"]),
+    )
+
+
+def _summarize(units: UnitScores, stored: Measurement) -> Measurement:
+    """Return the mean of units, with the one of two intervals that is nearer to the stored one."""
+    labels = {"group": stored.group, "target": stored.target}
+    mean = Measurement.from_units(units, **labels)
+    defined = units.values[~np.isnan(units.values)]
+    if not np.isin(defined, (0.0, 1.0)).all():
+        return mean
+    share = Measurement.from_units(replace(units, share=True), **labels)
+    return min((mean, share), key=lambda other: _measure_distance(other, stored))
+
+
+def _measure_distance(computed: Measurement, stored: Measurement) -> float:
+    """Return how far the ends of two intervals are apart; infinite if only one is defined."""
+    ends: Iterable[tuple[float, float]] = (
+        (computed.ci_low, stored.ci_low),
+        (computed.ci_high, stored.ci_high),
+    )
+    distances = [0.0 if math.isnan(a) and math.isnan(b) else abs(a - b) for a, b in ends]
+    return math.inf if any(map(math.isnan, distances)) else sum(distances)
+
+
+def _to_part(value: object) -> int | str:
+    """Return a seed or fold: a number, or ``all``."""
+    text = to_text(value)
+    return int(text) if text.isascii() and text.isdigit() else text

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.digests import compute_digest
+from recbias.reports.audit_cards.leaderboard import COLUMNS
+from support.commands import CommandResult, invoke_recbias
+from support.specs import make_small_spec
+
+KEY = {"CARD_KEY": "0123456789abcdef0123456789abcdef"}
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with ``run``, a run folder with its card, and ``signed.json``."""
+    folder = tmp_path_factory.mktemp("audited")
+    spec = make_small_spec(
+        metrics=["nDCG", "Gini", {"name": "nDCG", "by": "gender"}],
+        checks=[{"metric": "nDCG", "at_least": 0.01}],
+        report={"formats": ["card"]},
+    )
+    shutil.copytree(recbias.run(spec, out=folder / "results").folder, folder / "run")
+    shutil.copytree(folder / "run", folder / "copy")
+    words = ("report", "copy", "--format", "card", "--key-env", "CARD_KEY")
+    assert invoke_recbias(*words, folder=folder, env=KEY).code == 0
+    shutil.copy(folder / "copy" / "card.json", folder / "signed.json")
+    return folder
+
+
+@pytest.fixture
+def folder(audited: Path, tmp_path: Path) -> Path:
+    """Return a copy of ``audited`` that a test may change."""
+    shutil.copytree(audited, tmp_path / "work", ignore=shutil.ignore_patterns("results", "copy"))
+    return tmp_path / "work"
+
+
+def verify(folder: Path, *words: str, card: str = "run/card.json", **env: str) -> CommandResult:
+    return invoke_recbias("verify", card, "run", *words, folder=folder, env=env)
+
+
+def test_an_unchanged_card_is_the_same(audited: Path) -> None:
+    result = verify(audited)
+    assert (result.code, result.err) == (0, "")
+    *lines, last = result.out.splitlines()
+    assert lines[0] == "12 values from the values of units."
+    assert lines[-1].startswith("Signature: the card is not signed")
+    assert last.startswith("same: card ")
+
+
+def test_the_card_of_a_run_is_byte_equal_when_written_again(folder: Path) -> None:
+    names = ("card.json", "card.md", "card.html")
+    before = [(folder / "run" / name).read_bytes() for name in names]
+    result = invoke_recbias("report", "run", "--format", "card", folder=folder)
+    assert result.out.split() == [str((folder / "run" / name).resolve()) for name in names]
+    assert [(folder / "run" / name).read_bytes() for name in names] == before
+
+
+def change_text(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def change_metrics(folder: Path) -> None:
+    """Change a digit of the first value of ``metrics.csv``."""
+    path = folder / "run" / "metrics.csv"
+    value = path.read_text(encoding="utf-8").splitlines()[1].split(",")[8]
+    assert value.startswith("0.")
+    digit = "1" if value[3] != "1" else "2"
+    change_text(path, f",{value},", f",{value[:3]}{digit}{value[4:]},")
+
+
+def change_units(folder: Path) -> None:
+    """Change one value of ``per_unit.parquet``, whose size stays that of the manifest."""
+    path = folder / "run" / "per_unit.parquet"
+    units = pd.read_parquet(path)
+    units["value"] = units["value"] + 0.25 * (units.index == 0)
+    units.to_parquet(path, index=False)
+    manifest = folder / "run" / "manifest.json"
+    content = json.loads(manifest.read_text(encoding="utf-8"))
+    content["files"]["per_unit.parquet"] = path.stat().st_size
+    manifest.write_text(json.dumps(content), encoding="utf-8")
+
+
+def change_size(folder: Path) -> None:
+    """Cut the last line of ``metrics.csv`` off."""
+    path = folder / "run" / "metrics.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+
+
+def change_card(folder: Path, edit: Callable[[dict[str, Any]], None], *, seal: bool) -> None:
+    """Edit the card; with ``seal`` its digest is computed again, as a forger would."""
+    path = folder / "run" / "card.json"
+    card = json.loads(path.read_text(encoding="utf-8"))
+    edit(card)
+    if seal:
+        content = {key: card[key] for key in card if key not in {"digest", "signature"}}
+        card["digest"] = compute_digest(content)
+    path.write_text(json.dumps(card), encoding="utf-8")
+
+
+def raise_value(card: dict[str, Any]) -> None:
+    card["estimates"][0]["value"] += 0.01
+
+
+def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
+    change_metrics(folder)
+    result = verify(folder, "--json")
+    assert result.code == 3
+    document = json.loads(result.out)
+    assert document["same"] is False
+    file, figure = document["differences"]
+    assert file["location"] == "file metrics.csv"
+    assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
+    assert abs(float(figure["stated"]) - float(figure["recomputed"])) > 0.001
+
+
+def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> None:
+    change_units(folder)
+    result = verify(folder, "--json")
+    assert result.code == 3
+    places = [row["location"] for row in json.loads(result.out)["differences"]]
+    assert "file per_unit.parquet" in places
+    assert "estimates: nDCG@5 MostPop demo 42 1: value" in places
+    assert any(place.startswith("comparisons: nDCG@5 MostPop ItemKNN") for place in places)
+    assert any(place.startswith("checks: nDCG@5 MostPop") for place in places)
+    assert not any("Gini" in place for place in places)
+
+
+def test_a_cut_table_is_a_difference_not_a_fault_of_the_user(folder: Path) -> None:
+    change_size(folder)
+    result = verify(folder)
+    assert (result.code, result.err) == (3, "")
+    assert "the run cannot be read" in result.out
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None:
+    change_card(folder, raise_value, seal=seal)
+    result = verify(folder, "--json")
+    assert result.code == 3
+    places = [row["location"] for row in json.loads(result.out)["differences"]]
+    digest = [] if seal else ["digest of the card"]
+    assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
+
+
+def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) -> None:
+    def edit(card: dict[str, Any]) -> None:
+        card["definitions"][0]["direction"] = "lower"
+        card["checks"][0]["verdict"] = "undecided"
+        card["groups"][0]["n"] += 1
+        card["limits"]["warnings"].append("nothing is wrong")
+        del card["comparisons"][0]
+
+    change_card(folder, edit, seal=True)
+    differences = json.loads(verify(folder, "--json").out)["differences"]
+    places = [row["location"].partition(":")[0] for row in differences]
+    assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
+
+
+def test_the_signature_is_checked_with_its_key(folder: Path) -> None:
+    signed = {"card": "signed.json"}
+    valid = verify(folder, "--key-env", "CARD_KEY", **signed, **KEY)
+    assert (valid.code, "the signature is that of the key" in valid.out) == (0, True)
+    other = verify(folder, "--key-env", "CARD_KEY", **signed, CARD_KEY="f" * 32)
+    assert (other.code, "is not that of the key" in other.out) == (3, True)
+    unchecked = verify(folder, **signed)
+    assert (unchecked.code, "--key-env NAME checks it" in unchecked.out) == (0, True)
+    unsigned = verify(folder, "--key-env", "CARD_KEY", **KEY)
+    assert (unsigned.code, "a key was given" in unsigned.out) == (3, True)
+
+
+def test_a_forged_card_has_no_valid_signature(folder: Path) -> None:
+    shutil.copy(folder / "signed.json", folder / "run" / "card.json")
+    change_card(folder, raise_value, seal=True)
+    result = verify(folder, "--key-env", "CARD_KEY", **KEY)
+    assert (result.code, "is not that of the key" in result.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "message"),
+    [
+        (("--key-env", "CARD_KEY"), {}, "the environment variable CARD_KEY is not set"),
+        (
+            ("--key-env", "CARD_KEY"),
+            {"CARD_KEY": "short"},
+            "the environment variable CARD_KEY holds 5 bytes",
+        ),
+    ],
+)
+def test_a_missing_key_is_a_fault(
+    folder: Path, words: tuple[str, ...], env: dict[str, str], message: str
+) -> None:
+    result = verify(folder, *words, **env)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: --key-env: {message}")
+    assert "help: set it to a secret of at least 16 bytes" in result.err
+
+
+def test_a_key_without_a_card_to_sign_is_a_fault(folder: Path) -> None:
+    result = invoke_recbias("report", "run", "--key-env", "CARD_KEY", folder=folder, env=KEY)
+    assert (result.code, result.err.splitlines()[0]) == (
+        2,
+        "error: --key-env: only a card is signed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("no json", "card.json:1: is not JSON"),
+        ("[" * 100_000, "is not JSON: it is nested too deeply"),
+        ('{"kind": "x", "kind": "y"}', "card.json: has the key 'kind' twice"),
+        ("{}", "card.json: kind: is not that of a card: Field required (10 more)"),
+        ("[]", "card.json: the file: is not that of a card"),
+    ],
+)
+def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: str) -> None:
+    (folder / "run" / "card.json").write_text(content, encoding="utf-8")
+    result = verify(folder)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err.splitlines()[0]
+    assert "help: " in result.err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("value", "0.5", "estimates.0.value"),
+        ("value", 1e400, "estimates.0.value"),
+        ("model", 7, "estimates.0.model"),
+        ("extra", 1, "estimates.0.extra"),
+    ],
+)
+def test_a_card_with_another_type_or_key_is_a_fault_with_its_place(
+    folder: Path, key: str, value: object, place: str
+) -> None:
+    change_card(folder, lambda card: card["estimates"][0].update({key: value}), seal=False)
+    result = verify(folder)
+    assert result.code == 2
+    assert result.err.startswith(f"error: run/card.json: {place}: is not that of a card: ")
+
+
+def test_a_missing_card_or_run_is_a_fault(folder: Path) -> None:
+    missing = verify(folder, card="nowhere.json")
+    assert (missing.code, missing.err.splitlines()[0]) == (2, "error: nowhere.json: no such file")
+    no_run = invoke_recbias("verify", "run/card.json", "nothing", folder=folder)
+    assert (no_run.code, "nor an experiment" in no_run.err) == (2, True)
+
+
+def test_verified_cards_are_collected_in_a_leaderboard(folder: Path) -> None:
+    for _ in range(2):  # the second time replaces the first
+        result = verify(folder, "--leaderboard", "board.csv")
+        assert (result.code, result.out.splitlines()[-1]) == (0, "added to board.csv")
+    signed = verify(
+        folder, "--leaderboard", "board.csv", "--key-env", "CARD_KEY", card="signed.json", **KEY
+    )
+    assert signed.code == 0
+    board = pd.read_csv(folder / "board.csv")
+    assert tuple(board.columns) == COLUMNS
+    metrics = pd.read_csv(folder / "run" / "metrics.csv")
+    overall = metrics[metrics["group"].isna() & metrics["target"].isna()]
+    assert len(board) == len(overall)  # the signature is no part of the digest
+    assert {*board["signature"]} == {"valid"}
+    ndcg = board[(board["metric"] == "nDCG@5") & (board["model"] == "ItemKNN")].iloc[0]
+    stored = overall[(overall["metric"] == "nDCG") & (overall["model"] == "ItemKNN")].iloc[0]
+    assert ndcg["value"] == pytest.approx(stored["value"], rel=1e-12)
+    assert (ndcg["direction"], ndcg["n"]) == ("higher", stored["n"])
+
+
+def test_a_card_that_differs_is_not_in_the_leaderboard(folder: Path) -> None:
+    change_metrics(folder)
+    assert verify(folder, "--leaderboard", "board.csv").code == 3
+    assert not (folder / "board.csv").exists()
+
+
+def test_another_file_is_not_replaced_by_a_leaderboard(folder: Path) -> None:
+    (folder / "board.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    result = verify(folder, "--leaderboard", "board.csv")
+    assert result.code == 2
+    assert "error: board.csv: is no leaderboard" in result.err
+    assert (folder / "board.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("datasets", None), ("datasets", [None]), ("files", 7), ("tests", "x")]
+)
+def test_a_damaged_manifest_is_a_difference(folder: Path, key: str, value: object) -> None:
+    path = folder / "run" / "manifest.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, key: value}), encoding="utf-8")
+    result = verify(folder)
+    assert (result.code, result.err) == (3, "")

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.runner.recomputation.recompute import Recomputation
+from recbias.runner.recomputation.recomputed_tests import GROUP_TESTS
+from recbias.verification import recompute_run
+from support.specs import make_small_spec
+
+VALUES = ["value", "std", "n", "undefined", "ci_low", "ci_high"]
+PAIRS = ["n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "p", "p_adjusted"]
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory: pytest.TempPathFactory) -> RunTables:
+    """Return a run of two datasets and two seeds with groups, gaps and checks."""
+    spec = make_small_spec(
+        name="folds",
+        seed=None,
+        seeds=[1, 2],
+        dataset=[
+            {"name": "demo", "label": "small", "n_users": 30, "n_items": 25},
+            {"name": "demo", "label": "large", "n_users": 35, "n_items": 25},
+        ],
+        split={"name": "random", "test": 0.2},
+        models=["MostPop", "ItemKNN"],
+        metrics=["nDCG", "HR", "Gini", {"name": "nDCG", "by": "gender"}],
+        tests=[{"name": "paired_t", "family": "report"}, {"name": "wilcoxon", "correction": "bh"}],
+        checks=[
+            {"metric": "nDCG", "at_least": 0.9},
+            {"metric": "nDCG", "not_below": "MostPop", "margin": 0.01},
+        ],
+    )
+    return read_run(recbias.run(spec, out=tmp_path_factory.mktemp("folds") / "results").folder)
+
+
+@pytest.fixture(scope="module")
+def recomputed(folds: RunTables) -> Recomputation:
+    return recompute_run(folds)
+
+
+def assert_equal(found: pd.DataFrame, stored: pd.DataFrame, columns: list[str]) -> None:
+    pd.testing.assert_frame_equal(
+        found[columns].astype(float),
+        stored[columns].astype(float),
+        rtol=1e-9,
+        check_index_type=False,
+    )
+
+
+def test_every_figure_of_seeds_and_datasets_is_computed_again(
+    folds: RunTables, recomputed: Recomputation
+) -> None:
+    assert_equal(recomputed.metrics, folds.metrics, VALUES)
+    assert {*recomputed.basis} == {"units", "samples", "means"}
+    assert folds.groups is not None
+    assert recomputed.groups is not None
+    assert_equal(recomputed.groups, folds.groups, VALUES)
+
+
+def test_every_test_is_made_and_corrected_again(
+    folds: RunTables, recomputed: Recomputation
+) -> None:
+    assert_equal(recomputed.significance, folds.significance, PAIRS)
+    stored = folds.significance["significant"].astype(str)
+    assert recomputed.significance["significant"].astype(str).tolist() == stored.tolist()
+    assert all(recomputed.is_tested)
+    assert {*folds.significance["test"]} == {
+        "paired_t",
+        "wilcoxon",
+        "paired_bootstrap",
+        *GROUP_TESTS,
+    }
+
+
+def test_checks_are_decided_again(folds: RunTables, recomputed: Recomputation) -> None:
+    assert recomputed.checks == folds.manifest["checks"]
+    assert {check["verdict"] for check in recomputed.checks} == {"fail", "pass"}
+    changed = [{**check, "verdict": "pass", "failed": False} for check in recomputed.checks]
+    again = recompute_run(change_run(folds, manifest={**folds.manifest, "checks": changed}))
+    assert again.checks == folds.manifest["checks"]
+
+
+def change_run(run: RunTables, **frames: Any) -> RunTables:
+    """Return a run with other tables."""
+    fields = {name: getattr(run, name) for name in ("metrics", "significance", "manifest")}
+    changed = RunTables(run.folder, **{name: frames.get(name, fields[name]) for name in fields})
+    vars(changed).update({name: frames[name] for name in frames if name not in fields})
+    return changed
+
+
+def test_a_changed_unit_changes_its_means_gaps_and_tests(folds: RunTables) -> None:
+    assert folds.per_unit is not None
+    units = folds.per_unit.copy()
+    is_metric = units["metric"].astype(str).isin(["nDCG", "nDCG(by=gender)"])
+    is_place = (units["dataset"].astype(str) == "small") & (
+        units["model"].astype(str) == "ItemKNN"
+    )
+    is_first = (units["seed"] == 1) & (units["fold"] == 1)
+    row = units[is_metric & is_place & is_first].iloc[0]
+    is_unit = units["unit_id"].astype(str) == row["unit_id"]
+    at = is_metric & is_place & is_first & is_unit
+    assert at.sum() == 2  # over all users, and in the group
+    units.loc[at, "value"] = 1.0 - units.loc[at, "value"]
+    found = recompute_run(change_run(folds, per_unit=units))
+    differs = ~np.isclose(found.metrics["value"], folds.metrics["value"], equal_nan=True)
+    changed = folds.metrics[differs]
+    assert {*changed["metric"]} > {"nDCG", "nDCG(by=gender)", "nDCG(by=gender, gap=difference)"}
+    assert {*changed["seed"]} == {"1", "all"}
+    assert {*changed["dataset"]} == {"small", "all"}
+    moved = ~np.isclose(found.significance["p"], folds.significance["p"], equal_nan=True)
+    assert {*folds.significance[moved]["test"]} >= {"paired_t", "wilcoxon", "welch_t"}
+    assert recompute_run(folds).metrics["value"].equals(recompute_run(folds).metrics["value"])
+
+
+def test_models_with_other_units_are_a_fault(folds: RunTables) -> None:
+    assert folds.per_unit is not None
+    units = folds.per_unit.astype({"unit_id": object})
+    at = units.index[units["model"].astype(str) == "MostPop"][0]
+    units.loc[at, "unit_id"] = "somebody"
+    found = recompute_run(change_run(folds, per_unit=units))
+    (fault,) = found.faults
+    assert "was measured on different units" in fault
+    assert not any(
+        done
+        for done, between in zip(found.is_tested, folds.significance["between"], strict=True)
+        if between == "models"
+    )
+
+
+def test_values_that_do_not_follow_from_the_files_are_kept(tmp_path: Path) -> None:
+    """R-RIPA has a bootstrap of the direction; Atkinson's index needs more than the means."""
+    spec = make_small_spec(
+        models=["MostPop", {"name": "PureSVD", "factors": 5}],
+        metrics=[
+            {"name": "nDCG", "by": "gender", "gap": "atkinson"},
+            {
+                "name": "R-RIPA",
+                "groups": {"of": "users", "attribute": "gender", "a": "F", "b": "M"},
+                "targets": {"of": "items", "attribute": "genres", "e": "Romance", "p": "Action"},
+                "permutations": 50,
+            },
+        ],
+    )
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    found = recompute_run(run)
+    assert_equal(found.metrics, run.metrics, VALUES)
+    assert_equal(found.significance, run.significance, PAIRS)
+    basis = {
+        (row["metric"].partition("(")[0], bool(row["target"]) and row["model"] == "PureSVD"): kind
+        for row, kind in zip(run.metrics.to_dict("records"), found.basis, strict=True)
+    }
+    assert basis["nDCG", False] == "stored"
+    assert basis["R-RIPA", True] == "values"
