@@ -63,6 +63,7 @@ MODELS = {
     "EASE": "recbias.models.linear.item_regressions:EASE",
     "SLIM": "recbias.models.linear.item_regressions:SLIM",
     "BPR-MF": "recbias.models.factorization.ranking_models:BPRMF",
+    "LightGCN": "recbias.models.factorization.lightgcn:LightGCN",
     "MF": "recbias.models.factorization.rating_models:MF",
     "FunkSVD": "recbias.models.factorization.rating_models:FunkSVD",
     "PMF": "recbias.models.factorization.rating_models:PMF",

@@ -33,6 +33,7 @@ SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
     "NeuMF": {"embedding_size": 8, "learning_rate": 0.003, "epochs": 15},
     "DeepFM": {"learning_rate": 0.01},
     "ConvMF": {"learning_rate": 0.01},
+    "LightGCN": {"embedding_size": 16, "learning_rate": 0.02, "epochs": 30},
     "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},
     "MultiVAE": {"hidden_size": 64, "embedding_size": 16, "learning_rate": 0.005},
 }

@@ -35,6 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "ConvMF": {"text": ("genres",)},
     "AMF": {"embedding_size": 8, "batch_size": 32, "learning_rate": 0.02},
     "MultiVAE": {"hidden_size": 20, "embedding_size": 8, "batch_size": 8, "learning_rate": 0.01},
+    "LightGCN": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.02},
     "NeuMF": {"batch_size": 64, "learning_rate": 0.01, "epochs": 30},
     "DeepFM": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.01},
     "implicit/ALS": {"reg": 1.0},
