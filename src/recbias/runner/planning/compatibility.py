@@ -57,7 +57,9 @@ def validate_experiment(experiment: Experiment) -> None:
 
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
-    return evidence | (experiment.split.plugin.gives() if experiment.split else frozenset())
+    evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
+    # whether interactions have times is known from the data only: see ChecksData
+    return evidence | ({"times"} if "train" in evidence else frozenset())
 
 
 def _check_packages(experiment: Experiment) -> Iterator[UserError]:
