@@ -34,7 +34,7 @@ SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
     "DeepFM": {"learning_rate": 0.01},
     "ConvMF": {"learning_rate": 0.01},
     "SASRec": {"embedding_size": 16, "batch_size": 16, "epochs": 6, "learning_rate": 0.005},
-    "GRU4Rec": {"embedding_size": 16, "batch_size": 16, "epochs": 6, "learning_rate": 0.005},
+    "GRU4Rec": {"embedding_size": 16, "batch_size": 16, "epochs": 15, "learning_rate": 0.01},
     "BERT4Rec": {"embedding_size": 16, "batch_size": 16, "epochs": 15, "learning_rate": 0.005},
     "LightGCN": {"embedding_size": 16, "learning_rate": 0.02, "epochs": 30},
     "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},

@@ -92,13 +92,13 @@ def test_loss_predicts_each_successor_once() -> None:
     assert loss.item() == pytest.approx(8 * np.log(2), rel=1e-5)
 
 
-def test_initial_weights_have_scales_of_one() -> None:
-    arrays = sample_weights(
-        {"norm.scale": (3,), "norm.bias": (2,), "w": (1000,)}, np.random.default_rng(0)
-    )
-    assert arrays["norm.scale"].tolist() == [1, 1, 1]
-    assert arrays["norm.bias"].tolist() == [0, 0]
-    assert arrays["w"].std() == pytest.approx(0.02, rel=0.1)
+def test_initial_weights_by_kind() -> None:
+    shapes = {"n.scale": (3,), "n.bias": (2,), "items.weight": (200, 5), "dense.weight": (40, 20)}
+    arrays = sample_weights(shapes, np.random.default_rng(0))
+    assert arrays["n.scale"].tolist() == [1, 1, 1]
+    assert arrays["n.bias"].tolist() == [0, 0]
+    assert arrays["items.weight"].std() == pytest.approx(0.02, rel=0.1)
+    assert np.abs(arrays["dense.weight"]).max() == pytest.approx((6 / 60) ** 0.5, rel=0.05)
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:

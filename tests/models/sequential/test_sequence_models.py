@@ -38,7 +38,7 @@ MODELS = [
     GRU4Rec(epochs=25, **SETTINGS),
     GRU4Rec(epochs=25, negatives=6, **SETTINGS),
     GRU4Rec(epochs=40, loss="bpr_max", negatives=16, bpr_reg=0.1, **SETTINGS),
-    BERT4Rec(epochs=60, **SETTINGS),
+    BERT4Rec(epochs=80, **SETTINGS | {"learning_rate": 0.005}),
 ]
 
 
@@ -88,6 +88,7 @@ def test_lists_follow_the_history_at_recommendation_time(model: Any) -> None:
     assert count_hits(fitted, data, expected) > 0.8
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @all_models
 def test_fit_is_reproducible_and_depends_on_the_seed(model: Any) -> None:
     data, _ = make_chain()
@@ -169,6 +170,7 @@ class CheckpointStore:
             raise Interrupted
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @all_models
 def test_resumed_training_gives_the_same_state(
     model: Any, monkeypatch: pytest.MonkeyPatch

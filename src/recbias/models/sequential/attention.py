@@ -19,18 +19,28 @@ Dropout: TypeAlias = Callable[[Tensor], Tensor]
 """Sets random entries to 0 and scales the others."""
 
 HIDDEN_SCORE = -1e9  # The attention score of a position that is not read
-INITIAL_STD = 0.02  # Standard deviation of initial weights
+TABLES = frozenset({"items.weight", "positions", "special"})
+"""The parameters that hold a vector for each item or position."""
+
+INITIAL_STD = 0.02  # Standard deviation of their initial values
 
 
 def sample_weights(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
-    """Return initial arrays: Normal(0, 0.02²), 1 for a ``.scale``, 0 for a ``.bias``."""
+    """Return initial arrays by name.
+
+    A ``.scale`` is 1 and a ``.bias`` is 0. The weights of dense layers are Glorot-uniform, and
+    vectors (``TABLES``) are sampled from Normal(0, 0.02²).
+    """
     arrays: dict[str, AnyArray] = {}
     for name, shape in shapes.items():
         if name.endswith((".scale", ".bias")):
             arrays[name] = np.full(shape, float(name.endswith(".scale")), dtype=np.float32)
-        else:
+        elif name in TABLES:
             noise = rng.standard_normal(shape, dtype=np.float32)
             arrays[name] = noise * np.float32(INITIAL_STD)
+        else:
+            limit = np.float32(np.sqrt(6 / sum(shape)))
+            arrays[name] = (2 * rng.random(shape, dtype=np.float32) - 1) * limit
     return arrays
 
 
