@@ -60,10 +60,11 @@ def test_padding_changes_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "bpr_max"])
-@pytest.mark.parametrize("negatives", [0, 4])
+@pytest.mark.parametrize(
+    ("loss", "negatives"), [("cross_entropy", 0), ("cross_entropy", 4), ("bpr_max", 4)]
+)
 def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
-    model = replace(MODEL, loss=loss, negatives=negatives or (loss == "bpr_max"), bpr_reg=0.3)
+    model = replace(MODEL, loss=loss, negatives=negatives, bpr_reg=0.3)
     parameters = make_parameters(double=True)
     items, windows = torch.arange(6), [torch.tensor([0, 4]), torch.tensor([4, 2])]
 
