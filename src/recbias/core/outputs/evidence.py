@@ -22,7 +22,6 @@ REMEDIES = {
     "lists": "choose a model that provides lists",
     "test": "give the experiment a split with a test part",
     "train": "give the dataset interactions",
-    "times": "give the dataset interactions with times",
     "items": "give the dataset an items table",
     "users": "give the dataset a users table",
     "embeddings": "choose a model that provides embeddings",

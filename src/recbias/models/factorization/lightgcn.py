@@ -125,7 +125,8 @@ class Graph:
             def backward(_: Any, gradient: Tensor) -> Tensor:
                 return average(gradient, layers)
 
-        return Propagation.apply(vectors)
+        apply: Any = Propagation.apply
+        return apply(vectors)
 
     def _average(self, vectors: Tensor, layers: int) -> Tensor:
         from torch.nn.functional import embedding_bag

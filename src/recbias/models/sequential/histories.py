@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,8 @@ class UnseenItems:
         users = np.repeat(np.arange(train.n_users), counts)
         ranks = np.arange(users.size) - starts[users]
         keys = users * (train.n_items + 1) + matrix.indices - ranks
-        tensors = (
-            torch.tensor(array, dtype=torch.int64, device=device) for array in (keys, starts)
-        )
-        return cls(*tensors, train.n_items)
+        as_tensor = partial(torch.tensor, dtype=torch.int64, device=device)
+        return cls(as_tensor(keys), as_tensor(starts), train.n_items)
 
     def sample(self, users: Tensor, n: int, generator: Any) -> Tensor:
         """Return ``n`` items for each user, ``int64 (b, n)``; each user must lack an item."""

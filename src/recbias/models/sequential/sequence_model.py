@@ -103,10 +103,10 @@ class FittedSequenceModel:
             parameters = {
                 name: torch.tensor(array, device=device) for name, array in self.arrays.items()
             }
-            items = torch.tensor(histories.items, device=device)
+            items = _to_tensor(histories.items, device)
             for rows in _split_by_length(order, counts[order]):
-                windows = (torch.tensor(array[rows], device=device) for array in (firsts, counts))
-                padded = pad_windows(items, *windows, n_items)
+                windows = [_to_tensor(array[rows], device) for array in (firsts, counts)]
+                padded = pad_windows(items, windows[0], windows[1], n_items)
                 vectors[active[rows]] = copy_to_array(self.network.encode(parameters, padded))
         return vectors
 

@@ -58,8 +58,7 @@ def validate_experiment(experiment: Experiment) -> None:
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
     evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
-    # whether interactions have times is known from the data only: see ChecksData
-    return evidence | ({"times"} if "train" in evidence else frozenset())
+    return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
 
 
 def _check_packages(experiment: Experiment) -> Iterator[UserError]:
