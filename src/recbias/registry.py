@@ -51,6 +51,14 @@ QUERIES = {
     "sentences": "recbias.data.sentences.sentence_queries:SentenceQueries",
 }
 
+LIBRARIES = {
+    ("implicit", "Implicit"): "ALS BPR LMF ItemKNN",
+    ("lenskit_lists", "LensKit"): "Popular Bias ItemKNN UserKNN EASE SLIM",
+    ("lenskit_factors", "LensKit"): "ImplicitMF BiasedMF FunkSVD BiasedSVD NMF",
+    ("lenskit_flexmf", "LensKit"): "FlexMFImplicit FlexMFExplicit",
+}
+"""The models of libraries by the module and the first part of the name of their classes."""
+
 MODELS = {
     "Random": "recbias.models.unpersonalised:Random",
     "MostPop": "recbias.models.unpersonalised:MostPop",
@@ -84,23 +92,11 @@ MODELS = {
     "ChatRecommender": "recbias.models.chat.prompted:ChatRecommender",
     "LMLikelihood": "recbias.models.chat.likelihood:LMLikelihood",
     "language_model": "recbias.models.sentences.language_model:SentenceLanguageModel",
-    "implicit/ALS": "recbias.models.libraries.implicit:ImplicitALS",
-    "implicit/BPR": "recbias.models.libraries.implicit:ImplicitBPR",
-    "implicit/LMF": "recbias.models.libraries.implicit:ImplicitLMF",
-    "implicit/ItemKNN": "recbias.models.libraries.implicit:ImplicitItemKNN",
-    "lenskit/Popular": "recbias.models.libraries.lenskit_lists:LensKitPopular",
-    "lenskit/Bias": "recbias.models.libraries.lenskit_lists:LensKitBias",
-    "lenskit/ItemKNN": "recbias.models.libraries.lenskit_lists:LensKitItemKNN",
-    "lenskit/UserKNN": "recbias.models.libraries.lenskit_lists:LensKitUserKNN",
-    "lenskit/EASE": "recbias.models.libraries.lenskit_lists:LensKitEASE",
-    "lenskit/SLIM": "recbias.models.libraries.lenskit_lists:LensKitSLIM",
-    "lenskit/ImplicitMF": "recbias.models.libraries.lenskit_factors:LensKitImplicitMF",
-    "lenskit/BiasedMF": "recbias.models.libraries.lenskit_factors:LensKitBiasedMF",
-    "lenskit/FunkSVD": "recbias.models.libraries.lenskit_factors:LensKitFunkSVD",
-    "lenskit/BiasedSVD": "recbias.models.libraries.lenskit_factors:LensKitBiasedSVD",
-    "lenskit/NMF": "recbias.models.libraries.lenskit_factors:LensKitNMF",
-    "lenskit/FlexMFImplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFImplicit",
-    "lenskit/FlexMFExplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFExplicit",
+    **{
+        f"{module.partition('_')[0]}/{name}": f"recbias.models.libraries.{module}:{prefix}{name}"
+        for (module, prefix), names in LIBRARIES.items()
+        for name in names.split()
+    },
     "lists": "recbias.models.given.lists:GivenLists",
     "lmrec_lists": "recbias.models.given.lmrec_lists:LMRecLists",
     "vectors": "recbias.models.given.vectors:GivenVectors",
