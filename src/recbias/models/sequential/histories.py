@@ -14,6 +14,9 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownColumn
 from recbias.models.ranking.tensors import Tensor
 
+DRAWS = 2**31 - 1
+"""The range of random numbers: an item's probability differs from uniform by one in this many."""
+
 
 def require_times(data: TrainingData, name: str) -> None:
     """Refuse data without times for a model that learns from the order of interactions.
@@ -139,9 +142,9 @@ class UnseenItems:
 
         first, n_seen = self.starts[users], self.starts[users + 1] - self.starts[users]
         n_unseen = (self.n_items - n_seen)[:, None]
-        shares = torch.rand(
-            (len(users), n), generator=generator, dtype=torch.float64, device=users.device
+        draws = torch.randint(
+            DRAWS, (len(users), n), generator=generator, dtype=torch.int64, device=users.device
         )
-        numbers = torch.minimum((shares * n_unseen).long(), n_unseen - 1)
+        numbers = draws % n_unseen
         keys = users[:, None] * (self.n_items + 1) + numbers
         return numbers + torch.searchsorted(self.keys, keys, right=True) - first[:, None]
