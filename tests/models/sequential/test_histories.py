@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recbias.models.sequential.histories import Histories, UnseenItems, pad_windows
 from support.models import recommending
-from support.worlds.sequence_worlds import set_times
+from support.models.sequence_worlds import set_times
 from support.worlds.small_worlds import make_interactions
 
 

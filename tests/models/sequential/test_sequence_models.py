@@ -20,7 +20,7 @@ from recbias.models.sequential.gru4rec import GRU4Rec
 from recbias.models.sequential.sasrec import SASRec
 from recbias.models.unpersonalised import MostPop
 from support.models import recommending
-from support.worlds.sequence_worlds import make_chain, set_file_order
+from support.models.sequence_worlds import make_chain, set_file_order
 from support.worlds.small_worlds import make_interactions
 
 SETTINGS: dict[str, Any] = {
