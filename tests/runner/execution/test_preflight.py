@@ -187,3 +187,20 @@ def test_plan_does_not_read_a_dataset_that_is_too_large(
     planned = invoke_recbias("plan", spec, *options, folder=tmp_path)
     assert planned.code == 0
     assert "lists of tables are checked when it is loaded" in planned.err
+
+
+def test_models_of_the_order_are_refused_on_data_without_times(tmp_path: Path) -> None:
+    rows = ["user_id,item_id", *(f"u{user},i{item}" for user in range(3) for item in range(4))]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    (tmp_path / "spec.yaml").write_text(
+        "name: untimed\ndataset: {name: tables, interactions: rows.csv}\n"
+        "split: {name: random, test: 0.3}\nk: 1\nmetrics: [nDCG]\n"
+        "models: [MostPop, SASRec, GRU4Rec, BERT4Rec, LightGCN]\n"
+    )
+    for command in ("plan", "run"):
+        result = invoke_recbias(command, "spec.yaml", folder=tmp_path)
+        assert result.code == 2
+        errors = [line for line in result.err.splitlines() if "error:" in line]
+        assert len(errors) == 3
+        for error, name in zip(errors, ("SASRec", "GRU4Rec", "BERT4Rec"), strict=True):
+            assert f"{name} needs the order of a user's interactions" in error

@@ -57,7 +57,8 @@ def validate_experiment(experiment: Experiment) -> None:
 
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
-    return evidence | (experiment.split.plugin.gives() if experiment.split else frozenset())
+    evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
+    return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
 
 
 def _check_packages(experiment: Experiment) -> Iterator[UserError]:

@@ -23,7 +23,7 @@ PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
 
 NAMES: Mapping[tuple[str, str], frozenset[str]] = {
     ("metrics", "needs"): PARTS | set(REMEDIES),
-    ("models", "needs"): PARTS | {"validation"},
+    ("models", "needs"): PARTS | {"times", "validation"},
     ("models", "provides"): OUTPUTS,
     ("rerankers", "needs"): PARTS,
     ("datasets", "gives"): PARTS,

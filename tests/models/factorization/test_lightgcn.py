@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import OutOfRange
+from recbias.models.factorization.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
+from recbias.models.training.samplers import Sampler
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
+
+SMALL = LightGCN(
+    embedding_size=8, layers=2, epochs=30, batch_size=64, learning_rate=0.02, device="cpu"
+)
+# User 0 has items 0 and 1, user 1 has item 1
+TINY = make_interactions([(0, 0), (0, 1), (1, 1)])
+
+
+def test_vectors_of_two_users_and_two_items_by_hand() -> None:
+    # Degrees: users 2 and 1, items 1 and 2. Edges: (0, 0) 1 / sqrt(2), (0, 1) 1 / 2, (1, 1)
+    # 1 / sqrt(2). Vectors 1, 2, 3 and 4:
+    # layer 1: 3 / sqrt(2) + 4 / 2, 4 / sqrt(2), 1 / sqrt(2), 1 / 2 + 2 / sqrt(2)
+    root = 2**-0.5
+    first = [3 * root + 2, 4 * root, root, 0.5 + 2 * root]
+    second = [
+        root * first[2] + 0.5 * first[3],
+        root * first[3],
+        root * first[0],
+        0.5 * first[0] + root * first[1],
+    ]
+    start = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    graph = Graph.from_interactions(TINY, start)
+    for layers, totals in ((0, start[:, 0].numpy()), (1, first), (2, second)):
+        mean = graph.propagate(start, layers)[:, 0].numpy() * (layers + 1)
+        others = {0: 0, 1: start[:, 0].numpy(), 2: start[:, 0].numpy() + np.array(first)}
+        np.testing.assert_allclose(mean, others[layers] + np.array(totals), rtol=1e-6)
+
+
+def test_adjacency_equals_the_formula_on_a_dense_matrix(rng: np.random.Generator) -> None:
+    train = recommending.make_random_data(rng).train
+    pairs = train.binary.toarray()
+    zeros = [np.zeros((n, n)) for n in pairs.shape]
+    adjacency = np.block([[zeros[0], pairs], [pairs.T, zeros[1]]])
+    degrees = np.maximum(adjacency.sum(axis=1), 1)
+    expected = adjacency / np.sqrt(np.outer(degrees, degrees))
+    np.testing.assert_allclose(normalize_adjacency(train.binary).toarray(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_gradients_equal_finite_differences(layers: int, rng: np.random.Generator) -> None:
+    vectors = torch.tensor(rng.normal(size=(4, 2)), requires_grad=True)
+    graph = Graph.from_interactions(TINY, vectors)
+    model, sampler = LightGCN(layers=layers, reg=0.3), Sampler.from_interactions(TINY)
+    batch = [torch.tensor(codes) for codes in ([0, 0, 1], [0, 1, 1], [1, 0, 0])]
+
+    def compute_loss(values: Any) -> Any:
+        return _Learner(model, values, graph, 2, sampler).loss(*batch)
+
+    assert torch.autograd.gradcheck(compute_loss, [vectors])
+
+
+def test_loss_by_hand() -> None:
+    # No layers: scores 2 · 3 and 2 · (-1) of user 0; squares 4 + 9 + 1
+    vectors = torch.tensor([[2.0], [5.0], [3.0], [-1.0]])
+    learner = _Learner(
+        LightGCN(layers=0, reg=0.1),
+        vectors,
+        Graph.from_interactions(TINY, vectors),
+        2,
+        Sampler.from_interactions(TINY),
+    )
+    loss = learner.loss(*(torch.tensor([code]) for code in (0, 0, 1)))
+    assert loss.item() == pytest.approx(np.log1p(np.exp(-8.0)) + 0.05 * 14, rel=1e-5)
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_checkerboard_is_learned(layers: int) -> None:
+    data, expected = recommending.make_checkerboard(20)
+    fitted = replace(SMALL, layers=layers).fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == expected).mean() > 0.8
+
+
+def test_a_user_whose_neighbours_were_learned_needs_no_step_of_its_own() -> None:
+    # Averaging over the graph alone: the vectors are those of the start
+    data, expected = recommending.make_checkerboard(20)
+    start = replace(SMALL, epochs=1, learning_rate=1e-30, embedding_size=64)
+    hits = {
+        layers: replace(start, layers=layers)
+        .fit(data, np.random.default_rng(0))
+        .recommend(recommending.query_all_users(data), 1, data)
+        .items[:, 0]
+        for layers in (0, 4)
+    }
+    assert (hits[0] == expected).mean() < 0.3
+    assert (hits[4] == expected).mean() > 0.8
+
+
+def test_fit_is_reproducible_and_depends_on_the_seed() -> None:
+    data, _ = recommending.make_checkerboard(12)
+    state, repeated, different = (
+        replace(SMALL, epochs=2).fit(data, np.random.default_rng(seed)).state()
+        for seed in (1, 1, 2)
+    )
+    for name, array in state.items():
+        np.testing.assert_array_equal(array, repeated[name])
+    assert not np.array_equal(state["item_factors"], different["item_factors"])
+
+
+def test_divergence_is_an_error_that_names_the_learning_rate() -> None:
+    data, _ = recommending.make_checkerboard(12)
+    with pytest.raises(OutOfRange, match="LightGCN diverged in epoch") as error:
+        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
+    assert error.value.where == "learning_rate"
+
+
+@pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.parametrize(
+    "data",
+    [
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (1, 1)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
+    ],
+    ids=["one item", "user of all items", "one item per user", "no interactions"],
+)
+def test_smallest_datasets_are_learned(data: TrainingData) -> None:
+    fitted = replace(SMALL, epochs=2).fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
+    assert lists.items.shape == (data.train.n_users, 5)
+    n_unseen = data.candidates.sum() - data.train.user_counts()
+    n_expected = np.where(data.train.user_counts() > 0, n_unseen, 0)
+    assert lists.filled.sum(1).tolist() == np.minimum(n_expected, 5).tolist()

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recbias.core.errors import Contradiction
+from recbias.models.sequential.gru4rec import GRU4Rec
+from recbias.models.sequential.losses import (
+    sum_binary_cross_entropy,
+    sum_bpr_max,
+    sum_cross_entropy,
+    sum_sampled_cross_entropy,
+)
+
+MODEL = GRU4Rec(embedding_size=3, layers=2, max_length=5, dropout=0.0, device="cpu")
+N_ITEMS = 7
+
+
+def make_parameters(*, double: bool = False) -> dict[str, Any]:
+    arrays = MODEL._sample_weights(N_ITEMS, np.random.default_rng(2))
+    rng = np.random.default_rng(3)
+    kind = torch.float64 if double else torch.float32
+    return {
+        name: torch.tensor(rng.normal(size=array.shape), dtype=kind, requires_grad=double)
+        for name, array in arrays.items()
+    }
+
+
+def test_vectors_equal_those_of_the_recurrence_written_out() -> None:
+    parameters = make_parameters()
+    codes = [3, 1, 4]
+    inputs = [parameters["items.weight"][code] for code in codes]
+    for layer in range(2):
+        w, u, b, c = (
+            parameters[f"gru.{kind}_l{layer}"]
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        state, outputs = torch.zeros(3), []
+        for x in inputs:
+            (r, z, n), (hr, hz, hn) = (w @ x + b).split(3), (u @ state + c).split(3)
+            update = (z + hz).sigmoid()
+            new = (n + (r + hr).sigmoid() * hn).tanh()
+            state = (1 - update) * new + update * state
+            outputs.append(state)
+        inputs = outputs
+    vectors = MODEL.encode_positions(parameters, torch.tensor([codes]))
+    torch.testing.assert_close(vectors[0], torch.stack(inputs))
+
+
+def test_padding_changes_nothing() -> None:
+    parameters = make_parameters()
+    history, padded = torch.tensor([[1, 2, 3]]), torch.tensor([[N_ITEMS, N_ITEMS, 1, 2, 3]])
+    torch.testing.assert_close(
+        MODEL.encode_positions(parameters, history),
+        MODEL.encode_positions(parameters, padded)[:, 2:],
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss", "negatives"), [("cross_entropy", 0), ("cross_entropy", 4), ("bpr_max", 4)]
+)
+def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
+    model = replace(MODEL, loss=loss, negatives=negatives, bpr_reg=0.3)
+    parameters = make_parameters(double=True)
+    items, windows = torch.arange(6), [torch.tensor([0, 4]), torch.tensor([4, 2])]
+
+    def compute_loss(*values: Any) -> Any:
+        noise = torch.Generator().manual_seed(1)
+        named = dict(zip(parameters, values, strict=True))
+        return model._sum_losses(torch.ones(N_ITEMS), named, noise, items, *windows)
+
+    assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))
+
+
+def test_bpr_max_by_hand() -> None:
+    # Negatives 0 and ln 3: softmax weights 1/4 and 3/4. The target's score 0 wins with
+    # probabilities 1/2 and σ(-ln 3) = 1/4
+    positive, negatives = torch.zeros(1), torch.tensor([[0.0, np.log(3.0)]])
+    loss = sum_bpr_max(positive, negatives, 0.0).item()
+    assert loss == pytest.approx(-np.log(1 / 8 + 3 / 16))
+    penalty = sum_bpr_max(positive, negatives, 2.0).item() - loss
+    assert penalty == pytest.approx(2 * 0.75 * np.log(3) ** 2)
+
+
+def test_a_negative_that_is_the_target_does_not_count() -> None:
+    positive, infinity = torch.tensor([0.3, 0.3]), float("inf")
+    without = torch.tensor([[0.1, -infinity], [-infinity, -infinity]])
+    alone = sum_bpr_max(positive[:1], without[:1, :1], 0.5)
+    assert sum_bpr_max(positive, without, 0.5).item() == pytest.approx(alone.item())
+    assert sum_sampled_cross_entropy(positive[1:], without[1:]).item() == 0.0
+
+
+def test_cross_entropies_by_hand() -> None:
+    scores = torch.tensor([[0.0, float(np.log(3.0)), 0.0]])
+    target = torch.tensor([1])
+    assert sum_cross_entropy(scores, target).item() == pytest.approx(np.log(5 / 3))
+    sampled = sum_sampled_cross_entropy(scores[:, 1], scores[:, :1])
+    assert sampled.item() == pytest.approx(np.log(4 / 3))
+    binary = sum_binary_cross_entropy(scores[:, 1], scores[:, :1])
+    assert binary.item() == pytest.approx(np.log(4 / 3) + np.log(2))
+
+
+def test_bpr_max_without_negatives_is_refused() -> None:
+    with pytest.raises(Contradiction, match="negatives, which are 0") as error:
+        GRU4Rec(loss="bpr_max")
+    assert error.value.where == "negatives"

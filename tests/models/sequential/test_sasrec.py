@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recbias.core.errors import Contradiction
+from recbias.models.sequential.attention import attend, create_dropout, sample_weights, see_items
+from recbias.models.sequential.histories import UnseenItems
+from recbias.models.sequential.sasrec import SASRec
+from support.models.sequence_worlds import make_chain
+
+MODEL = SASRec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.5, device="cpu")
+N_ITEMS = 7
+
+
+def make_parameters(model: SASRec, *, double: bool = False) -> dict[str, Any]:
+    """Return random weights large enough that every input matters."""
+    shapes = model._list_shapes(N_ITEMS)
+    rng = np.random.default_rng(2)
+    kind = torch.float64 if double else torch.float32
+    return {
+        name: torch.tensor(rng.normal(size=shape), dtype=kind, requires_grad=double)
+        for name, shape in shapes.items()
+    }
+
+
+def test_later_items_do_not_change_earlier_vectors() -> None:
+    parameters = make_parameters(MODEL)
+    history = torch.tensor([[1, 2, 3, 4, 5]])
+    vectors = MODEL.encode_positions(parameters, history)
+    for position in range(5):
+        changed = history.clone()
+        changed[0, position] = 6
+        others = MODEL.encode_positions(parameters, changed)
+        is_equal = torch.isclose(vectors, others, atol=1e-6).all(dim=2)[0]
+        assert is_equal.tolist() == [p < position for p in range(5)]
+
+
+def test_padding_changes_nothing() -> None:
+    parameters = make_parameters(MODEL)
+    history, padded = torch.tensor([[1, 2, 3]]), torch.tensor([[N_ITEMS, N_ITEMS, 1, 2, 3]])
+    torch.testing.assert_close(MODEL.encode(parameters, history), MODEL.encode(parameters, padded))
+
+
+def test_attention_by_hand() -> None:
+    # Keys 0 and ln 3 times the query 1: weights 1/4 and 3/4 of the values 8 and 4; the first
+    # position reads itself only
+    queries = torch.ones(1, 2, 1)
+    keys = torch.tensor([[[0.0], [float(np.log(3.0))]]])
+    values = torch.tensor([[[8.0], [4.0]]])
+    visible = see_items(torch.ones(1, 2, dtype=torch.bool), causal=True)
+    drop = create_dropout(0.5, None)
+    attended = attend(queries, keys, values, visible, 1, drop)
+    torch.testing.assert_close(attended, torch.tensor([[[8.0], [5.0]]]))
+    hidden = see_items(torch.tensor([[False, True]]), causal=True)
+    attended = attend(queries, keys, values, hidden, 1, drop)
+    torch.testing.assert_close(attended, torch.tensor([[[0.0], [4.0]]]))
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "binary_cross_entropy"])
+def test_gradients_equal_finite_differences(loss: Any) -> None:
+    model = replace(MODEL, loss=loss, negatives=2, layers=1, dropout=0.3)
+    data, _ = make_chain(n_items=N_ITEMS, n_users=3, length=4)
+    unseen = UnseenItems.from_interactions(data.train, "cpu")
+    parameters = make_parameters(model, double=True)
+    items = torch.tensor([0, 1, 2, 3, 4, 5])
+    windows = [torch.tensor(codes) for codes in ([0, 1], [0, 4], [4, 2])]
+
+    def compute_loss(*values: Any) -> Any:
+        noise = torch.Generator().manual_seed(1)
+        named = dict(zip(parameters, values, strict=True))
+        return model._sum_losses(unseen, named, noise, items, *windows)
+
+    assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))
+
+
+def test_loss_predicts_each_successor_once() -> None:
+    # With vectors of 0 all scores are equal: each of the 3 + 1 successors costs ln 7
+    parameters = {name: torch.zeros(shape) for name, shape in MODEL._list_shapes(N_ITEMS).items()}
+    items, windows = torch.arange(6), [torch.tensor(codes) for codes in ([0, 1], [0, 4], [4, 2])]
+    unseen = UnseenItems.from_interactions(make_chain(N_ITEMS, 3, 4)[0].train, "cpu")
+    noise = torch.Generator().manual_seed(1)
+    loss = MODEL._sum_losses(unseen, parameters, noise, items, *windows)
+    assert loss.item() == pytest.approx(4 * np.log(7), rel=1e-5)
+    # one negative a position: 4 times ln 2 for the next item and as much for the negative
+    binary = replace(MODEL, loss="binary_cross_entropy", negatives=1)
+    loss = binary._sum_losses(unseen, parameters, noise, items, *windows)
+    assert loss.item() == pytest.approx(8 * np.log(2), rel=1e-5)
+
+
+def test_initial_weights_by_kind() -> None:
+    shapes = {"n.scale": (3,), "n.bias": (2,), "items.weight": (200, 5), "dense.weight": (40, 20)}
+    arrays = sample_weights(shapes, np.random.default_rng(0))
+    assert arrays["n.scale"].tolist() == [1, 1, 1]
+    assert arrays["n.bias"].tolist() == [0, 0]
+    assert arrays["items.weight"].std() == pytest.approx(0.02, rel=0.1)
+    assert np.abs(arrays["dense.weight"]).max() == pytest.approx((6 / 60) ** 0.5, rel=0.05)
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(Contradiction, match="3 heads cannot share vectors of 4") as error:
+        SASRec(embedding_size=4, heads=3)
+    assert error.value.where == "heads"
+    with pytest.raises(Contradiction, match="negatives, which are 0") as error:
+        SASRec(loss="binary_cross_entropy")
+    assert error.value.where == "negatives"
