@@ -285,3 +285,24 @@ def test_chosen_members_of_another_model_are_resampled_and_permuted_with_the_gro
     assert [test.p for test in same.contrasts] == [test.p for test in own.contrasts]
     assert other.value != own.value
     assert other.ci_low < other.value < other.ci_high
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_given_pairs_have_an_interval_and_no_test_between_groups(tmp_path: Path) -> None:
+    facts = plant_association(np.random.default_rng(3), shift=1.0)
+    pairs = tmp_path / "pairs.csv"
+    rows = [f"u{number},u{number + 60}" for number in range(60)]
+    pairs.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
+    metric = RRipa(
+        groups=GENDER, targets=GENRES, direction_="pca", pairs=pairs, permutations=99, refits=30
+    )
+    (main, *_) = metric.measure(facts)
+    assert main.ci_low < main.value < main.ci_high
+    assert {test.between for test in main.contrasts} == {"targets", "directions"}
+
+
+def test_the_name_omits_settings_that_do_not_change_the_value() -> None:
+    omitted = RRipa(groups=GENDER, targets=GENRES).omitted_settings()
+    assert omitted == {"permutations", "refits", "top_n", "sample"}
+    omitted = RRipa(groups=GENDER, targets=GENRES, direction_="csvc").omitted_settings()
+    assert omitted == {"permutations", "refits"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -95,6 +96,8 @@ class Measurement:
         contrasts: Tests within this model; their rows get this group and target.
         counts: Counts that add up over datasets and determine the value, ``float64[c]``, for
             metrics that can be pooled (see ``protocols.Pools``).
+        axes: The directions in the space of the embeddings that the value refers to, by name:
+            unit vectors, ``float64[d]``, NaN where there is none.
     """
 
     value: float
@@ -110,6 +113,7 @@ class Measurement:
     df: float = math.nan
     contrasts: tuple[Contrast, ...] = ()
     counts: FloatArray | None = None
+    axes: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def from_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:

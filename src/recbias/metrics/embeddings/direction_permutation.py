@@ -14,9 +14,12 @@ from recbias.core.arrays import FloatArray
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings, report_progress
 from recbias.metrics.embeddings.bias_direction import (
+    COMPONENTS,
     DirectionName,
+    compute_differences,
     estimate_direction,
     find_direction,
+    fit_component,
 )
 from recbias.metrics.embeddings.direction_bootstrap import (
     ResampledDirections,
@@ -46,6 +49,7 @@ class DirectionEstimator:
         top_n: ``csvc``: number of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
         refits: Number of permutations for a method other than ``centroid``.
+        pairs: The table of given pairs, for the components of their differences.
     """
 
     choice: DirectionName | Path
@@ -54,16 +58,27 @@ class DirectionEstimator:
     top_n: int
     sample: int | None
     refits: int
+    pairs: Path | None = None
 
     @property
     def is_fixed(self) -> bool:
         """Whether the direction does not depend on the groups."""
         return isinstance(self.choice, Path) or self.choice == "random"
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the direction is a component of given pairs."""
+        return self.pairs is not None and self.choice in COMPONENTS
+
     def estimate(self) -> FloatArray:
         """Return the unit vector towards A, ``float64[d]``; NaN if there is no direction."""
         return find_direction(
-            self.choice, self.groups, self.evidence, top_n=self.top_n, sample=self.sample
+            self.choice,
+            self.groups,
+            self.evidence,
+            top_n=self.top_n,
+            sample=self.sample,
+            pairs=self.pairs,
         )
 
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:
@@ -86,6 +101,8 @@ class DirectionEstimator:
             axes = signs[:, None] * normalize_rows(differences)
             return ResampledDirections(axes, estimate_stretch(differences))
         directions = []
+        if self.has_pairs:
+            return self._resample_pairs(min(self.refits // 3, n_samples), rng)
         with _limit_threads():
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
@@ -96,6 +113,16 @@ class DirectionEstimator:
                 unit_vectors = (group.directions[sample] for group, sample in pairs)
                 directions.append(orient_direction(direction, *unit_vectors))
         return ResampledDirections(np.stack(directions))
+
+    def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> ResampledDirections:
+        """Estimate the direction on each bootstrap sample of the given pairs."""
+        with collect_warnings():  # the estimate of all pairs has given these warnings
+            differences = compute_differences(self.pairs, self.groups)  # type: ignore[arg-type]
+        n = len(differences)
+        units = [group.directions for group in self.groups]
+        samples = (differences[rng.integers(n, size=n)] for _ in range(n_samples))
+        axes = [orient_direction(fit_component(sample, self.choice), *units) for sample in samples]
+        return ResampledDirections(np.stack(axes))
 
     def _refit(
         self, groups: tuple[FloatArray, FloatArray], choosing: tuple[FloatArray, FloatArray]
@@ -126,8 +153,11 @@ class DirectionEstimator:
 
         Returns:
             1 for ``random``, which is the same for every permutation; NaN for a file, because the
-            groups that it was estimated from are unknown.
+            groups that it was estimated from are unknown, and for given pairs, because their
+            members are not exchangeable.
         """
+        if self.has_pairs:
+            return math.nan
         if self.is_fixed:
             return math.nan if isinstance(self.choice, Path) else 1.0
         score = partial(_compute_cosines, towards=normalize_vector(towards))

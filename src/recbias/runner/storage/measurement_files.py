@@ -31,6 +31,9 @@ def save_measurements(measurements: Sequence[Measurement], folder: Path) -> None
             record |= {"unit": units.unit, "ids": number, "share": units.share}
             arrays[f"values_{index}"] = units.values
         arrays |= {f"{name}_{index}": vars(measurement)[name] for name in _ARRAYS}
+        record["axes"] = list(measurement.axes)
+        axes = enumerate(measurement.axes.values())
+        arrays |= {f"axis_{index}_{number}": axis for number, axis in axes}
         record["contrasts"] = [
             {name: _to_json(value) for name, value in vars(contrast).items()}
             for contrast in measurement.contrasts
@@ -58,7 +61,11 @@ def load_measurements(folder: Path) -> tuple[Measurement, ...]:
         )
         numbers = _read_numbers({name: record[name] for name in _SCALARS})
         shared: dict[str, Any] = {name: arrays.get(f"{name}_{index}") for name in _ARRAYS}
-        measurements.append(Measurement(**numbers, **shared, units=units, contrasts=contrasts))
+        names = enumerate(record.get("axes", ()))
+        axes = {name: arrays[f"axis_{index}_{number}"] for number, name in names}
+        measurements.append(
+            Measurement(**numbers, **shared, units=units, contrasts=contrasts, axes=axes)
+        )
     return tuple(measurements)
 
 
