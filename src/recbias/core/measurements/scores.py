@@ -96,6 +96,8 @@ class Measurement:
         contrasts: Tests within this model; their rows get this group and target.
         counts: Counts that add up over datasets and determine the value, ``float64[c]``, for
             metrics that can be pooled (see ``protocols.Pools``).
+        own_interval: Whether the interval accounts for more than the sampling of the units, and
+            does not follow from their values.
         axes: The directions in the space of the embeddings that the value refers to, by name:
             unit vectors, ``float64[d]``, NaN where there is none.
     """
@@ -113,6 +115,7 @@ class Measurement:
     df: float = math.nan
     contrasts: tuple[Contrast, ...] = ()
     counts: FloatArray | None = None
+    own_interval: bool = False
     axes: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod

