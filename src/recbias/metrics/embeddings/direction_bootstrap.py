@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,10 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Measurement
+
+MIN_AGREEMENT = 0.5
+"""The least agreement of bootstrap directions with the direction for which there is an interval:
+below it, the direction is mostly sampling error, and the correction is too."""
 
 
 def estimate_stretch(differences: FloatArray) -> FloatArray:
@@ -41,22 +46,39 @@ class ResampledDirections:
     Args:
         axes: The unit vectors, ``float64 (b, d)``.
         stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
+        agreement: The mean absolute cosine of the directions with that of the groups themselves;
+            None if the direction does not depend on the groups, or the stretch is known.
     """
 
     axes: FloatArray
     stretch: FloatArray | None = None
+    agreement: float | None = None
 
-    def compute_interval(self, means: FloatArray) -> tuple[float, float] | None:
-        """Return the 95% percentile interval of an estimate, corrected by the stretch.
+    def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
+        """Return the 95% interval of an estimate, corrected for the error of the direction.
+
+        With a stretch it is the percentile interval of the stretched samples, otherwise
+
+            x / c ± t(0.975; b - 1) · √( (se / c)² + (x / c - x)² )
+
+        x is the estimate, se its bootstrap standard error, and c the agreement: the cosine of a
+        bootstrap direction with the direction is about that of the direction with the true one,
+        by which every estimate along it is too small. The correction counts as an error as well.
 
         Args:
+            estimate: The estimate.
             means: The vector whose component along the direction is the estimate, on each sample,
                 ``float64 (b, d)``; its length bounds the estimate.
 
         Returns:
-            None if the stretch is not known.
+            None if the direction does not depend on the groups, or there are fewer than two
+            samples; NaN if the agreement is below ``MIN_AGREEMENT``.
         """
-        if self.stretch is None or len(means) < 2:
+        if len(means) < 2:
+            return None
+        if self.agreement is not None:
+            return self._correct_by_agreement(estimate, means, self.agreement)
+        if self.stretch is None:
             return None
         bounds = np.linalg.norm(means, axis=1)
         defined = np.isfinite(self.stretch) & ~np.isnan(self.axes).any(axis=1)
@@ -64,6 +86,19 @@ class ResampledDirections:
         estimates = np.clip(along * np.where(defined, self.stretch, 1.0), -bounds, bounds)
         low, high = np.where(defined, estimates, -bounds), np.where(defined, estimates, bounds)
         return float(np.quantile(low, 0.025)), float(np.quantile(high, 0.975))
+
+    def _correct_by_agreement(
+        self, estimate: float, means: FloatArray, agreement: float
+    ) -> tuple[float, float]:
+        from scipy.special import stdtrit
+
+        if not agreement >= MIN_AGREEMENT:
+            return math.nan, math.nan
+        se = float((means * self.axes).sum(axis=1).std(ddof=1))
+        corrected = estimate / agreement
+        error = math.hypot(se / agreement, corrected - estimate)
+        half_width = float(stdtrit(len(means) - 1, 0.975)) * error
+        return corrected - half_width, corrected + half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +126,7 @@ class ResampledSets:
         sides = zip(estimates, (self.e - self.p, self.e, self.p), strict=True)
         return [
             replace(estimate, ci_low=ends[0], ci_high=ends[1])
-            if (ends := self.directions.compute_interval(means))
+            if (ends := self.directions.compute_interval(estimate.value, means))
             else estimate
             for estimate, means in sides
         ]

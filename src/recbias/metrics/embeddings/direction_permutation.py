@@ -12,7 +12,7 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings, report_progress
+from recbias.core.stage_context import collect_warnings, report_progress, warn
 from recbias.metrics.embeddings.bias_direction import (
     COMPONENTS,
     DirectionName,
@@ -22,6 +22,7 @@ from recbias.metrics.embeddings.bias_direction import (
     fit_component,
 )
 from recbias.metrics.embeddings.direction_bootstrap import (
+    MIN_AGREEMENT,
     ResampledDirections,
     ResampledSets,
     estimate_stretch,
@@ -102,7 +103,7 @@ class DirectionEstimator:
             return ResampledDirections(axes, estimate_stretch(differences))
         directions = []
         if self.has_pairs:
-            return self._resample_pairs(min(self.refits // 3, n_samples), rng)
+            return self._compare(self._resample_pairs(min(self.refits // 3, n_samples), rng), axis)
         with _limit_threads():
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
@@ -112,9 +113,18 @@ class DirectionEstimator:
                 direction = self._refit((a, b), (choosing_a, choosing_b))
                 unit_vectors = (group.directions[sample] for group, sample in pairs)
                 directions.append(orient_direction(direction, *unit_vectors))
-        return ResampledDirections(np.stack(directions))
+        return self._compare(np.stack(directions), axis)
 
-    def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> ResampledDirections:
+    def _compare(self, axes: FloatArray, axis: FloatArray) -> ResampledDirections:
+        """Return the directions with their agreement; a warning if it is too small."""
+        agreement = float(np.abs(axes @ axis).mean())
+        if not agreement >= MIN_AGREEMENT:
+            message = f"bootstrap directions have a mean absolute cosine of {agreement:.2f} with"
+            reason = f"the {self.choice} direction, below {MIN_AGREEMENT}"
+            warn(f"{self.evidence.metric}: no interval, because {message} {reason}")
+        return ResampledDirections(axes, agreement=agreement)
+
+    def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Estimate the direction on each bootstrap sample of the given pairs."""
         with collect_warnings():  # the estimate of all pairs has given these warnings
             differences = compute_differences(self.pairs, self.groups)  # type: ignore[arg-type]
@@ -122,7 +132,7 @@ class DirectionEstimator:
         units = [group.directions for group in self.groups]
         samples = (differences[rng.integers(n, size=n)] for _ in range(n_samples))
         axes = [orient_direction(fit_component(sample, self.choice), *units) for sample in samples]
-        return ResampledDirections(np.stack(axes))
+        return np.stack(axes)
 
     def _refit(
         self, groups: tuple[FloatArray, FloatArray], choosing: tuple[FloatArray, FloatArray]

@@ -56,10 +56,12 @@ class RRipa(ChoosingMetric, TargetMetric):
     direction estimated on each sample. Sampling error of the direction makes every value too
     small: the interval of ``centroid`` corrects this bias, and has the largest possible width if
     the groups are too small to have a direction. ``svc``, ``csvc``, ``pca`` and ``pca_centred``
-    are estimated on fewer samples and permutations; their intervals use Student's t without the
-    correction. Undefined for an entity without a vector, or with a vector of 0; everything is
-    undefined, with a warning, if the groups have no direction, for example because all their
-    vectors are equal.
+    are estimated on fewer samples and permutations. Their intervals use Student's t; they are
+    corrected by the mean absolute cosine c of the directions of the samples with ψ, and the
+    correction counts as an error as well. They are undefined, with a warning, if c is below 0.5.
+
+    Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
+    a warning, if the groups have no direction, for example because all their vectors are equal.
 
     Args:
         direction_: ``centroid`` (mean of A minus mean of B), ``svc`` (weights of a linear support
