@@ -96,6 +96,17 @@ def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:
     assert np.isnan(uncertain or 0.0).all()
 
 
+def test_the_agreement_is_the_cosine_with_the_planted_direction() -> None:
+    agreements, cosines = [], []
+    for seed in range(6):
+        facts = plant_association(np.random.default_rng(seed), shift=0.8, n=60, d=8)
+        estimator = make_estimator(facts, choice="svc", refits=6)
+        axis = estimator.estimate()
+        agreements.append(estimator.resample(axis, np.random.default_rng(1)).agreement or 0.0)
+        cosines.append(axis[0])
+    assert np.mean(agreements) == pytest.approx(np.mean(cosines), abs=0.08)
+
+
 def test_a_direction_that_is_chance_has_no_interval_and_a_warning() -> None:
     facts = plant_association(np.random.default_rng(0), shift=0.0, n=20, d=60)
     estimator = make_estimator(facts, choice="svc", refits=30)
@@ -104,7 +115,7 @@ def test_a_direction_that_is_chance_has_no_interval_and_a_warning() -> None:
         directions = estimator.resample(axis, np.random.default_rng(1))
     assert directions.agreement is not None
     assert directions.agreement < 0.5
-    assert any("no interval, because bootstrap directions" in text for text in messages)
+    assert any("no interval, because the agreement of svc directions" in m for m in messages)
 
 
 def test_targets_are_drawn_again_too() -> None:

@@ -12,8 +12,8 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Measurement
 
 MIN_AGREEMENT = 0.5
-"""The least agreement of bootstrap directions with the direction for which there is an interval:
-below it, the direction is mostly sampling error, and the correction is too."""
+"""The least agreement for which there is an interval: below it, the direction is mostly sampling
+error, and the correction is too."""
 
 
 def estimate_stretch(differences: FloatArray) -> FloatArray:
@@ -39,6 +39,25 @@ def estimate_stretch(differences: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.where(remaining > 0, ratio, np.inf)))
 
 
+def estimate_agreement(cosine: float) -> float:
+    """Return about the cosine of a direction with the true one, from those of random halves.
+
+        c = √( 2 κ / (1 + κ) )
+
+    κ is the mean cosine of the directions of two halves of the groups. Two vectors with the same
+    mean and independent errors of equal size have the expected cosine κ; with errors of half the
+    variance, as the direction of both halves together has, 2 κ / (1 + κ) (Spearman and Brown). The
+    root is the cosine of one of them with the mean.
+
+    >>> estimate_agreement(1.0), round(estimate_agreement(0.5), 4), estimate_agreement(-0.1)
+    (1.0, 0.8165, 0.0)
+
+    Source:
+        Spearman, "Correlation calculated from faulty data", British Journal of Psychology 1910.
+    """
+    return math.sqrt(max(0.0, 2 * cosine / (1 + cosine))) if cosine > -1 else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class ResampledDirections:
     """A direction on bootstrap samples of the groups.
@@ -46,8 +65,8 @@ class ResampledDirections:
     Args:
         axes: The unit vectors, ``float64 (b, d)``.
         stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
-        agreement: The mean absolute cosine of the directions with that of the groups themselves;
-            None if the direction does not depend on the groups, or the stretch is known.
+        agreement: About the cosine of the direction with the one that very many members would
+            give; None if the direction does not depend on the groups, or the stretch is known.
     """
 
     axes: FloatArray
@@ -61,9 +80,8 @@ class ResampledDirections:
 
             x / c ± t(0.975; b - 1) · √( (se / c)² + (x / c - x)² )
 
-        x is the estimate, se its bootstrap standard error, and c the agreement: the cosine of a
-        bootstrap direction with the direction is about that of the direction with the true one,
-        by which every estimate along it is too small. The correction counts as an error as well.
+        x is the estimate, se its bootstrap standard error, and c the agreement, by which every
+        estimate along the direction is too small. The correction counts as an error as well.
 
         Args:
             estimate: The estimate.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings, report_progress, warn
 from recbias.metrics.embeddings.bias_direction import (
@@ -25,9 +26,10 @@ from recbias.metrics.embeddings.direction_bootstrap import (
     MIN_AGREEMENT,
     ResampledDirections,
     ResampledSets,
+    estimate_agreement,
     estimate_stretch,
 )
-from recbias.metrics.embeddings.entity_sets import SetPair
+from recbias.metrics.embeddings.entity_sets import MIN_SIZE, SetPair
 from recbias.metrics.embeddings.set_estimates import make_bootstrap_generator
 from recbias.numerics.directions import (
     ZERO_TOLERANCE,
@@ -37,6 +39,9 @@ from recbias.numerics.directions import (
 )
 from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
 from recbias.statistics.permutation.set_permutation import permute_sums
+
+N_HALVINGS = 11
+"""How often the groups are divided into halves, to compare the directions of the halves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,26 +108,51 @@ class DirectionEstimator:
             return ResampledDirections(axes, estimate_stretch(differences))
         directions = []
         if self.has_pairs:
-            return self._compare(self._resample_pairs(min(self.refits // 3, n_samples), rng), axis)
+            axes = self._resample_pairs(min(self.refits // 3, n_samples), rng)
+            return self._rate(axes, _compute_mean_cosine(axes, axis))
         with _limit_threads():
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
-                pairs = list(zip(self.groups, samples, strict=True))
-                a, b = (group.vectors[sample] for group, sample in pairs)
-                choosing_a, choosing_b = (group.choosing[sample] for group, sample in pairs)
-                direction = self._refit((a, b), (choosing_a, choosing_b))
-                unit_vectors = (group.directions[sample] for group, sample in pairs)
-                directions.append(orient_direction(direction, *unit_vectors))
-        return self._compare(np.stack(directions), axis)
+                directions.append(self.refit_members(samples))
+        axes = np.stack(directions)
+        if self.choice in COMPONENTS:
+            return self._rate(axes, _compute_mean_cosine(axes, axis))
+        return self._rate(axes, self._compare_halves(min(N_HALVINGS, n_samples), rng))
 
-    def _compare(self, axes: FloatArray, axis: FloatArray) -> ResampledDirections:
+    def _rate(self, axes: FloatArray, agreement: float) -> ResampledDirections:
         """Return the directions with their agreement; a warning if it is too small."""
-        agreement = float(np.abs(axes @ axis).mean())
         if not agreement >= MIN_AGREEMENT:
-            message = f"bootstrap directions have a mean absolute cosine of {agreement:.2f} with"
-            reason = f"the {self.choice} direction, below {MIN_AGREEMENT}"
-            warn(f"{self.evidence.metric}: no interval, because {message} {reason}")
+            reason = f"the agreement of {self.choice} directions of parts of the groups is"
+            shown = f"{agreement:.2f}, below {MIN_AGREEMENT}"
+            warn(f"{self.evidence.metric}: no interval, because {reason} {shown}")
         return ResampledDirections(axes, agreement=agreement)
+
+    def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
+        """Return the agreement by ``n`` random divisions of the groups into halves."""
+        if min(map(len, self.groups)) < 2 * MIN_SIZE:
+            return math.nan
+        halves = replace(
+            self,
+            top_n=max(1, self.top_n // 2),
+            sample=self.sample and max(MIN_SIZE, self.sample // 2),
+        )
+        cosines = []
+        with _limit_threads():
+            for _ in range(n):
+                orders = [rng.permutation(len(group)) for group in self.groups]
+                first, second = (
+                    halves.refit_members([order[part::2] for order in orders]) for part in (0, 1)
+                )
+                cosines.append(float(first @ second))
+        return estimate_agreement(float(np.mean(cosines)))
+
+    def refit_members(self, members: Sequence[AnyArray]) -> FloatArray:
+        """Return the unit vector towards A of some members of each group."""
+        pairs = list(zip(self.groups, members, strict=True))
+        a, b = (group.vectors[rows] for group, rows in pairs)
+        choosing_a, choosing_b = (group.choosing[rows] for group, rows in pairs)
+        direction = self._refit((a, b), (choosing_a, choosing_b))
+        return orient_direction(direction, *(group.directions[rows] for group, rows in pairs))
 
     def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Estimate the direction on each bootstrap sample of the given pairs."""
@@ -201,6 +231,10 @@ def resample_sets(
     n_samples = len(directions.axes)
     e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
     return ResampledSets(directions, e, p)
+
+
+def _compute_mean_cosine(axes: FloatArray, axis: FloatArray) -> float:
+    return float(np.abs(axes @ axis).mean())
 
 
 def _limit_threads() -> AbstractContextManager[object]:

@@ -56,9 +56,13 @@ class RRipa(ChoosingMetric, TargetMetric):
     direction estimated on each sample. Sampling error of the direction makes every value too
     small: the interval of ``centroid`` corrects this bias, and has the largest possible width if
     the groups are too small to have a direction. ``svc``, ``csvc``, ``pca`` and ``pca_centred``
-    are estimated on fewer samples and permutations. Their intervals use Student's t; they are
-    corrected by the mean absolute cosine c of the directions of the samples with ψ, and the
-    correction counts as an error as well. They are undefined, with a warning, if c is below 0.5.
+    are estimated on fewer samples and permutations; their intervals are
+
+        x / c ± t √( (se / c)² + (x / c - x)² ),    c = √( 2 κ / (1 + κ) )
+
+    x is the value, se its bootstrap standard error and κ the mean cosine of the directions of
+    random halves of the groups; for ``pca`` and ``pca_centred`` c is the mean absolute cosine of
+    the directions of the samples with ψ. They are undefined, with a warning, if c is below 0.5.
 
     Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
     a warning, if the groups have no direction, for example because all their vectors are equal.

@@ -32,10 +32,11 @@ def resample_counts(
 
     w_u is how often the user of query u is in the bootstrap sample s, φ*_s the counts of that
     sample, and M a random set of at most 500 queries: what changes with the counts changes for all
-    queries together. se is the standard deviation of θ*_s, and the bias b the mean of d_s; the
-    root is that of the mean squared error. The bias is not subtracted, because the estimate of the
-    bias of a function that is not smooth has a sampling error as large as the bias. More than
-    20,000 users are sampled in 1,000 random sets.
+    queries together. A value that a sample leaves undefined counts as unchanged. se is the
+    standard deviation of θ*_s, and the bias b the mean of d_s; the root is that of the mean
+    squared error. The bias is not subtracted, because the estimate of the bias of a function that
+    is not smooth has a sampling error as large as the bias. More than 20,000 users are sampled in
+    1,000 random sets.
 
     Args:
         values: The value of each query, ``float64[q]``; NaN if it is undefined.
@@ -68,7 +69,7 @@ def resample_counts(
         of_user = np.append(of_set[set_of_user].astype(np.float64), 1.0)  # row -1: no user
         weights, some = of_user[users[defined]], of_user[users[chosen]]
         after = evaluate(np.asarray(of_set @ sums).ravel())
-        shifts[sample] = _average(after - before, some)
+        shifts[sample] = _average(np.nan_to_num(after - before), some)
         estimates[sample] = _average(values[defined] - mean, weights) + shifts[sample]
     error = math.hypot(float(estimates.std(ddof=1)), float(shifts.mean()))
     half_width = float(ndtri(0.975)) * error
