@@ -314,8 +314,8 @@ def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
 def test_vectors_keep_their_precision(tmp_path: Path, dtype: str, expected: str) -> None:
     model = create_model(tmp_path, USERS.astype(dtype), ITEMS.astype(dtype))
     with collect_warnings():
-        vectors = model.fit(create_data(), np.random.default_rng(0)).embeddings()
-    assert {vectors.users.dtype, vectors.items.dtype} == {np.dtype(expected)}
+        fitted = model.fit(create_data(), np.random.default_rng(0))
+    assert {array.dtype for array in vars(fitted.embeddings()).values()} == {np.dtype(expected)}
 
 
 def test_vectors_of_double_precision_are_not_rounded(tmp_path: Path) -> None:
@@ -323,4 +323,4 @@ def test_vectors_of_double_precision_are_not_rounded(tmp_path: Path) -> None:
     items = ITEMS + 1e-9
     with collect_warnings():
         fitted = create_model(tmp_path, USERS, items).fit(create_data(), np.random.default_rng(0))
-    np.testing.assert_array_equal(fitted.embeddings().items[:3], items)
+    np.testing.assert_array_equal(fitted.items[:3], items)

@@ -82,8 +82,10 @@ def test_counts_behind_shares_are_written(tmp_path: Path) -> None:
         },
         out=tmp_path,
     )
-    counts = pd.read_csv(run.folder / "counts.csv").set_index(["group", "target", "name"])["count"]
-    values = run.metrics.set_index(["group", "target"])["value"].dropna()
+    counts: Any = pd.read_csv(run.folder / "counts.csv").set_index(["group", "target", "name"])[
+        "count"
+    ]
+    values: Any = run.metrics.set_index(["group", "target"])["value"].dropna()
     assert len(values) > 2
     for (group, target), share in values.items():
         of_value = counts[group, target]

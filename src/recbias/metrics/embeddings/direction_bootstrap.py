@@ -67,11 +67,14 @@ class ResampledDirections:
         stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
         agreement: About the cosine of the direction with the one that very many members would
             give; None if the direction does not depend on the groups, or the stretch is known.
+        is_component: Whether they are principal components, and the agreement is their mean
+            absolute cosine with that of the groups.
     """
 
     axes: FloatArray
     stretch: FloatArray | None = None
     agreement: float | None = None
+    is_component: bool = False
 
     def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
         """Return the 95% interval of an estimate, corrected for the error of the direction.
@@ -82,6 +85,8 @@ class ResampledDirections:
 
         x is the estimate, se its bootstrap standard error, and c the agreement, by which every
         estimate along the direction is too small. The correction counts as an error as well.
+        Of a component, another one may be first in the sample, of which the estimate may also be
+        larger: the interval is x ± t √( se² + (x / c² - x)² ).
 
         Args:
             estimate: The estimate.
@@ -113,10 +118,12 @@ class ResampledDirections:
         if not agreement >= MIN_AGREEMENT:
             return math.nan, math.nan
         se = float((means * self.axes).sum(axis=1).std(ddof=1))
-        corrected = estimate / agreement
-        error = math.hypot(se / agreement, corrected - estimate)
+        centre, error = estimate, math.hypot(se, estimate / agreement**2 - estimate)
+        if not self.is_component:
+            centre = estimate / agreement
+            error = math.hypot(se / agreement, centre - estimate)
         half_width = float(stdtrit(len(means) - 1, 0.975)) * error
-        return corrected - half_width, corrected + half_width
+        return centre - half_width, centre + half_width
 
 
 @dataclass(frozen=True, eq=False)

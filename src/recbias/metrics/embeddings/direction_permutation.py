@@ -125,7 +125,8 @@ class DirectionEstimator:
             reason = f"the agreement of {self.choice} directions of parts of the groups is"
             shown = f"{agreement:.2f}, below {MIN_AGREEMENT}"
             warn(f"{self.evidence.metric}: no interval, because {reason} {shown}")
-        return ResampledDirections(axes, agreement=agreement)
+        is_component = self.choice in COMPONENTS
+        return ResampledDirections(axes, agreement=agreement, is_component=is_component)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
         """Return the agreement by ``n`` random divisions of the groups into halves."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray, Matrix
+from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.item_popularity import read_popularity
@@ -33,7 +33,7 @@ def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
     return counts @ dia_array((ratio[None, :], [0]), shape=(ratio.size, ratio.size)).tocsr()
 
 
-def average_weights(rows: Matrix, counted: FloatArray) -> Matrix:
+def average_weights(rows: Matrix, counted: BoolArray) -> Matrix:
     """Return the weight of each item in the mean of its row, CSR ``(q, n_items)``.
 
     Args:
