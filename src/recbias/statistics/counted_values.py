@@ -75,19 +75,21 @@ class CountedValues:
         of_counts = np.append(self.counts @ gradient, 0.0)  # row -1 reads the last entry
         derivatives = of_counts[:-1].copy()
         deviations = (self.values[defined] - mean) / q
-        known = rows >= 0
-        np.add.at(derivatives, rows[known], deviations[known])
+        is_of_user = rows >= 0
+        np.add.at(derivatives, rows[is_of_user], deviations[is_of_user])
         is_sampled = np.diff(self.counts.indptr) > 0
-        is_sampled[rows[known]] = True
-        influences = np.concatenate([derivatives[is_sampled], deviations[~known]])
+        is_sampled[rows[is_of_user]] = True
+        influences = np.concatenate([derivatives[is_sampled], deviations[~is_of_user]])
         n = influences.size
         if n < 2:
             return math.nan, math.nan
         error = math.sqrt(n) * float(influences.std(ddof=1))
         totals = np.asarray(self.counts.sum(axis=0)).ravel()
         squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
-        own = slopes[np.flatnonzero(known)].multiply(self.counts[rows[known]]).sum()
-        bias = float(own) / q - float(of_counts[rows].sum()) / q
+        own_slopes = (
+            slopes[np.flatnonzero(is_of_user)].multiply(self.counts[rows[is_of_user]]).sum()
+        )
+        bias = float(own_slopes) / q - float(of_counts[rows].sum()) / q
         bias += float(self.curvatures @ (squares - totals**2 / n)) / (2 * q)
         half_width = float(stdtrit(n - 1, 0.975)) * error
         return mean - bias - half_width, mean - bias + half_width

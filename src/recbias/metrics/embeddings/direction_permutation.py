@@ -90,9 +90,8 @@ class DirectionEstimator:
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:
         """Estimate the direction on each bootstrap sample of the groups; it is ``axis`` if fixed.
 
-        Returns:
-            One direction per bootstrap sample, at most a third of ``refits`` for ``svc``, ``csvc``
-            and the ``pca``. Each points towards A of its sample.
+        There are at most a third of ``refits`` samples for ``svc``, ``csvc`` and the ``pca``. Each
+        direction points towards A of its sample.
         """
         n_samples = self.evidence.n_bootstrap
         if self.is_fixed:
@@ -109,22 +108,22 @@ class DirectionEstimator:
         directions = []
         if self.has_pairs:
             axes = self._resample_pairs(min(self.refits // 3, n_samples), rng)
-            return self._rate(axes, _compute_mean_cosine(axes, axis))
+            return self._rate(axes, float(np.abs(axes @ axis).mean()))
         with _limit_threads():
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
                 directions.append(self.refit_members(samples))
         axes = np.stack(directions)
         if self.choice in COMPONENTS:
-            return self._rate(axes, _compute_mean_cosine(axes, axis))
+            return self._rate(axes, float(np.abs(axes @ axis).mean()))
         return self._rate(axes, self._compare_halves(min(N_HALVINGS, n_samples), rng))
 
     def _rate(self, axes: FloatArray, agreement: float) -> ResampledDirections:
         """Return the directions with their agreement; a warning if it is too small."""
         if not agreement >= MIN_AGREEMENT:
-            reason = f"the agreement of {self.choice} directions of parts of the groups is"
-            shown = f"{agreement:.2f}, below {MIN_AGREEMENT}"
-            warn(f"{self.evidence.metric}: no interval, because {reason} {shown}")
+            reason = f"is {agreement:.2f}, below {MIN_AGREEMENT}"
+            cause = f"because the agreement of {self.choice} directions of parts of the groups"
+            warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
         is_component = self.choice in COMPONENTS
         return ResampledDirections(axes, agreement=agreement, is_component=is_component)
 
@@ -232,10 +231,6 @@ def resample_sets(
     n_samples = len(directions.axes)
     e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
     return ResampledSets(directions, e, p)
-
-
-def _compute_mean_cosine(axes: FloatArray, axis: FloatArray) -> float:
-    return float(np.abs(axes @ axis).mean())
 
 
 def _limit_threads() -> AbstractContextManager[object]:

@@ -107,14 +107,14 @@ def find_pairs(path: Path, a: Ids, b: Ids) -> tuple[AnyArray, AnyArray]:
     positions = []
     for column, ids in (("a", a), ("b", b)):
         of_id = {identifier: position for position, identifier in enumerate(ids.tolist())}
-        found = [of_id.get(identifier, -1) for identifier in table.ids(column).tolist()]
-        if -1 in found:
-            row = found.index(-1)
+        member_positions = [of_id.get(identifier, -1) for identifier in table.ids(column).tolist()]
+        if -1 in member_positions:
+            row = member_positions.index(-1)
             name = str(table.ids(column)[row])
             message = f"{table.place(row)}: {name!r} is not in group {column.upper()}"
             remedy = "write in each row a member of A and a member of B"
             raise UnknownIdentifier(message, where="pairs", remedy=remedy)
-        positions.append(np.array(found, dtype=np.intp))
+        positions.append(np.array(member_positions, dtype=np.intp))
     if len(table) < MIN_PAIRS:
         message = f"{path.name} has {len(table)} pair(s)"
         raise NothingLeft(message, where="pairs", remedy=f"give {MIN_PAIRS} or more")

@@ -125,9 +125,9 @@ class LogPopularityDifference(HistoryComparison):
         if not is_counted(self.popularity):
             return measurement
         smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
-        known = smoothed > 0
-        lists = average_weights(build_list_matrix(evidence, self.k), known)
-        weights = lists - average_weights(build_history_matrix(evidence), known)
+        has_logarithm = smoothed > 0
+        lists = average_weights(build_list_matrix(evidence, self.k), has_logarithm)
+        weights = lists - average_weights(build_history_matrix(evidence), has_logarithm)
         slopes, curvatures = differentiate_logarithms(weights, smoothed)
         return add_counted_interval(measurement, evidence, self.popularity, slopes, curvatures)
 
@@ -188,9 +188,9 @@ class PopularityLift(HistoryComparison):
         if not is_counted(self.popularity):
             return measurement
         popularity = read_popularity(evidence, self.popularity)
-        known = np.ones(popularity.size, dtype=bool)
-        histories = average_weights(build_history_matrix(evidence), known)
-        lists = average_weights(build_list_matrix(evidence, self.k), known)
+        every_item = np.ones(popularity.size, dtype=bool)
+        histories = average_weights(build_history_matrix(evidence), every_item)
+        lists = average_weights(build_list_matrix(evidence, self.k), every_item)
         of_history, of_list = histories @ popularity, lists @ popularity
         inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
         slopes = scale_rows(lists, inverse) - scale_rows(histories, of_list * inverse**2)

@@ -67,9 +67,9 @@ def resample_counts(
     for sample in range(N_SAMPLES):
         of_set = np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets)
         of_user = np.append(of_set[set_of_user].astype(np.float64), 1.0)  # row -1: no user
-        weights, some = of_user[users[defined]], of_user[users[chosen]]
+        weights, chosen_weights = of_user[users[defined]], of_user[users[chosen]]
         after = evaluate(np.asarray(of_set @ sums).ravel())
-        shifts[sample] = _average(np.nan_to_num(after - before), some)
+        shifts[sample] = _average(np.nan_to_num(after - before), chosen_weights)
         estimates[sample] = _average(values[defined] - mean, weights) + shifts[sample]
     error = math.hypot(float(estimates.std(ddof=1)), float(shifts.mean()))
     half_width = float(ndtri(0.975)) * error
