@@ -69,7 +69,7 @@ REMARKS = (
         "Popularity is counted in the sample, and the interval treats it as known: it refers "
         "to the training data of these users, not of all users.",
         "interval",
-        study="popularity counted",
+        study="popularity_rank_correlation, popularity counted",
     ),
     Remark(
         "Fewer lists are distributed less evenly by chance alone: compare values of equal "
@@ -173,8 +173,8 @@ REMARKS = (
     ),
     *(
         Remark(
-            "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
-            "only the interval of `centroid` accounts for this.",
+            "A direction estimated from 300 users is noisy; there is an interval where the "
+            "directions of halves of the users agree.",
             "interval",
             "vectors of generated data",
             f"R-RIPA, {direction}",
@@ -182,10 +182,9 @@ REMARKS = (
         for direction in ("svc", "csvc")
     ),
     Remark(
-        "The first two components have nearly equal variance: which one a sample selects, and "
-        "its sign, are partly random.",
+        "The interval allows for another component being the first: it is conservative.",
         "interval",
-        "vectors of generated data",
+        "vectors, sampled users and items",
         "R-RIPA, pca",
     ),
     Remark(

@@ -83,7 +83,7 @@ class EntryReader:
         return PluginSpec(
             self.kind,
             name,
-            label or self._create_label(cls, name, parameters, grouping),
+            label or self._create_label(plugin, name, parameters, grouping),
             plugin,
             parameters,
             self.location,
@@ -187,16 +187,23 @@ class EntryReader:
         return raw
 
     def _create_label(
-        self, cls: type, name: str, parameters: Mapping[str, Any], grouping: Grouping | None
+        self, plugin: Any, name: str, parameters: Mapping[str, Any], grouping: Grouping | None
     ) -> str:
-        """Return the label of an entry without one: the name of a metric with its settings."""
+        """Return the label of an entry without one.
+
+        It is the name, for a metric with the settings that are not the default and change its
+        value.
+        """
         if self.kind != "metrics":
             return _shorten(name)
-        settings = read_settings(cls)
+        settings = read_settings(type(plugin))
+        has_omitted = isinstance(plugin, metric_names.OmitsSettings)
+        omitted = {"k"} | (plugin.omitted_settings() if has_omitted else set())
         shown_settings = {
             key: _summarize(value, settings[key].hint)
             for key, value in parameters.items()
-            if key != "k" and (settings[key].needed or value != as_plain(settings[key].default))
+            if key not in omitted
+            and (settings[key].needed or value != as_plain(settings[key].default))
         }
         if grouping is not None:
             shown_settings["by"] = grouping.by

@@ -26,7 +26,9 @@ class MaskedLM(GroupDetector):
     Each occurrence of a group word is masked alone; the others stay. The model gives each group a
     probability there: that of its name, or the sum over its words. Words are found in upper and
     lower case and, with the packaged list, in the plural. Sentences without a group word are
-    skipped, and negative scores (against the stereotype) lower the result. Beside the label of
+    skipped, and negative scores (against the stereotype) lower the result. The rule for scores of
+    opposite signs is 0/0 for a sentence of exactly 1 and one of exactly -1; the certainty of such
+    an item is 0 here, whatever its other sentences are. Beside the label of
     each kind there is its grade, ``gender_score``: the combined score, 0 if it is negative. Words
     that the tokenizer divides have no probability at one mask: they are found in texts, but not
     summed, and counted in a warning. In a sentence longer than the model reads, the tokens around

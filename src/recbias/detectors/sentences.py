@@ -33,9 +33,10 @@ class Sentences:
     The file (CSV, TSV or JSON lines, also with ``.gz``, or Parquet) has one row per sentence:
     ``item_id``, ``score`` from -1 (against the stereotype) to 1 (a stereotype) and, if there are
     several stereotypes, ``kind`` (gender, race, ...); other columns are ignored. The order of the
-    rows does not matter. Beside the label of each kind there is its grade, ``gender_score``: the
-    combined score, 0 if it is negative. Rows of items that the dataset lacks are excluded; they
-    and items without a sentence are counted in a warning.
+    rows does not matter. The rule is 0/0 for a sentence of exactly 1 and one of exactly -1: their
+    combined score is 0 here, whatever the others are. Beside the label of each kind there is its
+    grade, ``gender_score``: the combined score, 0 if it is negative. Rows of items that the
+    dataset lacks are excluded; they and items without a sentence are counted in a warning.
 
     Args:
         path: The file.

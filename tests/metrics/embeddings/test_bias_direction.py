@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from recbias.core.arrays import FloatArray
-from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
+from recbias.core.errors import (
+    BrokenContract,
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    NothingLeft,
+    UnknownIdentifier,
+)
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.bias_direction import (
-    check_direction,
+    check_directions,
     find_direction,
     name_direction,
     read_direction,
@@ -100,7 +107,7 @@ def test_a_file_that_is_no_vector(
     path = tmp_path / "v.npy"
     np.save(path, content)
     with pytest.raises(error, match=message):
-        check_direction(path)
+        read_direction(path)
 
 
 def test_a_file_that_is_no_array(tmp_path: Path) -> None:
@@ -120,5 +127,60 @@ def test_a_vector_of_another_space(tmp_path: Path) -> None:
 
 
 def test_what_needs_no_file_is_not_checked() -> None:
-    check_direction("svc")
+    check_directions(("svc",), GENDER, None, make_vectors())
     assert name_direction("svc") == "svc"
+
+
+def write_pairs(folder: Path, *rows: str) -> Path:
+    path = folder / "pairs.csv"
+    path.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
+    return path
+
+
+def test_the_component_of_given_pairs_by_hand(tmp_path: Path) -> None:
+    # u0 - u2 = (1, -2), u1 - u3 = (4, 4); the moment matrix is ((17, 14), (14, 20)) and its first
+    # component has the slope t of 14 t² - 3 t - 14 = 0
+    pairs = write_pairs(tmp_path, "u0,u2", "u1,u3")
+    slope = (3 + np.sqrt(9 + 4 * 14 * 14)) / 28
+    expected = np.array([1.0, slope]) / np.hypot(1.0, slope)
+    np.testing.assert_allclose(find_axis("pca", pairs=pairs), expected)
+    # after subtracting the mean (2.5, 1): (-1.5, -3) and (1.5, 3), towards the women (2.5, 1)
+    expected = np.array([1.0, 2.0]) / np.sqrt(5.0)
+    np.testing.assert_allclose(find_axis("pca_centred", pairs=pairs), expected)
+
+
+def test_all_pairs_are_the_default(tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path, "u0,u2", "u0,u3", "u1,u2", "u1,u3")
+    for choice in ("pca", "pca_centred"):
+        np.testing.assert_allclose(find_axis(choice, pairs=pairs), find_axis(choice))
+    np.testing.assert_allclose(find_axis("centroid", pairs=pairs), find_axis("centroid"))
+
+
+def test_pairs_without_a_vector_are_excluded_and_counted(tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path, "u0,u3", "u1,u3", "u0,u4", "u2,u4")
+    users = [[1.0, 0.0], [3.0, 4.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
+    world = make_vectors(users, gender=["F", "F", "F", "M", "M"])
+    few = write_pairs(tmp_path, "u0,u3", "u1,u3", "u0,u4")
+    with collect_warnings():
+        expected = find_axis("pca", world, pairs=few)
+    pairs = write_pairs(tmp_path, "u0,u3", "u1,u3", "u0,u4", "u2,u4")
+    with collect_warnings() as messages:
+        np.testing.assert_allclose(find_axis("pca", world, pairs=pairs), expected)
+    assert "1 of the 4 pairs of pairs.csv lack a vector: excluded" in messages
+
+
+@pytest.mark.parametrize(
+    ("rows", "choice", "error", "message"),
+    [
+        (["u0,u2", "u2,u3"], "pca", UnknownIdentifier, r"pairs\.csv:3: 'u2' is not in group A"),
+        (["u0,u2", "u1,nobody"], "pca", UnknownIdentifier, "'nobody' is not in group B"),
+        (["u0,u2"], "pca", NothingLeft, "1 pair"),
+        (["u0,u2", "u1,u3"], "svc", Contradiction, "no direction is estimated from pairs"),
+    ],
+)
+def test_faults_of_pairs_are_found_before_training(
+    tmp_path: Path, rows: list[str], choice: Any, error: type[Exception], message: str
+) -> None:
+    pairs = write_pairs(tmp_path, *rows)
+    with pytest.raises(error, match=message):
+        check_directions((choice,), GENDER, pairs, make_vectors())

@@ -192,3 +192,19 @@ def test_groups_without_spread_have_no_test() -> None:
     assert apart.value == pytest.approx(2**0.5)
     assert apart.contrasts == ()
     assert math.isnan(apart.ci_low)
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_all_members_are_tested_as_in_the_paper() -> None:
+    facts = plant_association(np.random.default_rng(5), shift=0.4)
+    metric = DirectionChecks(groups=GENDER, directions=("centroid",), members="all", repeats=3)
+    difference, of_a, of_b = metric.measure(facts)
+    a, b = select_sets(facts, GENDER)
+    gap = a.vectors.mean(axis=0) - b.vectors.mean(axis=0)
+    axis = gap / np.linalg.norm(gap)
+    assert of_a.value == pytest.approx(float((a.directions @ axis).mean()))
+    assert difference.value == pytest.approx(of_a.value - of_b.value)
+    assert difference.n == len(a) + len(b)
+    np.testing.assert_allclose(difference.axes["centroid"], axis)
+    halves = replace(metric, members="halves").measure(facts)
+    assert sum(row.n for row in halves[1:]) == (len(a) + len(b)) // 2

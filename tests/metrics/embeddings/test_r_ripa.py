@@ -133,6 +133,7 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("direction", "many"), [("centroid", 200), ("csvc", 50)])
+@pytest.mark.usefixtures("stage_warnings")
 def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) -> None:
     # sets apart, in a space that is stretched along where they are: against a random direction
     # the centroid direction of random groups is special in far more than 5 of 100
@@ -275,13 +276,34 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
 
 def test_chosen_members_of_another_model_are_resampled_and_permuted_with_the_groups() -> None:
     rng = np.random.default_rng(1)
-    facts = plant_association(rng, shift=0.5)
-    settings: dict[str, Any] = {"top_n": 8, "refits": 9}
+    facts = plant_association(rng, shift=1.0)
+    settings: dict[str, Any] = {"top_n": 30, "refits": 9}
     own = measure(facts, "csvc", **settings)[0]
     same = measure(replace(facts, choosing_embeddings=facts.embeddings), "csvc", **settings)[0]
-    chooser = plant_association(rng, shift=0.5).embeddings
+    chooser = plant_association(rng, shift=1.0).embeddings
     other = measure(replace(facts, choosing_embeddings=chooser), "csvc", **settings)[0]
     assert (same.value, same.ci_low, same.ci_high) == (own.value, own.ci_low, own.ci_high)
     assert [test.p for test in same.contrasts] == [test.p for test in own.contrasts]
     assert other.value != own.value
     assert other.ci_low < other.value < other.ci_high
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_given_pairs_have_an_interval_and_no_test_between_groups(tmp_path: Path) -> None:
+    facts = plant_association(np.random.default_rng(3), shift=1.0)
+    pairs = tmp_path / "pairs.csv"
+    rows = [f"u{number},u{number + 60}" for number in range(60)]
+    pairs.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
+    metric = RRipa(
+        groups=GENDER, targets=GENRES, direction_="pca", pairs=pairs, permutations=99, refits=30
+    )
+    (main, *_) = metric.measure(facts)
+    assert main.ci_low < main.value < main.ci_high
+    assert {test.between for test in main.contrasts} == {"targets", "directions"}
+
+
+def test_the_name_omits_settings_that_do_not_change_the_value() -> None:
+    omitted = RRipa(groups=GENDER, targets=GENRES).omitted_settings()
+    assert omitted == {"permutations", "refits", "top_n", "sample"}
+    omitted = RRipa(groups=GENDER, targets=GENRES, direction_="csvc").omitted_settings()
+    assert omitted == {"permutations", "refits"}

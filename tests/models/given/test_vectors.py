@@ -284,7 +284,7 @@ def test_align_of_complete_vectors_does_not_warn() -> None:
     train = create_data().train
     with collect_warnings() as warnings:
         aligned = align(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
-    assert aligned.dtype == np.float32
+    assert aligned.dtype == np.float64
     assert warnings == []
 
 
@@ -302,3 +302,25 @@ def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, user_ids="x\ny\n")
     with pytest.raises(UnknownIdentifier, match="none of the 2 vectors belongs to users"):
         model.fit(create_data(), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        *(("float16", "float16"), ("float32", "float32"), ("float64", "float64")),
+        *(("int8", "float16"), ("int16", "float32"), ("int32", "float64")),
+    ],
+)
+def test_vectors_keep_their_precision(tmp_path: Path, dtype: str, expected: str) -> None:
+    model = create_model(tmp_path, USERS.astype(dtype), ITEMS.astype(dtype))
+    with collect_warnings():
+        fitted = model.fit(create_data(), np.random.default_rng(0))
+    assert {array.dtype for array in vars(fitted.embeddings()).values()} == {np.dtype(expected)}
+
+
+def test_vectors_of_double_precision_are_not_rounded(tmp_path: Path) -> None:
+    # 1 + 1e-9 is 1 in float32
+    items = ITEMS + 1e-9
+    with collect_warnings():
+        fitted = create_model(tmp_path, USERS, items).fit(create_data(), np.random.default_rng(0))
+    np.testing.assert_array_equal(fitted.items[:3], items)

@@ -204,3 +204,20 @@ def test_models_of_the_order_are_refused_on_data_without_times(tmp_path: Path) -
         assert len(errors) == 3
         for error, name in zip(errors, ("SASRec", "GRU4Rec", "BERT4Rec"), strict=True):
             assert f"{name} needs the order of a user's interactions" in error
+
+
+def test_popularity_0_in_a_history_is_reported_before_training(tmp_path: Path) -> None:
+    (tmp_path / "clicks.csv").write_text("user_id,item_id\n1,x\n1,y\n2,x\n", encoding="utf-8")
+    (tmp_path / "items.csv").write_text("item_id,sold\nx,7\ny,0\n", encoding="utf-8")
+    tables = {"interactions": str(tmp_path / "clicks.csv"), "items": str(tmp_path / "items.csv")}
+    spec = {
+        "name": "zero",
+        "dataset": {"name": "tables", **tables},
+        "models": ["MostPop"],
+        "metrics": [{"name": "log_popularity_difference", "popularity": "sold"}],
+    }
+    observer = RecordingObserver()
+    with pytest.raises(Faults, match="popularity 0, which has no logarithm: y") as caught:
+        recbias.run(spec, out=tmp_path, observer=observer)
+    assert "smoothing: 1" in caught.value.faults[0].remedy
+    assert not {"fit", "answer"} & set(observer.kinds)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from recbias.core.errors import WrongType
+
+
+@runtime_checkable
+class OmitsSettings(Protocol):
+    """A metric with settings that do not change its value, such as a number of permutations."""
+
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings that the name of the metric in results omits."""
+
 
 _NOTATION = re.compile(
     r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>[0-9]{1,9}))?\s*$"

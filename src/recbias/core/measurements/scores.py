@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -95,6 +96,10 @@ class Measurement:
         contrasts: Tests within this model; their rows get this group and target.
         counts: Counts that add up over datasets and determine the value, ``float64[c]``, for
             metrics that can be pooled (see ``protocols.Pools``).
+        own_interval: Whether the interval accounts for more than the sampling of the units, and
+            does not follow from their values.
+        axes: The directions in the space of the embeddings that the value refers to, by name:
+            unit vectors, ``float64[d]``, NaN where there is none.
     """
 
     value: float
@@ -110,6 +115,8 @@ class Measurement:
     df: float = math.nan
     contrasts: tuple[Contrast, ...] = ()
     counts: FloatArray | None = None
+    own_interval: bool = False
+    axes: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def from_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:

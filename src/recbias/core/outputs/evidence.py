@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -37,13 +37,14 @@ _TABLE_CELLS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings of users and items, ``float32 (n, d)`` or None, by the codes of the dataset.
+    """Embeddings of users and items, ``(n, d)`` or None, by the codes of the dataset.
 
-    A user or item without an embedding has a row of NaN.
+    They have the floating-point type that the model computes in or its file holds; metrics
+    compute in ``float64``. A user or item without an embedding has a row of NaN.
     """
 
-    users: npt.NDArray[np.float32] | None
-    items: npt.NDArray[np.float32] | None
+    users: AnyArray | None
+    items: AnyArray | None
 
 
 @dataclass(frozen=True, eq=False)

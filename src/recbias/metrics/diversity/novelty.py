@@ -11,7 +11,16 @@ from annotated_types import Gt
 
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.popularity.item_popularity import aggregate_lists, average_rows
+from recbias.metrics.popularity.counted_popularity import (
+    add_counted_interval,
+    average_weights,
+    differentiate_logarithms,
+)
+from recbias.metrics.popularity.item_popularity import (
+    aggregate_lists,
+    average_rows,
+    build_list_matrix,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +34,10 @@ class SelfInformation:
     single user has: a list of rare items is novel. Items without a training interaction have no
     finite value; they are excluded and counted in a warning. Undefined for a list without an item
     that has a training interaction.
+
+    The interval refers to all users that could be sampled, of whom those
+    of the training data are a sample: it includes the sampling error of the counts, and is moved
+    by their bias. Tests and the intervals of groups (``by``) treat the counts as known.
 
     Args:
         k: How many ranks of each list are evaluated; by default all.
@@ -50,4 +63,8 @@ class SelfInformation:
         n_users = np.count_nonzero(np.diff(histories.indptr))
         counts = np.bincount(histories.indices, minlength=histories.shape[1])
         bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
-        return [evidence.measure_queries(aggregate_lists(evidence, bits, average_rows, self.k))]
+        values = aggregate_lists(evidence, bits, average_rows, self.k)
+        weights = average_weights(build_list_matrix(evidence, self.k), counts > 0)
+        slopes, curvatures = differentiate_logarithms(weights, counts.astype(np.float64), base=0.5)
+        measurement = evidence.measure_queries(values)
+        return [add_counted_interval(measurement, evidence, None, slopes, curvatures)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,12 +14,17 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence, mark_contained
+from recbias.metrics.popularity.counted_popularity import count_by_user
 from recbias.metrics.popularity.item_popularity import build_history_matrix
+from recbias.statistics.bootstrap.counted_bootstrap import resample_counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class _BaselineMetric(InheritsSections):
     """A metric of the listed items that ``MostPop`` does not recommend to the same user.
+
+    The interval refers to all users that could be sampled: a bootstrap of the users counts the
+    popularity again, and the interval is as wide as its error and bias together.
 
     Args:
         k: How many ranks of each list, and of the list of the baseline, are evaluated; by default
@@ -36,13 +42,33 @@ class _BaselineMetric(InheritsSections):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         evidence.need("train")
+        values = self._prepare(evidence, np.arange(len(evidence.queries)))(evidence.popularity)
+        measurement = evidence.measure_queries(values)
+        low, high = resample_counts(
+            values,
+            evidence.queries.users,
+            count_by_user(evidence, None),
+            partial(self._prepare, evidence),
+            rng=evidence.rng(),
+        )
+        return [replace(measurement, ci_low=low, ci_high=high, own_interval=True)]
+
+    def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a function from the popularity of each item to the value of these queries."""
         k = self.k or max(evidence.ranked.k, 1)
-        listed = evidence.ranked.items[:, :k] >= 0
-        unexpected = listed & ~_mark_expected(evidence, k)
-        n, counted = listed.sum(axis=1), self._mark_counted(evidence, unexpected)
-        undefined = np.full(n.shape, np.nan)
-        values = np.divide(counted.sum(axis=1), n, out=undefined, where=n > 0)
-        return [evidence.measure_queries(self._exclude(evidence, values))]
+        listed = evidence.ranked.items[rows, :k] >= 0
+        mark_expected = _prepare_baseline(evidence, rows, k)
+        counted = self._mark_counted(evidence, np.ones_like(evidence.ranked.items[:, :k], bool))
+        counted, n = counted[rows] & listed, listed.sum(axis=1)
+        undefined = self._exclude(evidence, np.zeros(len(evidence.queries)))[rows]
+
+        def evaluate(popularity: FloatArray) -> FloatArray:
+            unexpected = (counted & ~mark_expected(popularity)).sum(axis=1)
+            values = np.full(n.shape, np.nan)
+            np.divide(unexpected, n, out=values, where=n > 0)
+            return values + undefined
+
+        return evaluate
 
     def _mark_counted(self, evidence: Evidence, unexpected: BoolArray) -> BoolArray:
         return unexpected
@@ -97,19 +123,28 @@ class Serendipity(_BaselineMetric):
         return np.where(evidence.n_relevant > 0, values, np.nan)
 
 
-def _mark_expected(evidence: Evidence, k: int) -> BoolArray:
-    """Return which positions hold an item that MostPop recommends to the same query."""
-    popularity = evidence.popularity
-    order = np.argsort(-popularity, kind="stable")
-    rank = np.empty(order.size + 1, dtype=np.int64)
-    rank[order], rank[-1] = np.arange(order.size), order.size  # not in the catalogue
-    histories = build_history_matrix(evidence)
-    limits = _find_last_ranks(histories, rank[:-1], k)
-    limits = np.minimum(limits, np.count_nonzero(popularity))
-    in_catalogue = evidence.in_catalogue[:, :k]
-    listed = rank[np.where(in_catalogue, evidence.ranked.items[:, :k], -1)]
-    in_history = mark_contained(histories, evidence.ranked.truncate(k))
-    return np.asarray((listed < limits[:, None]) & ~in_history)
+def _prepare_baseline(
+    evidence: Evidence, rows: AnyArray, k: int
+) -> Callable[[FloatArray], BoolArray]:
+    """Return a function from the popularity to the positions that MostPop recommends.
+
+    The positions are those of these queries that hold an item which MostPop recommends to the same
+    query, ``bool[n, k]``.
+    """
+    histories = build_history_matrix(evidence)[rows]
+    lists = evidence.ranked.take(rows).truncate(k)
+    items = np.where(evidence.in_catalogue[rows, :k], lists.items, -1)
+    in_history = mark_contained(histories, lists)
+
+    def mark_expected(popularity: FloatArray) -> BoolArray:
+        order = np.argsort(-popularity, kind="stable")
+        rank = np.empty(order.size + 1, dtype=np.int64)
+        rank[order], rank[-1] = np.arange(order.size), order.size  # not in the catalogue
+        limits = _find_last_ranks(histories, rank[:-1], k)
+        limits = np.minimum(limits, np.count_nonzero(popularity))
+        return np.asarray((rank[items] < limits[:, None]) & ~in_history)
+
+    return mark_expected
 
 
 def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:

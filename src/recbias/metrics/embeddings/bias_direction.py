@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -10,16 +11,24 @@ from annotated_types import Ge, Gt
 from numpy.lib.format import read_array
 
 from recbias.core.arrays import FloatArray
-from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
+from recbias.core.errors import (
+    BrokenContract,
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    NothingLeft,
+)
 from recbias.core.input_files import has_file, open_input
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.metrics.embeddings.entity_sets import SetPair
+from recbias.metrics.embeddings.entity_pairs import MIN_PAIRS, GroupPair, find_pairs
+from recbias.metrics.embeddings.entity_sets import SetPair, select_members
 from recbias.numerics.directions import (
     centroid_difference,
     fit_pair_component,
     orient_direction,
+    principal_components,
     sample_direction,
 )
 from recbias.numerics.linear_svc import train_classifier
@@ -28,6 +37,10 @@ DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centre
 DirectionChoice: TypeAlias = DirectionName | InputFile
 TopN: TypeAlias = Annotated[int, Gt(0)]
 Sample: TypeAlias = Annotated[int, Ge(2)] | None
+Pairs: TypeAlias = InputFile | None
+
+COMPONENTS = ("pca", "pca_centred")
+"""The directions that are components of the differences of pairs."""
 
 
 def find_direction(
@@ -37,14 +50,15 @@ def find_direction(
     *,
     top_n: int = 200,
     sample: int | None = None,
+    pairs: Path | None = None,
 ) -> FloatArray:
     """Return the unit vector ``float64[d]`` from group B to group A by a method or a file.
 
     - ``centroid``: the mean vector of A minus that of B;
     - ``svc``: the weights of a linear support vector classifier of A and B;
     - ``csvc``: the same, trained on the members most aligned with ``centroid``;
-    - ``pca``: the first principal component of the differences of all pairs of A and B (the paper
-      samples 1,000 of them);
+    - ``pca``: the first principal component of the differences of the given ``pairs`` of A and B,
+      by default of all (the paper samples 1,000 of them);
     - ``pca_centred``: the same after subtracting the mean difference;
     - ``random``: a random direction, as a control;
     - a ``.npy`` file of one vector.
@@ -54,6 +68,8 @@ def find_direction(
 
     Raises:
         BrokenContract: The vector of the file has another size.
+        UnknownIdentifier: A pair has an identifier that is not in its group.
+        NothingLeft: Fewer than two pairs have both vectors.
     """
     a, b = (group.vectors for group in groups)
     if isinstance(choice, Path):
@@ -62,6 +78,8 @@ def find_direction(
             message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
             remedy = "use a vector of the embedding space of the model"
             raise BrokenContract(message, where=str(choice), remedy=remedy)
+    elif pairs is not None and choice in COMPONENTS:
+        vector = fit_component(compute_differences(pairs, groups), choice)
     else:
         choosing = groups[0].choosing, groups[1].choosing
         vector = estimate_direction(
@@ -107,10 +125,70 @@ def read_direction(path: Path) -> FloatArray:
     return numbers
 
 
-def check_direction(choice: DirectionName | Path) -> None:
-    """Validate the file of a direction, before there are vectors."""
-    if isinstance(choice, Path):
-        read_direction(choice)
+def check_directions(
+    choices: Iterable[DirectionName | Path],
+    groups: GroupPair,
+    pairs: Path | None,
+    evidence: Evidence,
+) -> None:
+    """Validate the files of directions and pairs, before there are vectors.
+
+    Raises:
+        Contradiction: Pairs are given, and no direction is a component of them.
+    """
+    for choice in choices:
+        if isinstance(choice, Path):
+            read_direction(choice)
+    if pairs is None:
+        return
+    if not set(choices) & set(COMPONENTS):
+        message = "pairs are given, but no direction is estimated from pairs"
+        remedy = "choose pca or pca_centred, or remove pairs"
+        raise Contradiction(message, where="pairs", remedy=remedy)
+    ids = vars(evidence)[groups.of].ids.ids
+    a, b = (ids[codes] for codes in select_members(evidence, groups))
+    find_pairs(pairs, a, b)
+
+
+def list_omitted_settings(choices: Iterable[DirectionName | Path], *more: str) -> frozenset[str]:
+    """Return the settings that no direction depends on, with those of tests and intervals."""
+    omitted = set(more)
+    if "csvc" not in choices:
+        omitted.add("top_n")
+    if not {"svc", "csvc"} & set(choices):
+        omitted.add("sample")
+    return frozenset(omitted)
+
+
+def compute_differences(path: Path, groups: SetPair) -> FloatArray:
+    """Return the vector of A minus that of B of each pair of a table, ``float64 (n, d)``.
+
+    Pairs of which a member has no vector, or a vector of 0, are excluded with a warning.
+
+    Raises:
+        NothingLeft: Fewer than two pairs remain.
+    """
+    positions = find_pairs(path, groups[0].ids, groups[1].ids)
+    sides = list(zip(groups, positions, strict=True))
+    usable = np.logical_and(*(group.has_vector[rows] for group, rows in sides))
+    a, b = (
+        group.vectors[(np.cumsum(group.has_vector) - 1)[rows[usable]]] for group, rows in sides
+    )
+    if n_excluded := int(np.count_nonzero(~usable)):
+        warn(f"{n_excluded:,} of the {usable.size:,} pairs of {path.name} lack a vector: excluded")
+    if len(a) < MIN_PAIRS:
+        message = f"{len(a)} pair(s) of {path.name} have both vectors"
+        raise NothingLeft(message, where="pairs", remedy=f"give {MIN_PAIRS} or more")
+    return np.asarray(a - b)
+
+
+def fit_component(differences: FloatArray, choice: DirectionName | Path) -> FloatArray:
+    """Return the first principal component of differences, ``float64[d]``; 0 for none.
+
+    ``choice`` is ``pca``, or ``pca_centred`` to subtract the mean difference first.
+    """
+    components = principal_components(differences, 1, centred=choice == "pca_centred")
+    return components[0] if len(components) else np.zeros(differences.shape[1])
 
 
 def estimate_direction(

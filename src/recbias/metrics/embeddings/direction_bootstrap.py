@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,10 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Measurement
+
+MIN_AGREEMENT = 0.5
+"""The least agreement for which there is an interval: below it, the direction is mostly sampling
+error, and the correction is too."""
 
 
 def estimate_stretch(differences: FloatArray) -> FloatArray:
@@ -34,6 +39,25 @@ def estimate_stretch(differences: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.where(remaining > 0, ratio, np.inf)))
 
 
+def estimate_agreement(cosine: float) -> float:
+    """Return about the cosine of a direction with the true one, from those of random halves.
+
+        c = √( 2 κ / (1 + κ) )
+
+    κ is the mean cosine of the directions of two halves of the groups. Two vectors with the same
+    mean and independent errors of equal size have the expected cosine κ; with errors of half the
+    variance, as the direction of both halves together has, 2 κ / (1 + κ) (Spearman and Brown). The
+    root is the cosine of one of them with the mean.
+
+    >>> estimate_agreement(1.0), round(estimate_agreement(0.5), 4), estimate_agreement(-0.1)
+    (1.0, 0.8165, 0.0)
+
+    Source:
+        Spearman, "Correlation calculated from faulty data", British Journal of Psychology 1910.
+    """
+    return math.sqrt(max(0.0, 2 * cosine / (1 + cosine))) if cosine > -1 else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class ResampledDirections:
     """A direction on bootstrap samples of the groups.
@@ -41,22 +65,43 @@ class ResampledDirections:
     Args:
         axes: The unit vectors, ``float64 (b, d)``.
         stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
+        agreement: About the cosine of the direction with the one that very many members would
+            give; None if the direction does not depend on the groups, or the stretch is known.
+        is_component: Whether they are principal components, and the agreement is their mean
+            absolute cosine with that of the groups.
     """
 
     axes: FloatArray
     stretch: FloatArray | None = None
+    agreement: float | None = None
+    is_component: bool = False
 
-    def compute_interval(self, means: FloatArray) -> tuple[float, float] | None:
-        """Return the 95% percentile interval of an estimate, corrected by the stretch.
+    def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
+        """Return the 95% interval of an estimate, corrected for the error of the direction.
+
+        With a stretch it is the percentile interval of the stretched samples, otherwise
+
+            x / c ± t(0.975; b - 1) · √( (se / c)² + (x / c - x)² )
+
+        x is the estimate, se its bootstrap standard error, and c the agreement, by which every
+        estimate along the direction is too small. The correction counts as an error as well.
+        Of a component, another one may be first in the sample, of which the estimate may also be
+        larger: the interval is x ± t √( se² + (x / c² - x)² ).
 
         Args:
+            estimate: The estimate.
             means: The vector whose component along the direction is the estimate, on each sample,
                 ``float64 (b, d)``; its length bounds the estimate.
 
         Returns:
-            None if the stretch is not known.
+            None if the direction does not depend on the groups, or there are fewer than two
+            samples; NaN if the agreement is below ``MIN_AGREEMENT``.
         """
-        if self.stretch is None or len(means) < 2:
+        if len(means) < 2:
+            return None
+        if self.agreement is not None:
+            return self._correct_by_agreement(estimate, means, self.agreement)
+        if self.stretch is None:
             return None
         bounds = np.linalg.norm(means, axis=1)
         defined = np.isfinite(self.stretch) & ~np.isnan(self.axes).any(axis=1)
@@ -64,6 +109,21 @@ class ResampledDirections:
         estimates = np.clip(along * np.where(defined, self.stretch, 1.0), -bounds, bounds)
         low, high = np.where(defined, estimates, -bounds), np.where(defined, estimates, bounds)
         return float(np.quantile(low, 0.025)), float(np.quantile(high, 0.975))
+
+    def _correct_by_agreement(
+        self, estimate: float, means: FloatArray, agreement: float
+    ) -> tuple[float, float]:
+        from scipy.special import stdtrit
+
+        if not agreement >= MIN_AGREEMENT:
+            return math.nan, math.nan
+        se = float((means * self.axes).sum(axis=1).std(ddof=1))
+        centre, error = estimate, math.hypot(se, estimate / agreement**2 - estimate)
+        if not self.is_component:
+            centre = estimate / agreement
+            error = math.hypot(se / agreement, centre - estimate)
+        half_width = float(stdtrit(len(means) - 1, 0.975)) * error
+        return centre - half_width, centre + half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +151,7 @@ class ResampledSets:
         sides = zip(estimates, (self.e - self.p, self.e, self.p), strict=True)
         return [
             replace(estimate, ci_low=ends[0], ci_high=ends[1])
-            if (ends := self.directions.compute_interval(means))
+            if (ends := self.directions.compute_interval(estimate.value, means))
             else estimate
             for estimate, means in sides
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Gt, Le, Len
@@ -18,8 +18,9 @@ from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
     Sample,
     TopN,
-    check_direction,
+    check_directions,
     find_direction,
+    list_omitted_settings,
     name_direction,
 )
 from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair, select_sets
@@ -37,7 +38,7 @@ class DirectionChecks(GroupMetric):
         mean_{a in A} cos(a, ψ) - mean_{b in B} cos(b, ψ)
 
     for each direction ψ, which is estimated from one half of each group and points from B to A; A
-    and B are the other halves:
+    and B are the other halves (or all members, with ``members: all``):
 
     1. the cosines of A with ψ differ from those of B (the value without a group);
     2. the cosines of A with ψ differ from its cosines with a random direction, likewise for B;
@@ -52,13 +53,15 @@ class DirectionChecks(GroupMetric):
     directions and 3 checks; here all Welch tests are corrected together, and all rank-sum tests.
 
     The paper does not split the groups, so a direction is tested on the members that it was
-    estimated from: even with random groups it passes the first check most of the time. With
-    halves the first check has an error rate of 5%, but less power for a weak direction. Checks 2
+    estimated from: even with random groups it passes the first check most of the time. That is
+    ``members: all``, for comparison with the paper; its intervals and p-values of estimated
+    directions are not valid. With halves the first check has an error rate of 5%, but less power
+    for a weak direction. Checks 2
     and 3 do not test whether the direction is that of the attribute: if the vectors of all members
     have similar directions, as in most recommenders, nearly every direction passes them, also that
     of random groups.
 
-    Only the tested half is counted. Undefined for a member of it without a vector, or with a
+    Only the tested members are counted. Undefined for one without a vector, or with a
     vector of 0; everything is undefined, with a warning, if the groups have no direction.
 
     Args:
@@ -66,6 +69,9 @@ class DirectionChecks(GroupMetric):
             ``random``, or a ``.npy`` file of one vector; as for R-RIPA.
         top_n: ``csvc``: number of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
+        members: The members that a direction is tested on: ``halves`` estimates it on one half of
+            each group and tests it on the other, ``all`` does both on all members, as in the
+            paper.
         repeats: Number of random directions and sets of random vectors.
 
     Raises:
@@ -84,17 +90,23 @@ class DirectionChecks(GroupMetric):
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
     top_n: TopN = 200
     sample: Sample = None
+    members: Literal["halves", "all"] = "halves"
     repeats: Annotated[int, Gt(0), Le(100_000)] = 100
+
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings that do not change the value."""
+        return list_omitted_settings(self.directions, "repeats")
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
         super().check(evidence)
-        for choice in self.directions:
-            check_direction(choice)
+        check_directions(self.directions, self.groups, None, evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference and the mean cosine of the groups for each direction."""
-        train, test = split_in_halves(select_sets(evidence, self.groups), evidence)
+        groups = select_sets(evidence, self.groups)
+        halves = split_in_halves(groups, evidence)
+        train, test = halves if self.members == "halves" else (groups, groups)
         measurements: list[Measurement] = []
         for choice in self.directions:
             if all(map(len, train)):
@@ -118,7 +130,7 @@ class DirectionChecks(GroupMetric):
         if tests and difference.n:  # with Welch's interval
             low, high = tests[0].ci_low, tests[0].ci_high
             difference = replace(difference, contrasts=tuple(tests), ci_low=low, ci_high=high)
-        yield difference
+        yield replace(difference, axes={name: axis})
         rng = evidence.rng().spawn(3)[2]
         for group, cosines in zip(groups, (a, b), strict=True):
             axes = normalize_rows(rng.standard_normal((self.repeats, axis.size)))

@@ -15,10 +15,12 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
+    Pairs,
     Sample,
     TopN,
-    check_direction,
+    check_directions,
     find_direction,
+    list_omitted_settings,
     name_direction,
 )
 from recbias.metrics.embeddings.entity_sets import SetPair, select_sets
@@ -41,6 +43,7 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
             ``random``, or a ``.npy`` file of one vector; as for R-RIPA.
         top_n: ``csvc``: numbers of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
+        pairs: ``pca`` and ``pca_centred``: a table of pairs; as for R-RIPA.
 
     Raises:
         BrokenContract: The vector of a file has another size than those of the model.
@@ -60,19 +63,26 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
     )
     top_n: Annotated[tuple[TopN, ...], Len(1)] = (200,)
     sample: Sample = None
+    pairs: Pairs = None
+
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings that do not change the value."""
+        return list_omitted_settings(self.directions)
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
         super().check(evidence)
-        for choice in self.directions:
-            check_direction(choice)
+        check_directions(self.directions, self.groups, self.pairs, evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the cosine of every two directions."""
         groups = select_sets(evidence, self.groups)
         return [
             measure_sets(
-                float(np.clip(axis_a @ axis_b, -1.0, 1.0)), groups, target=f"{name_a} vs {name_b}"
+                float(np.clip(axis_a @ axis_b, -1.0, 1.0)),
+                groups,
+                target=f"{name_a} vs {name_b}",
+                axes={name_a: axis_a, name_b: axis_b},
             )
             for (name_a, axis_a), (name_b, axis_b) in combinations(
                 self._estimate(groups, evidence), 2
@@ -82,5 +92,7 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
     def _estimate(self, groups: SetPair, evidence: Evidence) -> Iterator[tuple[str, FloatArray]]:
         for choice in self.directions:
             for top_n in self.top_n if choice == "csvc" else self.top_n[:1]:
-                axis = find_direction(choice, groups, evidence, top_n=top_n, sample=self.sample)
+                axis = find_direction(
+                    choice, groups, evidence, top_n=top_n, sample=self.sample, pairs=self.pairs
+                )
                 yield f"csvc {top_n}" if choice == "csvc" else name_direction(choice), axis

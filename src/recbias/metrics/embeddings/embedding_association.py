@@ -37,6 +37,10 @@ class _Association(TargetMetric):
 
     permutations: Permutations = 10_000
 
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings of the tests, which do not change the value."""
+        return frozenset({"permutations"})
+
     def _measure_associations(self, evidence: Evidence) -> tuple[SetPair, SetValues]:
         """Return the groups, and the EAA of each entity of the targets.
 

@@ -1,13 +1,21 @@
-"""The two groups and two target sets that a spec names."""
+"""The two groups and two target sets that a spec names, and given pairs of members."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from recbias.core.errors import Contradiction
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Ids
+from recbias.core.errors import Contradiction, NothingLeft, UnknownIdentifier
+from recbias.formats.text_tables import read_text_table
 
 Entity: TypeAlias = Literal["users", "items"]
+
+MIN_PAIRS = 2
+"""One pair has no component but its own difference."""
 
 
 class EntityPair:
@@ -83,3 +91,31 @@ class TargetPair(EntityPair):
     e: str
     p: str
     exclusive: bool = True
+
+
+def find_pairs(path: Path, a: Ids, b: Ids) -> tuple[AnyArray, AnyArray]:
+    """Return the positions in ``a`` and in ``b`` of the members of each pair of a table.
+
+    The table has the columns ``a`` and ``b``, the identifiers of a member of each group.
+
+    Raises:
+        UnknownIdentifier: An identifier is not in its group.
+        NothingLeft: There are fewer than two pairs.
+    """
+    table = read_text_table(path)
+    table.need("a", "b")
+    positions = []
+    for column, ids in (("a", a), ("b", b)):
+        of_id = {identifier: position for position, identifier in enumerate(ids.tolist())}
+        member_positions = [of_id.get(identifier, -1) for identifier in table.ids(column).tolist()]
+        if -1 in member_positions:
+            row = member_positions.index(-1)
+            name = str(table.ids(column)[row])
+            message = f"{table.place(row)}: {name!r} is not in group {column.upper()}"
+            remedy = "write in each row a member of A and a member of B"
+            raise UnknownIdentifier(message, where="pairs", remedy=remedy)
+        positions.append(np.array(member_positions, dtype=np.intp))
+    if len(table) < MIN_PAIRS:
+        message = f"{path.name} has {len(table)} pair(s)"
+        raise NothingLeft(message, where="pairs", remedy=f"give {MIN_PAIRS} or more")
+    return positions[0], positions[1]

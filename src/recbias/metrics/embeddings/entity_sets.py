@@ -164,7 +164,7 @@ def select_groups_and_targets(
 
 
 def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
-    """Return the vectors of all users or items, ``float32 (n, d)``; NaN for a missing vector.
+    """Return the vectors of all users or items, ``(n, d)``; NaN for a missing vector.
 
     Raises:
         MissingEvidence: The model has none.

@@ -15,9 +15,11 @@ from recbias.core.measurements.scores import Contrast, Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
+    Pairs,
     Sample,
     TopN,
-    check_direction,
+    check_directions,
+    list_omitted_settings,
     name_direction,
 )
 from recbias.metrics.embeddings.direction_permutation import DirectionEstimator, resample_sets
@@ -44,20 +46,27 @@ class RRipa(ChoosingMetric, TargetMetric):
     sets that differ at all also differ along most random directions. The test between the groups
     permutes the members of A and B and estimates the direction again: would two random groups
     separate E and P as much, in either direction? This tests whether the direction is special. A
-    ``random`` direction is the same for all groups, so its p is 1; a direction from a file has no
-    such test. The test between the directions compares with random directions; its p follows
-    exactly from the cosine of ψ with the gap between the mean unit vectors of E and P. Estimated
-    directions lie where the vectors of the groups vary most, so prefer the test between the groups
-    for them.
+    ``random`` direction is the same for all groups, so its p is 1; a direction from a file or of
+    given ``pairs`` has no such test. The test between the directions compares with random
+    directions; its p follows exactly from the cosine of ψ with the gap between the mean unit
+    vectors of E and P. Estimated directions lie where the vectors of the groups vary most, so
+    prefer the test between the groups for them.
 
     Intervals come from a bootstrap of the items and of the members of the groups, with the
     direction estimated on each sample. Sampling error of the direction makes every value too
     small: the interval of ``centroid`` corrects this bias, and has the largest possible width if
     the groups are too small to have a direction. ``svc``, ``csvc``, ``pca`` and ``pca_centred``
-    are estimated on fewer samples and permutations; their intervals use Student's t without the
-    correction. Undefined for an entity without a vector, or with a vector of 0; everything is
-    undefined, with a warning, if the groups have no direction, for example because all their
-    vectors are equal.
+    are estimated on fewer samples and permutations; their intervals are
+
+        x / c ± t √( (se / c)² + (x / c - x)² ),    c = √( 2 κ / (1 + κ) )
+
+    x is the value, se its bootstrap standard error and κ the mean cosine of the directions of
+    random halves of the groups. For ``pca`` and ``pca_centred`` they are x ± t √( se² +
+    (x / c² - x)² ), and c is the mean absolute cosine of the directions of the samples with ψ.
+    They are undefined, with a warning, if c is below 0.5.
+
+    Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
+    a warning, if the groups have no direction, for example because all their vectors are equal.
 
     Args:
         direction_: ``centroid`` (mean of A minus mean of B), ``svc`` (weights of a linear support
@@ -67,12 +76,17 @@ class RRipa(ChoosingMetric, TargetMetric):
             a ``.npy`` file of one vector.
         top_n: ``csvc``: number of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
+        pairs: ``pca`` and ``pca_centred``: a table with the columns ``a`` and ``b``, the
+            identifiers of a member of A and of one of B in each row: the pairs whose differences
+            are used; by default all pairs.
         permutations: Number of permutations sampled if there are more.
         refits: Number of permutations of the groups on which a direction other than ``centroid``
             is estimated; the interval uses a third as many bootstrap samples.
 
     Raises:
         BrokenContract: The vector of the file has another size than those of the model.
+        UnknownIdentifier: A pair has an identifier that is not in its group.
+        Contradiction: ``pairs`` are given for a direction that is not estimated from pairs.
 
     Range:
         -2 to 2, -1 to 1 for one set; undefined without a vector or direction.
@@ -88,6 +102,7 @@ class RRipa(ChoosingMetric, TargetMetric):
     direction_: DirectionChoice = "centroid"
     top_n: TopN = 200
     sample: Sample = None
+    pairs: Pairs = None
     permutations: Permutations = 10_000
     refits: Annotated[int, Gt(8), Le(100_000)] = 99
 
@@ -95,16 +110,20 @@ class RRipa(ChoosingMetric, TargetMetric):
         """Return the evidence needed with these settings."""
         return frozenset({"embeddings", self.groups.of, self.targets.of})
 
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings that do not change the value."""
+        return list_omitted_settings((self.direction_,), "permutations", "refits")
+
     def check(self, evidence: Evidence) -> None:
         """Validate the groups, the targets and the file before any training."""
         super().check(evidence)
-        check_direction(self.direction_)
+        check_directions((self.direction_,), self.groups, self.pairs, evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the differential, then R-RIPA of each set."""
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         estimator = DirectionEstimator(
-            self.direction_, groups, evidence, self.top_n, self.sample, self.refits
+            self.direction_, groups, evidence, self.top_n, self.sample, self.refits, self.pairs
         )
         axis = estimator.estimate()
         if np.isnan(axis).any():
@@ -127,7 +146,8 @@ class RRipa(ChoosingMetric, TargetMetric):
             *self._test_groups(estimator, targets, main),
             self._test_random_directions(targets, axis, main),
         )
-        return [replace(main, contrasts=tests), *means]
+        axes = {name_direction(self.direction_): axis}
+        return [replace(main, contrasts=tests, axes=axes), *means]
 
     def _test_groups(
         self, estimator: DirectionEstimator, targets: SetPair, estimate: Measurement

@@ -39,6 +39,10 @@ class ExposureMetric(InheritsSections):
     gamma: Patience = 0.8
     k: Cutoff = None
 
+    def omitted_settings(self) -> frozenset[str]:
+        """Return ``gamma`` where no rank depends on it."""
+        return frozenset() if self.browsing == "rbp" else frozenset({"gamma"})
+
     def expose_items(self, evidence: Evidence) -> Matrix:
         """Return the exposure of the items of each list, CSR ``(q, n_items + n outside)``."""
         n_ranks = evidence.ranked.k if self.k is None else self.k

@@ -126,6 +126,10 @@ class OverlapSpread(StatedIdentityMetric):
     words: str | None = None
     permutations: Permutations = 10_000
 
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings of the tests, which do not change the value."""
+        return frozenset({"permutations"})
+
     def _measure(
         self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:

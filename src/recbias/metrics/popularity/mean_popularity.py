@@ -14,6 +14,12 @@ from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
+from recbias.metrics.popularity.counted_popularity import (
+    add_counted_interval,
+    average_weights,
+    differentiate_logarithms,
+    scale_rows,
+)
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
     aggregate_lists,
@@ -21,6 +27,7 @@ from recbias.metrics.popularity.item_popularity import (
     average_rows,
     build_history_matrix,
     build_list_matrix,
+    is_counted,
     mark_items,
     read_popularity,
 )
@@ -70,6 +77,11 @@ class LogPopularityDifference(HistoryComparison):
     added to every φ. Items of unknown popularity are excluded and counted. Undefined if none
     remains in the list or in the history.
 
+    The interval of a counted popularity refers to all users that could be sampled, of whom those
+    of the training data are a sample: it includes the sampling error of the counts, and is moved
+    by their bias, which a user's own interactions cause. Tests and the intervals of groups
+    (``by``) treat the popularity as known.
+
     Args:
         smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
 
@@ -109,6 +121,16 @@ class LogPopularityDifference(HistoryComparison):
             warn(f"{evidence.metric}: {n_zeros:,} {message}")
         return super().measure(evidence)
 
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        if not is_counted(self.popularity):
+            return measurement
+        smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
+        has_logarithm = smoothed > 0
+        lists = average_weights(build_list_matrix(evidence, self.k), has_logarithm)
+        weights = lists - average_weights(build_history_matrix(evidence), has_logarithm)
+        slopes, curvatures = differentiate_logarithms(weights, smoothed)
+        return add_counted_interval(measurement, evidence, self.popularity, slopes, curvatures)
+
     def _transform(self, popularity: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):  # ln 0 is excluded from the means
             return np.log(popularity + (self.smoothing or 0.0))
@@ -144,6 +166,11 @@ class PopularityLift(HistoryComparison):
     0 is neutral, 1 is a list that is twice as popular as the history, -1 the minimum. Undefined
     for an empty list, or a history that is empty or has popularity 0.
 
+    The interval of a counted popularity refers to all users that could be sampled, of whom those
+    of the training data are a sample: it includes the sampling error of the counts, and is moved
+    by their bias, which a user's own interactions cause. Tests and the intervals of groups
+    (``by``) treat the popularity as known.
+
     Range:
         -1 or more; undefined for an empty list or history.
 
@@ -156,6 +183,18 @@ class PopularityLift(HistoryComparison):
 
     popularity: str | None = None
     k: Cutoff = None
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        if not is_counted(self.popularity):
+            return measurement
+        popularity = read_popularity(evidence, self.popularity)
+        every_item = np.ones(popularity.size, dtype=bool)
+        histories = average_weights(build_history_matrix(evidence), every_item)
+        lists = average_weights(build_list_matrix(evidence, self.k), every_item)
+        of_history, of_list = histories @ popularity, lists @ popularity
+        inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
+        slopes = scale_rows(lists, inverse) - scale_rows(histories, of_list * inverse**2)
+        return add_counted_interval(measurement, evidence, self.popularity, slopes)
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
         undefined = np.full(lists.shape, np.nan)

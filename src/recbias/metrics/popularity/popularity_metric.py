@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.popularity.counted_popularity import count_by_user
 from recbias.metrics.popularity.desiderata import Desideratum, evaluate_desiderata
 from recbias.metrics.popularity.item_popularity import (
     aggregate_histories,
     aggregate_lists,
     aggregate_sets,
     average_rows,
+    build_history_matrix,
+    build_list_matrix,
     is_counted,
     read_popularity,
 )
+from recbias.statistics.bootstrap.counted_bootstrap import resample_counts
 
 
 class PopularityMetric(InheritsSections):
@@ -71,7 +77,33 @@ class HistoryComparison(PopularityMetric):
         aggregate = type(self).aggregate
         lists = aggregate_lists(evidence, values, aggregate, self.k)
         histories = aggregate_histories(evidence, values, aggregate)
-        return [evidence.measure_queries(self._compare(lists, histories))]
+        measurement = evidence.measure_queries(self._compare(lists, histories))
+        return [self._add_interval(measurement, evidence)]
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        """Return the measurement with an interval that accounts for counted popularity."""
+        if not is_counted(self.popularity):
+            return measurement
+        low, high = resample_counts(
+            measurement.units.values,  # type: ignore[union-attr]  # a value for each query
+            evidence.queries.users,
+            count_by_user(evidence, self.popularity),
+            partial(self._prepare, evidence),
+            rng=evidence.rng(),
+        )
+        return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+
+    def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a function from the popularity of each item to the value of these queries."""
+        lists = build_list_matrix(evidence, self.k)[rows]
+        histories = build_history_matrix(evidence)[rows]
+        aggregate = type(self).aggregate
+
+        def evaluate(popularity: FloatArray) -> FloatArray:
+            values = self._transform(popularity)
+            return self._compare(aggregate(lists, values), aggregate(histories, values))
+
+        return evaluate
 
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         """Return the value for sets of popularities, ``float64[..., n]``."""

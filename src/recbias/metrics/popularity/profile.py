@@ -41,6 +41,10 @@ class GiniDifference(HistoryComparison):
     popular items have Gini 0, whether they are popular or rare. Undefined if the list or the
     history is empty or has popularity 0.
 
+    The interval of a counted popularity refers to all users that could be sampled: a bootstrap of
+    the users counts the popularity again, and the interval is as wide as its error and bias
+    together. Tests and the intervals of groups (``by``) treat the popularity as known.
+
     >>> sets = np.array([1.0, 1.0, 4.0]), np.array([5.0, 5.0])
     >>> float(GiniDifference().compare_sets(*sets).round(6))  # (-2 + 0 + 2 x 4) / (3 x 6)
     0.333333
@@ -71,6 +75,10 @@ class HerfindahlDifference(HistoryComparison):
     interactions. A history that is longer than the list tends to have a smaller H, so the value of
     random lists is not 0: compare models with each other, not with 0. Undefined if the list or the
     history is empty or has popularity 0.
+
+    The interval of a counted popularity refers to all users that could be sampled: a bootstrap of
+    the users counts the popularity again, and the interval is as wide as its error and bias
+    together. Tests and the intervals of groups (``by``) treat the popularity as known.
 
     >>> sets = np.array([3.0, 1.0]), np.array([5.0, 5.0])
     >>> float(HerfindahlDifference().compare_sets(*sets))  # 9/16 + 1/16 - 1/2

@@ -109,12 +109,11 @@ class Association(UnitMetric):
         self._find_reported(group_queries(evidence, self.label))
         build_design(evidence, self.label, self.units, self.words)
 
-    def of_counts(self, counts: FloatArray) -> float:
-        """Return the score from counts summed over datasets, ``float64[2, 2]``.
+    count_names = ("positions", "elsewhere", "of_all", "of_all_elsewhere")
+    """The positions of value c under l and under other labels, then those of any value."""
 
-        The first row counts the positions of value c under l and under the other labels, the
-        second those of any value.
-        """
+    def of_counts(self, counts: FloatArray) -> float:
+        """Return the score from counts summed over datasets, ``float64[2, 2]``."""
         return float(self._score(counts[0, 0], counts[0, 1], counts[1, 0], counts[1, 1]))
 
     def _measure(self, evidence: Evidence) -> Sequence[Measurement]:

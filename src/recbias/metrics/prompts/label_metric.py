@@ -59,3 +59,10 @@ class UnitMetric(LabelMetric):
         words: The column of the words that carry the label; by default it is detected.
         permutations: The number of sampled permutations; fewer possible ones are all enumerated.
     """
+
+    count_names: ClassVar[tuple[str, ...]]
+    """The names of the entries of ``Measurement.counts``, row by row."""
+
+    def omitted_settings(self) -> frozenset[str]:
+        """Return the settings of the tests, which do not change the value."""
+        return frozenset({"permutations"})

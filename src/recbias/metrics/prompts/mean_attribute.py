@@ -91,6 +91,8 @@ class MeanAttribute(UnitMetric):
         read_item_levels(evidence, self.attribute)
         build_design(evidence, self.label, self.units, self.words)
 
+    count_names = ("sum_of_units", "units")
+
     def of_counts(self, counts: FloatArray) -> float:
         """Return the mean over the units of several datasets from their sum and number."""
         return float(counts[0] / counts[1]) if counts[1] else math.nan

@@ -85,8 +85,10 @@ class PricePercentage(UnitMetric):
         super().check(evidence)
         self._design(evidence)
 
+    count_names = ("weight", "weight_of_all", "positions", "positions_of_all")
+
     def of_counts(self, counts: FloatArray) -> float:
-        """Return the share from counts (or rates, if rescaled) summed over datasets."""
+        """Return the share from weights (rates, if rescaled) summed over datasets."""
         return float(counts[0] / counts[1]) if counts[1] else float("nan")
 
     def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -97,13 +99,21 @@ class PricePercentage(UnitMetric):
         sizes = 1 if self.rescale else np.bincount(design.group, minlength=classes.size)[:, None]
         weights = sizes * compute_group_means(values, design.group, classes.size)
         samples = sizes * bootstrap_means(evidence, design, values)
+        positions = np.zeros((classes.size, slots.counts.shape[1]))
+        np.add.at(positions, design.group, slots.counts)
         n, undefined = _count_units(slots.counts > 0, design, classes)
         estimates = LabelEstimates(
             values=_compute_shares(weights, classes),
             replicates=_compute_shares(samples, classes),
             n=n,
             undefined=undefined,
-            counts=np.stack([weights, _sum_classes(weights, classes)], axis=-1),
+            counts=np.stack(
+                [
+                    *(weights, _sum_classes(weights, classes)),
+                    *(positions, _sum_classes(positions, classes)),
+                ],
+                axis=-1,
+            ),
         )
         comparisons = list_comparisons(classes.size, classes)
         results = run_permutation_tests(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
@@ -86,7 +85,6 @@ def _require(path: Path) -> None:
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
 
 
-Floats32 = npt.NDArray[np.float32]
 Score = Literal["dot", "cosine"]
 
 
@@ -100,6 +98,11 @@ class GivenVectors:
     the identifiers of the rows, one per line. Vectors of identifiers that are not in the dataset
     are excluded, items without a vector are never recommended, and users without a vector have
     empty lists; warnings report the number of each. The user's training items are excluded.
+
+    Embeddings keep the precision of their file: ``float64`` stays ``float64``. Whole numbers get
+    the smallest floating-point type that holds each of their values, at most ``float64``. Scores
+    are computed in the more precise type of both files, at least ``float32``, and ranked and
+    stored as ``float32``.
 
     Args:
         users: The user embeddings.
@@ -175,13 +178,13 @@ class FittedVectors:
     """The vectors in the order of the dataset; rows without a vector are NaN.
 
     Args:
-        users: ``float32 (n_users, d)``.
-        items: ``float32 (n_items, d)``.
+        users: ``(n_users, d)``, in the precision of the file.
+        items: ``(n_items, d)``, likewise.
         score: ``dot`` product or ``cosine``.
     """
 
-    users: Floats32
-    items: Floats32
+    users: AnyArray
+    items: AnyArray
     score: Score
 
     def embeddings(self) -> Embeddings:
@@ -193,8 +196,10 @@ class FittedVectors:
 
         If the dataset has no interactions, every item is a candidate.
         """
-        users = np.vstack([self.users, np.full((1, self.users.shape[1]), np.nan)])[queries.users]
-        items = self.items
+        dtype = np.result_type(self.users, self.items, np.float32)
+        missing = np.full((1, self.users.shape[1]), np.nan, dtype=dtype)
+        users = np.vstack([self.users.astype(dtype), missing])[queries.users]
+        items = self.items.astype(dtype)
         if self.score == "cosine":
             users, items = _normalize(users), _normalize(items)
         if n_missing := int(np.isnan(users).any(axis=1).sum()):
@@ -202,7 +207,7 @@ class FittedVectors:
             warn(f"{n_queries} have no vector: their lists are empty")
         candidates = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
         return rank_rows(
-            lambda rows: users[rows].astype(np.float32) @ items.T,
+            lambda rows: users[rows] @ items.T,
             queries.users,
             k,
             data,
@@ -210,16 +215,18 @@ class FittedVectors:
         )
 
 
-def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Floats32:
-    """Return the vectors in the order of a vocabulary, ``float32``; NaN for missing ones.
+def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> AnyArray:
+    """Return the vectors in the order of a vocabulary, NaN for missing ones.
 
-    ``noun`` is what the identifiers denote, for messages.
+    They keep their floating-point type; whole numbers get one that holds them. ``noun`` is what
+    the identifiers denote, for messages.
 
     Raises:
         UnknownIdentifier: No identifier is in the vocabulary.
     """
     codes = vocabulary.find(ids)
-    aligned = np.full((len(vocabulary), vectors.shape[1]), np.nan, dtype=np.float32)
+    dtype = np.result_type(vectors, np.float16)
+    aligned = np.full((len(vocabulary), vectors.shape[1]), np.nan, dtype=dtype)
     aligned[codes[codes >= 0]] = vectors[codes >= 0]
     n_unknown = int((codes < 0).sum())
     if n_unknown and n_unknown == codes.size and len(vocabulary):

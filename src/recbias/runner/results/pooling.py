@@ -58,9 +58,17 @@ def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part."""
+    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
+
+    Intervals that do not follow from the units are averaged, which is conservative: the standard
+    error of a mean is at most the mean of the standard errors.
+    """
     if not can_pool(measurements):
         return math.nan, math.nan
+    if any(row.own_interval for row in measurements):
+        ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
+        low, high = ends.mean(axis=0)
+        return float(low), float(high)
     values, replicates = pool_units(measurements), average_replicates(measurements)
     if replicates is not None:
         low, high = normal_interval(mean, replicates)

@@ -40,6 +40,7 @@ from recbias.runner.results.search_tables import (
     list_searches,
     write_searches,
 )
+from recbias.runner.results.supplements import write_counts, write_directions
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
@@ -112,6 +113,8 @@ def write_results(
     with TableWriter(folder / "replicates.parquet") as replicates:
         for table in build_replicate_tables(measured, _digest_queries(plan, executor)):
             replicates.add(table)
+    write_counts(folder, measured)
+    write_directions(folder, measured)
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
     write_learning_curves(folder, plan, executor)

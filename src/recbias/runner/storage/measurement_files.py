@@ -15,6 +15,7 @@ from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.runner.storage.array_files import load_arrays, load_ids, save_arrays, save_ids
 
 _SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high", "df")
+_FLAGS = ("own_interval",)
 _ARRAYS = ("replicates", "counts")
 
 
@@ -24,13 +25,16 @@ def save_measurements(measurements: Sequence[Measurement], folder: Path) -> None
     arrays: dict[str, AnyArray | None] = {}
     unit_ids: dict[int, Ids] = {}
     for index, measurement in enumerate(measurements):
-        record = {name: _to_json(vars(measurement)[name]) for name in _SCALARS}
+        record = {name: _to_json(vars(measurement)[name]) for name in (*_SCALARS, *_FLAGS)}
         if (units := measurement.units) is not None:
             unit_ids.setdefault(id(units.ids), units.ids)
             number = list(unit_ids).index(id(units.ids))
             record |= {"unit": units.unit, "ids": number, "share": units.share}
             arrays[f"values_{index}"] = units.values
         arrays |= {f"{name}_{index}": vars(measurement)[name] for name in _ARRAYS}
+        record["axes"] = list(measurement.axes)
+        axes = enumerate(measurement.axes.values())
+        arrays |= {f"axis_{index}_{number}": axis for number, axis in axes}
         record["contrasts"] = [
             {name: _to_json(value) for name, value in vars(contrast).items()}
             for contrast in measurement.contrasts
@@ -56,9 +60,13 @@ def load_measurements(folder: Path) -> tuple[Measurement, ...]:
         contrasts = tuple(
             Contrast(**_read_numbers(contrast)) for contrast in record.get("contrasts", ())
         )
-        numbers = _read_numbers({name: record[name] for name in _SCALARS})
+        numbers = _read_numbers({name: record[name] for name in (*_SCALARS, *_FLAGS)})
         shared: dict[str, Any] = {name: arrays.get(f"{name}_{index}") for name in _ARRAYS}
-        measurements.append(Measurement(**numbers, **shared, units=units, contrasts=contrasts))
+        names = enumerate(record.get("axes", ()))
+        axes = {name: arrays[f"axis_{index}_{number}"] for number, name in names}
+        measurements.append(
+            Measurement(**numbers, **shared, units=units, contrasts=contrasts, axes=axes)
+        )
     return tuple(measurements)
 
 

@@ -1,0 +1,103 @@
+"""Intervals of metrics whose popularity is counted in the interactions of the sampled users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.popularity.item_popularity import read_popularity
+from recbias.statistics.counted_values import CountedValues
+
+
+def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
+    """Return the contribution of each user to the popularity of each item, CSR ``(n, n_items)``.
+
+    These are the training interactions. Where those of all parts of the split are counted, they
+    are scaled to their numbers.
+    """
+    from scipy.sparse import coo_array, dia_array
+
+    evidence.need("train")
+    train = evidence.train
+    shape = (train.n_users, train.n_items)  # type: ignore[union-attr]  # need() raises on None
+    rows = np.ones(len(train)), (train.users, train.items)  # type: ignore[union-attr, arg-type]
+    counts = coo_array(rows, shape=shape).tocsr()
+    if popularity != "all":
+        return counts
+    of_train = evidence.popularity
+    ratio = read_popularity(evidence, popularity) / np.where(of_train > 0, of_train, np.inf)
+    return counts @ dia_array((ratio[None, :], [0]), shape=(ratio.size, ratio.size)).tocsr()
+
+
+def average_weights(rows: Matrix, counted: BoolArray) -> Matrix:
+    """Return the weight of each item in the mean of its row, CSR ``(q, n_items)``.
+
+    Args:
+        rows: The items of each query, CSR ``(q, n_items)`` of ones.
+        counted: Which items have a value, ``bool[n_items]``.
+    """
+    from scipy.sparse import csr_array
+
+    data = counted[rows.indices].astype(np.float64)
+    queries = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    n = np.bincount(queries, weights=data, minlength=rows.shape[0])
+    data /= np.maximum(n, 1.0)[queries]
+    return csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def scale_columns(weights: Matrix, factors: FloatArray) -> Matrix:
+    """Return the weights times the factor of their item, CSR ``(q, n_items)``."""
+    scaled = weights.copy()
+    scaled.data = scaled.data * factors[scaled.indices]
+    return scaled
+
+
+def scale_rows(weights: Matrix, factors: FloatArray) -> Matrix:
+    """Return the weights times the factor of their query, CSR ``(q, n_items)``."""
+    scaled = weights.copy()
+    scaled.data = scaled.data * np.repeat(factors, np.diff(weights.indptr))
+    return scaled
+
+
+def add_counted_interval(
+    measurement: Measurement,
+    evidence: Evidence,
+    popularity: str | None,
+    slopes: Matrix,
+    curvatures: FloatArray | None = None,
+) -> Measurement:
+    """Return the measurement with the interval over all users that could be sampled.
+
+    Args:
+        measurement: The values of the queries.
+        evidence: The interactions that are counted.
+        popularity: ``train`` or None, or ``all``.
+        slopes: The derivative of the value of each query by the popularity of each item, CSR
+            ``(q, n_items)``.
+        curvatures: The second derivatives, summed over the queries, ``float64[n_items]``.
+    """
+    values = measurement.units.values  # type: ignore[union-attr]  # a value for each query
+    flat = np.zeros(slopes.shape[1]) if curvatures is None else curvatures
+    counts = count_by_user(evidence, popularity)
+    counted = CountedValues(values, evidence.queries.users, counts, slopes, flat)
+    low, high = counted.compute_interval()
+    return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+
+
+def differentiate_logarithms(
+    weights: Matrix, popularity: FloatArray, base: float = np.e
+) -> tuple[Matrix, FloatArray]:
+    """Return the slopes and curvatures of weighted means of logarithms of the popularity.
+
+    Args:
+        weights: The weight of each item in the value of each query, CSR ``(q, n_items)``.
+        popularity: The popularity, ``float64[n_items]``.
+        base: The base of the logarithm.
+    """
+    inverse = np.divide(1.0, popularity, out=np.zeros(popularity.size), where=popularity > 0)
+    slopes = scale_columns(weights, inverse / np.log(base))
+    return slopes, -np.asarray(slopes.sum(axis=0)).ravel() * inverse

@@ -1,0 +1,98 @@
+"""The bootstrap of users from whom counts are taken, for functions of them that are not smooth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.statistics.bootstrap.joined_rows import LARGE, N_SETS
+
+N_SAMPLES = 200
+"""The number of bootstrap samples."""
+
+MAX_QUERIES = 500
+"""The number of queries that are evaluated on each sample; more are a random sample of them."""
+
+
+def resample_counts(
+    values: FloatArray,
+    users: AnyArray,
+    counts: Matrix,
+    prepare: Callable[[AnyArray], Callable[[FloatArray], FloatArray]],
+    *,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Return the 95% interval of a mean whose values depend on counts of the same sample.
+
+        θ ± z(0.975) · √(se² + b²),    θ*_s = θ + Σ_u w_u (x_u - θ) / Σ_u w_u + d_s
+        d_s = Σ_{u in M} w_u (x_u(φ*_s) - x_u) / Σ_{u in M} w_u
+
+    w_u is how often the user of query u is in the bootstrap sample s, φ*_s the counts of that
+    sample, and M a random set of at most 500 queries: what changes with the counts changes for all
+    queries together. A value that a sample leaves undefined counts as unchanged. se is the
+    standard deviation of θ*_s, and the bias b the mean of d_s; the root is that of the mean
+    squared error. The bias is not subtracted, because the estimate of the bias of a function that
+    is not smooth has a sampling error as large as the bias. More than 20,000 users are sampled in
+    1,000 random sets.
+
+    Args:
+        values: The value of each query, ``float64[q]``; NaN if it is undefined.
+        users: The row of each query in ``counts``, ``int[q]``; queries without one (-1) always
+            have a weight of 1.
+        counts: The contribution of each user to each count, CSR ``(n, m)``.
+        prepare: Takes positions of queries, and returns a function from the counts ``float64[m]``
+            to their values.
+        rng: The random generator.
+
+    Returns:
+        The two ends; NaN for fewer than two defined values.
+
+    Source:
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 10.
+    """
+    from scipy.special import ndtri
+
+    defined = np.flatnonzero(~np.isnan(values))
+    if defined.size < 2:
+        return math.nan, math.nan
+    mean = float(values[defined].mean())
+    chosen = np.sort(rng.permutation(defined)[:MAX_QUERIES])
+    evaluate, before = prepare(chosen), values[chosen]
+    sums, set_of_user = _join_users(counts, users[defined], rng)
+    n_sets = sums.shape[0]
+    estimates, shifts = np.empty(N_SAMPLES), np.empty(N_SAMPLES)
+    for sample in range(N_SAMPLES):
+        of_set = np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets)
+        of_user = np.append(of_set[set_of_user].astype(np.float64), 1.0)  # row -1: no user
+        weights, chosen_weights = of_user[users[defined]], of_user[users[chosen]]
+        after = evaluate(np.asarray(of_set @ sums).ravel())
+        shifts[sample] = _average(np.nan_to_num(after - before), chosen_weights)
+        estimates[sample] = _average(values[defined] - mean, weights) + shifts[sample]
+    error = math.hypot(float(estimates.std(ddof=1)), float(shifts.mean()))
+    half_width = float(ndtri(0.975)) * error
+    return mean - half_width, mean + half_width
+
+
+def _average(values: FloatArray, weights: FloatArray) -> float:
+    total = float(weights.sum())
+    return float(weights @ values) / total if total else 0.0
+
+
+def _join_users(
+    counts: Matrix, queried: AnyArray, rng: np.random.Generator
+) -> tuple[Matrix, AnyArray]:
+    """Return the counts of each set of users that is sampled, and the set of each user."""
+    from scipy.sparse import csr_array
+
+    n = counts.shape[0]
+    is_sampled = np.diff(counts.indptr) > 0
+    is_sampled[queried[queried >= 0]] = True
+    sampled = np.flatnonzero(is_sampled)
+    n_sets = sampled.size if sampled.size <= LARGE else N_SETS
+    sets = np.zeros(n, dtype=np.int64)
+    sets[rng.permutation(sampled)] = np.arange(sampled.size) % n_sets
+    ones = np.ones(sampled.size)
+    return csr_array((ones, (sets[sampled], sampled)), shape=(n_sets, n)) @ counts, sets
