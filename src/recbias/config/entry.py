@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Ge
 
 from recbias.config.build import Builder
-from recbias.config.declarations.hints import Hint, strip_annotations
+from recbias.config.declarations.hints import Hint
 from recbias.config.declarations.type_text import describe_hint, describe_value
+from recbias.config.labels import create_label, shorten_name
 from recbias.config.plugin_spec import GAPS, Grouping, PluginSpec
 from recbias.config.rerankers import RerankerReader
 from recbias.config.search_space import ResolveMetric, read_tune
@@ -71,7 +72,7 @@ class EntryReader:
         raw = self._merge_settings(cls, entry, name_settings)
         entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
         builder = Builder(
-            self.document, _shorten(name), resolve_entry=self.resolve, entry_keys=entry_keys
+            self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
         )
         search = None
         if tune is not None:
@@ -83,7 +84,7 @@ class EntryReader:
         return PluginSpec(
             self.kind,
             name,
-            label or self._create_label(plugin, name, parameters, grouping),
+            label or create_label(self.kind, plugin, name, parameters, grouping),
             plugin,
             parameters,
             self.location,
@@ -186,32 +187,6 @@ class EntryReader:
             raw["k"] = self.k
         return raw
 
-    def _create_label(
-        self, plugin: Any, name: str, parameters: Mapping[str, Any], grouping: Grouping | None
-    ) -> str:
-        """Return the label of an entry without one.
-
-        It is the name, for a metric with the settings that are not the default and change its
-        value.
-        """
-        if self.kind != "metrics":
-            return _shorten(name)
-        settings = read_settings(type(plugin))
-        has_omitted = isinstance(plugin, metric_names.OmitsSettings)
-        omitted = {"k"} | (plugin.omitted_settings() if has_omitted else set())
-        shown_settings = {
-            key: _summarize(value, settings[key].hint)
-            for key, value in parameters.items()
-            if key not in omitted
-            and (settings[key].needed or value != as_plain(settings[key].default))
-        }
-        if grouping is not None:
-            shown_settings["by"] = grouping.by
-            if grouping.gap not in {"", "groups"}:
-                shown_settings["gap"] = grouping.gap
-                shown_settings |= {"min_group": grouping.min_group} if grouping.min_group else {}
-        return metric_names.format_metric(_shorten(name), shown_settings)
-
     def _blame(
         self, key: str, message: str, remedy: str, kind: type[UserError] = WrongType
     ) -> None:
@@ -231,15 +206,6 @@ def find_other_kind(name: str, kind: str, registries: Registries) -> str:
     return ""
 
 
-def _summarize(value: Any, hint: Hint) -> Any:
-    """Return a setting for the label of a metric; of a mapping, only the changed values."""
-    if not isinstance(value, Mapping) or not is_dataclass(strip_annotations(hint)):
-        return value
-    settings = read_settings(strip_annotations(hint))
-    defaults = {name: as_plain(setting.default) for name, setting in settings.items()}
-    return "/".join(str(item) for key, item in value.items() if item != defaults.get(key))
-
-
 def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
     beside_by = ("gap", *GROUPING_REMEDIES) if is_grouped else ()
@@ -250,8 +216,3 @@ def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
         "detectors": ("detector",),
     }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
-
-
-def _shorten(name: str) -> str:
-    """Return the class of ``./file.py:Name``; other names are returned unchanged."""
-    return name.rpartition(":")[2] if is_file(name) else name
