@@ -24,7 +24,7 @@ from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_tables import read_text_table
 from recbias.models.given.responses import read_responses
 from recbias.models.given.sentence_scores import read_sentences
-from recbias.models.given.vectors import read_ids
+from recbias.models.given.vector_files import read_ids
 
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32"}

@@ -15,7 +15,8 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.stage_context import collect_warnings
-from recbias.models.given.vectors import GivenVectors, align, read_ids, read_vectors
+from recbias.models.given.vector_files import read_ids, read_vectors
+from recbias.models.given.vectors import GivenVectors, align
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
