@@ -182,7 +182,8 @@ def _read_lines(text: str, words: Words) -> Stated:
 
 def _find(text: str, words: Words) -> Stated:
     """Return the numbers after words of a kind anywhere in a text."""
-    return [row for match in _ANYWHERE.finditer(text) for row in _name(match, words)]
+    stated = [row for match in _ANYWHERE.finditer(text) for row in _name(match, words)]
+    return [(kind, value if 0 <= value <= 1 else math.nan) for kind, value in stated]
 
 
 def _name(match: re.Match[str], words: Words) -> Stated:
