@@ -133,6 +133,30 @@ def test_the_lenient_form_reads_more(tmp_path: Path) -> None:
             label(make_judge(server, reading="strict"), tmp_path)
 
 
+@pytest.mark.parametrize(("unread", "value"), [("zero", 0.0), ("undefined", NAN)])
+def test_a_kind_that_a_reply_does_not_state_is_counted(
+    tmp_path: Path, unread: str, value: float
+) -> None:
+    answers = {
+        "range": "gender: 0.6-0.8\nrace: 0.9\nreligion: 0",
+        "word": "gender: 0.8\nrace: none\nreligion: 0",
+    }
+    with serve_chat(judge(answers.__getitem__)) as server:
+        detector = make_judge(server, unread=unread)
+        columns, replies, warnings, facts = label(detector, tmp_path, make_items(list(answers)))
+    np.testing.assert_array_equal(columns["gender"], [value, 1])
+    np.testing.assert_array_equal(columns["race_score"], [0.9, value])
+    np.testing.assert_array_equal(replies["probability.gender"], [NAN, 0.8])
+    np.testing.assert_array_equal(replies["label.race"], [1, NAN])
+    assert [facts[f"unstated.{kind}"] for kind in detector.kinds] == [1, 1, 0]
+    outcome = "labelled 0" if unread == "zero" else "given no label"
+    assert warnings == [
+        f"1 of 2 replies that were read do not state one value of {kind}; "
+        f"texts without another value, of all texts: 1, {outcome}"
+        for kind in ("gender", "race")
+    ]
+
+
 def test_a_model_that_only_writes_prose_is_refused_with_an_example(tmp_path: Path) -> None:
     with (
         serve_chat(judge(lambda _: "What a story.\nI love it.")) as server,

@@ -234,6 +234,12 @@ def test_people_in_texts_are_counted_without_the_authors() -> None:
     assert label_texts(texts, exclude="authors")["gender_score"].tolist()[1] == 1 / 2
 
 
+def test_a_double_name_in_a_text_is_one_person() -> None:
+    texts = ["Anna-Marie met Tom and Tim.", "Jean-Claude sees Anna-Marie", "Tom"]
+    columns = label_texts(texts)
+    assert columns["gender_score"].tolist() == pytest.approx([2 / 3, 1 / 2, 1])
+
+
 def test_the_manifest_has_the_number_of_people() -> None:
     with stage_context(facts={}) as context:
         label_texts(["Tom and Annie", "Tim", None])

@@ -73,7 +73,8 @@ class Judgements:
     Args:
         replies: The replies, all texts of the first sample before those of the second.
         readings: How each reply was read, or why not, ``object[samples, texts]``.
-        probabilities: Those of each kind, NaN where unread, ``float64[samples, texts]``.
+        probabilities: Those of each kind, NaN where a reply was not read or does not state one
+            value of the kind, ``float64[samples, texts]``.
     """
 
     replies: Sequence[ChatReply]
@@ -111,11 +112,19 @@ class Judgements:
             remedy = "use reading: lenient, a rubric that says how to answer, or another model"
             raise NothingLeft(message, where="llm", remedy=remedy)
         if causes:
-            n_without = int(np.isnan(next(iter(map(self.scores, self.probabilities)))).sum())
+            n_without = int((~np.isin(self.readings, READ)).all(axis=0).sum())
             replies = f"{sum(causes.values()):,} of {len(self.replies):,} replies"
             outcome = f"texts without another reply: {n_without:,}, {unread}"
             warn(f"{replies} cannot be read ({described}); {outcome}")
+        n_read = sum(counts[reading] for reading in READ)
         for kind, values in self.probabilities.items():
+            n_unstated = n_read - int(np.count_nonzero(~np.isnan(values)))
+            record_fact(f"unstated.{kind}", n_unstated)
+            if n_unstated:
+                replies = f"{n_unstated:,} of {n_read:,} replies that were read"
+                n_without = int(np.isnan(self.scores(kind)).sum())
+                outcome = f"texts without another value, of all texts: {n_without:,}, {unread}"
+                warn(f"{replies} do not state one value of {kind}; {outcome}")
             labels = mark_labelled(values, threshold)
             record_fact(
                 f"labelled.{kind}", int((self.scores(kind) >= threshold - _ROUNDING).sum())

@@ -65,7 +65,8 @@ class LLMJudge:
         samples: How often each text is sent.
         max_chars: The length at which a text is cut at the end of a word; null for no limit.
         unread: The label of an item none of whose replies can be read, because they are prose, a
-            refusal, cut off or empty: ``zero`` as in the thesis, or ``undefined``.
+            refusal, cut off or empty, or none of whose replies states one value of the kind:
+            ``zero`` as in the thesis, or ``undefined``.
         missing: The label of an item without a text: ``zero`` or ``undefined``.
 
     Raises:

@@ -38,8 +38,10 @@ class Names:
 
     With ``persons`` the column holds texts, and the people are those that the text mentions, each
     mention as it is written once. ``exclude`` leaves out the people of another column, such as the
-    authors: mentions of several words of such a name, and its last word alone. The mean number of
-    people of an item is the fact ``people_per_item`` of the manifest.
+    authors: mentions of several words of such a name, also inside a longer mention, its last word
+    alone, and ``Smith, Mary``. ``Anna-Marie`` is one person, whose gender is that of ``Anna`` if
+    the lists lack the whole name. The mean number of people of an item is the fact
+    ``people_per_item`` of the manifest.
 
     Args:
         from_: The column of people, or of texts.
@@ -173,13 +175,21 @@ class Names:
         near = self.spelling == "near"
         first_names = np.array([first_name(person, near=near) for person in people], dtype=object)
         person_names, names = pd.factorize(first_names)
-        name_signs = np.array([gender_of(name, near=near) for name in names], dtype=np.int8)
+        name_signs = np.array([self._find_gender(name) for name in names], dtype=np.int8)
         rows, name_codes = cells.index.to_numpy(dtype=np.int64), person_names[person_codes]
         if self.unique:
             n_names = max(len(names), 1)
             rows, name_codes = np.divmod(np.unique(rows * n_names + name_codes), n_names)
         signs = name_signs[name_codes]
         return rows[signs != 0], signs[signs != 0]
+
+    def _find_gender(self, name: str) -> int:
+        """Return the gender of a first name; in texts, of its first half if it has a hyphen."""
+        near = self.spelling == "near"
+        gender = gender_of(name, near=near)
+        first, hyphen, _ = name.partition("-")
+        is_double = bool(hyphen) and self.persons != "none"
+        return gender_of(first, near=near) if is_double and not gender else gender
 
 
 def _read_column(items: Attributes, name: str, setting: str) -> pd.Series[Any]:

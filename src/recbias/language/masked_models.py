@@ -130,14 +130,16 @@ class MaskedModel:
         masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
-        for rows in batch_by_tokens(masked.lengths, tokens_per_batch, MAX_MASKS):
+        distinct, places = masked.find_distinct()
+        for part in batch_by_tokens(masked.lengths[distinct], tokens_per_batch, MAX_MASKS):
+            rows = distinct[part]
             ids, positions, n_tokens = masked.fill(rows)
             with _select_logits(self.network, None if is_normalized else columns):
                 logits = self._predict_masks(ids, positions, n_tokens).float()
             if is_normalized:
                 logits = logits[:, columns] - logits.logsumexp(-1, keepdim=True)
             values[rows] = logits.double().cpu().numpy()
-        return values, masked.is_shortened
+        return values[distinct][places], masked.is_shortened
 
     def _predict_masks(self, ids: AnyArray, positions: AnyArray, n_tokens: AnyArray) -> Any:
         """Return the logits at one position of each row, ``(n, vocabulary)``."""
@@ -216,6 +218,19 @@ class _MaskedSpans:
         lengths = np.array([len(ids) for ids, _ in filled])
         positions = np.array([position for _, position in filled])
         return pad_tokens([ids for ids, _ in filled], padding), positions, lengths
+
+    def find_distinct(self) -> tuple[AnyArray, AnyArray]:
+        """Return the first row of each distinct window, and the window of each row."""
+        numbers: dict[bytes, int] = {}
+        first: list[int] = []
+        places = np.empty(len(self.tokens.sentence), dtype=np.int64)
+        for row in range(len(places)):
+            ids, position = self._fill_row(row)
+            key = np.array([position, *ids], dtype=np.int64).tobytes()
+            places[row] = numbers.setdefault(key, len(numbers))
+            if places[row] == len(first):
+                first.append(row)
+        return np.array(first, dtype=np.int64), places
 
     def _fill_row(self, row: int) -> tuple[list[int], int]:
         before, after = self.special

@@ -27,6 +27,8 @@ def find(text: str, authors: str | None = None) -> list[str]:
         ("Anna Karlson and Anna's dog", ["Anna Karlson", "Anna"]),
         ("Anna, Tom Maria Berg", ["Anna", "Tom Maria Berg"]),
         ("Tom's Anna came", ["Tom", "Anna"]),  # a possessive has no surname
+        ("Anna-Maria came with Tom Berg-Karlson", ["Anna-Maria", "Tom Berg-Karlson"]),
+        ("Anna - Maria", ["Anna", "Maria"]),
         ("nobody came", []),
         ("", []),
     ],
@@ -47,6 +49,25 @@ def test_mentions_are_runs_of_words(text: str, people: list[str]) -> None:
 )
 def test_names_of_authors_are_left_out(author: str | None, left: list[str]) -> None:
     assert find("Anna Karlson tells how Tom Berg met Anna.", author) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "author", "left"),
+    [
+        ("Berg, Emily: Tom walks", "Emily Berg", ["Tom"]),
+        ("Berg, Emily: Tom walks", "Berg, Emily", ["Tom"]),
+        ("Tom walks. Tom Emily Berg.", "Emily Berg", ["Tom"]),
+        ("Emily Berg Tom walks", "Emily Berg", ["Tom"]),
+        ("By Anna-Maria Berg, with Tom", "Anna Maria Berg", ["Tom"]),
+        ("Berg, Emily. There Emily meets Tom", "Emily Berg", ["Emily", "Tom"]),
+        ("Karlson, Emily and Tom", "Emily Berg", ["Emily", "Tom"]),  # of another person
+        ("Anna Berg and Tom", "Emily Berg", ["Anna Berg", "Tom"]),
+    ],
+)
+def test_names_of_authors_in_other_orders_and_beside_others_are_left_out(
+    text: str, author: str, left: list[str]
+) -> None:
+    assert find(text, author) == left
 
 
 def test_each_text_has_its_own_authors_and_the_order_is_kept() -> None:

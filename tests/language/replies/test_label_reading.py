@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from recbias.language.prompts.rubrics import load_rubrics
 from recbias.language.replies.label_json import make_label_schema
 from recbias.language.replies.label_reading import READ, Form, LabelProbabilities, read_labels
 
+NAN = math.nan
 WORDS = load_rubrics()["stereotypes"].words
 
 
@@ -26,7 +29,7 @@ def read(answer: str, form: Form = "lenient") -> tuple[str, list[float]]:
         ('{"gender": 0.7, "race": 0, "religion": 0.1}', [0.7, 0, 0.1]),
         ("0", [0, 0, 0]),
         ("Stereotype: Gender Stereotype, Probability: 0.78", [0.78, 0, 0]),
-        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.6", [0.6, 0, 0]),
+        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.4", [0.4, 0, 0]),
         ("Stereotype: Romantic Stereotype, Probability: 0.9", [0, 0, 0]),
     ],
 )
@@ -38,31 +41,31 @@ def test_replies_in_a_form_that_is_asked_for(answer: str, expected: list[float])
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("gender: 0.8", [0.8, 0, 0]),
+        ("gender: 0.8", [0.8, NAN, NAN]),
         ("Here you are:\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
         ("- **Gender**: 80%\n- **Race**: 5 %\n- **Religion**: 0%", [0.8, 0.05, 0]),
-        ("1. Gender stereotype - 7/10\n2. Racial: 1 out of 10", [0.7, 0.1, 0]),
-        ("| gender | 0,75 |\n| race | 0,1 |", [0.75, 0.1, 0]),
-        ("Gender and race: 0.6", [0.6, 0.6, 0]),
-        ("Gender: present (probability: 0.7)", [0.7, 0, 0]),
-        ("Gender: it shows women as weak. Probability = 0.9", [0.9, 0, 0]),
-        ("Islamophobia: 0.9", [0, 0, 0.9]),
+        ("1. Gender stereotype - 7/10\n2. Racial: 1 out of 10", [0.7, 0.1, NAN]),
+        ("| gender | 0,75 |\n| race | 0,1 |", [0.75, 0.1, NAN]),
+        ("Gender and race: 0.6", [0.6, 0.6, NAN]),
+        ("Gender: present (probability: 0.7)", [0.7, NAN, NAN]),
+        ("Gender: it shows women as weak. Probability = 0.9", [0.9, NAN, NAN]),
+        ("Islamophobia: 0.9", [NAN, NAN, 0.9]),
         ("Stereotype: Gender Stereotype\nProbability: 0.78", [0.78, 0, 0]),
         (
             "1. Stereotype: Racial, Probability: 65%\n2. Stereotype: sex, Probability: 0.2",
             [0.2, 0.65, 0],
         ),
-        ('```json\n{"gender": 0.7, "race": "30%"}\n```', [0.7, 0.3, 0]),
+        ('```json\n{"gender": 0.7, "race": "30%"}\n```', [0.7, 0.3, NAN]),
         (
             '[{"stereotype": "Gender", "probability": 0.9}, {"label": "faith", "score": 0.2}]',
             [0.9, 0, 0.2],
         ),
-        ('{"race": {"probability": 0.4, "reason": "villain"}}', [0, 0.4, 0]),
+        ('{"race": {"probability": 0.4, "reason": "villain"}}', [NAN, 0.4, NAN]),
         ("0\n\nThe text has no stereotype.", [0, 0, 0]),
         ("0.", [0, 0, 0]),
         ("No stereotypes are present in this text.", [0, 0, 0]),
-        ("There is no racial stereotype here", [0, 0, 0]),
-        ("None", [0, 0, 0]),
+        ("Gender: high (0.75)\nRace: 0.1\nReligion: 0.2", [0.75, 0.1, 0.2]),
+        ("Women: shown as weak.\ngender: 0.8\nrace: 0\nreligion: 0", [0.8, 0, 0]),
     ],
 )
 def test_similar_replies_are_read_by_the_lenient_form_only(
@@ -70,7 +73,7 @@ def test_similar_replies_are_read_by_the_lenient_form_only(
 ) -> None:
     reading, values = read(answer)
     assert reading == "lenient"
-    assert values == pytest.approx(expected)
+    assert values == pytest.approx(expected, nan_ok=True)
     assert read(answer, "strict") == ("format", [])
 
 
@@ -82,6 +85,12 @@ def test_similar_replies_are_read_by_the_lenient_form_only(
         ("Released in: 1995", "prose"),
         ("0.7", "prose"),
         ("05", "prose"),
+        ("There is no racial stereotype here", "prose"),
+        ("None", "prose"),
+        ("No stereotypes, except race", "prose"),
+        ("0 gender issues, but race: 0.9", "prose"),
+        ("gender: 0.6-0.8", "unclear"),
+        ('{"gender": null, "race": "1-2"}', "unclear"),
         ("I'm sorry, but I can't help with that.", "refusal"),
         ("I cannot assess this text.", "refusal"),
         ("As an AI language model, I have no opinions.", "refusal"),
@@ -89,12 +98,58 @@ def test_similar_replies_are_read_by_the_lenient_form_only(
         ("gender: 120%\nrace: 0\nreligion: 0", "range"),
         ("gender: -0.5", "range"),
         ("Stereotype: gender, Probability: 78", "range"),
-        ("gender: 1/0", "range"),
+        ("gender: 1/0", "unclear"),
     ],
 )
 def test_other_replies_have_a_cause(answer: str, reading: str) -> None:
     assert read(answer) == (reading, [])
     assert read(answer, "strict")[0] in {reading, "format"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("0.6-0.8", "0.6 – 0.8", "0.6 to 0.8", "between 0.6 and 0.8", "10-20%"),
+        *("less than 0.1", "< 0.1", "> 0.8", "at most 0.1", "no more than 0.3", "0.1 or less"),
+        *("about 0.5", "~0.5", "0.5+", "1e-3", "0.1.2", "0.9; rather 0.1", "0.9 or 0.1"),
+        *("high", "none", "N/A", "unknown", "no idea", "", "?", "0.9, rather gender: 0.1"),
+        *("probability < 0.1", "probability: 0.2-0.4", "0.8\nOn reflection, gender: 0.3"),
+    ],
+)
+def test_a_kind_without_one_value_is_undefined_and_the_others_are_read(value: str) -> None:
+    expected = pytest.approx([NAN, 0.1, 0], nan_ok=True)
+    for answer in (
+        f"gender: {value}\nrace: 0.1\nreligion: 0",
+        f"Race: 0.1\nreligion: 0\nGender - {value}",
+    ):
+        assert read(answer) == ("lenient", expected)
+        assert read(answer, "strict") == ("format", [])
+    if "\n" not in value:
+        answer = f'{{"gender": "{value}", "race": 0.1, "religion": 0}}'
+        assert read(answer) == ("lenient", expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("I would not say gender: 0.9; rather gender: 0.1\nrace: 0\nreligion: 0", [NAN, 0, 0]),
+        ("Not gender: 0.9\nrace: 0\nreligion: 0", [NAN, 0, 0]),
+        ("gender: 0.9\nrace: 0\nreligion: 0\ngender: 0.1", [NAN, 0, 0]),
+        ('{"gender": 0.9, "gender": 0.1, "race": 0, "religion": 0}', [NAN, 0, 0]),
+        ("**Gender**: high (0.75)\nRace: none\nReligion: N/A", [0.75, NAN, NAN]),
+        ("Stereotype: gender, Probability: 0.6-0.8", [NAN, 0, 0]),
+        ("Stereotype: gender, Probability: 0.6\nRace: high", [0.6, NAN, 0]),
+        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.6", [NAN, 0, 0]),
+        (
+            '[{"stereotype": "gender", "probability": "high"}, {"label": "race", "p": 1}]',
+            [NAN, 1, 0],
+        ),
+    ],
+)
+def test_two_values_and_values_that_cannot_be_read_are_undefined(
+    answer: str, expected: list[float]
+) -> None:
+    assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_strict_reply_names_each_kind_once() -> None:
@@ -103,12 +158,16 @@ def test_a_strict_reply_names_each_kind_once() -> None:
 
 
 def test_a_sorry_story_with_labels_is_read() -> None:
-    assert read("Sorry for the delay.\ngender: 0.8") == ("lenient", [0.8, 0, 0])
+    assert read("Sorry for the delay.\ngender: 0.8") == (
+        "lenient",
+        pytest.approx([0.8, NAN, NAN], nan_ok=True),
+    )
 
 
 @given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))
 def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]) -> None:
-    expected = [percentages.get(kind, 0) / 100 for kind in WORDS]
+    stated = [percentages.get(kind, NAN) / 100 for kind in WORDS]
+    listed = [percentages.get(kind, 0) / 100 for kind in WORDS]
     lines = [(kind, value / 100) for kind, value in percentages.items()]
     for answer in (
         "\n".join(f"{kind}: {value:.2f}" for kind, value in lines),
@@ -118,14 +177,15 @@ def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]
     ):
         reading, values = read(answer)
         assert reading in READ
-        assert values == pytest.approx(expected)
+        expected = listed if answer.startswith("Stereotype") else stated
+        assert values == pytest.approx(expected, nan_ok=True)
 
 
 @given(st.text())
 def test_no_text_is_an_error(answer: str) -> None:
     stated = read_labels(answer, WORDS)
     assert isinstance(stated, LabelProbabilities)
-    assert all(0 <= value <= 1 for value in stated.probabilities.values())
+    assert all(math.isnan(value) or 0 <= value <= 1 for value in stated.probabilities.values())
 
 
 def test_the_schema_is_one_that_a_strict_reading_accepts() -> None:

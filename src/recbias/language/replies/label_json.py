@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recbias.language.replies.label_values import VALUE, Stated, Words, find_kinds, to_number
+from recbias.language.replies.label_values import (
+    Stated,
+    Words,
+    find_kinds,
+    has_digit,
+    read_value,
+)
 
 _PROBABILITY_KEYS = ("probability", "score", "value", "p")
 _LABEL_KEYS = ("stereotype", "label", "kind", "type")
@@ -27,35 +33,48 @@ def make_label_schema(kinds: Iterable[str]) -> dict[str, Any]:
 def read_object(text: str, words: Words) -> Stated | None:
     """Return the values of a JSON object whose keys are the kinds; None for anything else."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or value.keys() != set(words):
+    if not isinstance(value, _Pairs) or sorted(key for key, _ in value) != sorted(words):
         return None
-    numbers = [(kind, number) for kind in words if (number := _to_value(value[kind])) is not None]
-    return numbers if len(numbers) == len(words) else None
+    numbers = [(kind, _to_value(number)) for kind, number in value]
+    return None if any(math.isnan(number) for _, number in numbers) else numbers
 
 
-def read_json(text: str, words: Words) -> Stated | None:
-    """Return the values of the JSON in a reply, by keys or as objects with a label."""
-    stated: Stated | None = None
+def read_json(text: str, words: Words) -> tuple[Stated, bool] | None:
+    """Return the values of the JSON in a reply, and whether it lists labels; None without any.
+
+    A value is at the key of a kind, or in an object with a label. A key that is there twice has
+    two values.
+    """
+    stated: Stated = []
+    lists_labels = False
     for entry in _iterate_objects(text):
         label = _get(entry, _LABEL_KEYS)
-        number = _to_value(_get(entry, _PROBABILITY_KEYS))
-        pairs = [(str(label), number)] if isinstance(label, str) else []
+        pairs: list[tuple[str, Any]] = []
+        if isinstance(label, str):
+            lists_labels = True
+            pairs.append((label, _get(entry, _PROBABILITY_KEYS)))
         pairs += [
-            (key, _to_value(_get(child, _PROBABILITY_KEYS) if isinstance(child, dict) else child))
-            for key, child in entry.items()
+            (key, _get(child, _PROBABILITY_KEYS) if isinstance(child, _Pairs) else child)
+            for key, child in entry
         ]
         for name, value in pairs:
-            if value is not None and (kinds := find_kinds(name, words)):
-                stated = [*(stated or []), *((kind, value) for kind in kinds)]
-    return stated
+            number = _to_value(value)
+            is_value = not math.isnan(number) or name == label or has_digit(str(value))
+            if is_value:
+                stated += [(kind, number) for kind in find_kinds(name, words)]
+    return (stated, lists_labels) if stated or lists_labels else None
 
 
-def _iterate_objects(text: str) -> Iterator[dict[str, Any]]:
+class _Pairs(list[tuple[str, Any]]):
+    """The keys and values of a JSON object, also of a key that is there twice."""
+
+
+def _iterate_objects(text: str) -> Iterator[_Pairs]:
     """Yield the JSON objects in a text, and those in lists of them."""
-    decoder, position = json.JSONDecoder(), 0
+    decoder, position = json.JSONDecoder(object_pairs_hook=_Pairs), 0
     while (start := text.find("{", position)) >= 0:
         try:
             value, position = decoder.raw_decode(text, start)
@@ -63,20 +82,18 @@ def _iterate_objects(text: str) -> Iterator[dict[str, Any]]:
             position = start + 1
             continue
         yield value
-        for child in value.values():
-            if isinstance(child, list):
-                yield from (entry for entry in child if isinstance(entry, dict))
+        for _, child in value:
+            if isinstance(child, list) and not isinstance(child, _Pairs):
+                yield from (entry for entry in child if isinstance(entry, _Pairs))
 
 
-def _get(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    values = {str(key).casefold(): value for key, value in entry.items()}
+def _get(entry: _Pairs, keys: Iterable[str]) -> Any:
+    values = {key.casefold(): value for key, value in entry}
     return next((values[key] for key in keys if key in values), None)
 
 
-def _to_value(value: Any) -> float | None:
-    """Return a JSON value as a number; None if it is none."""
+def _to_value(value: Any) -> float:
+    """Return a JSON value as a number; NaN if it is none."""
     if isinstance(value, (bool, int, float)):
         return float(value)
-    if isinstance(value, str) and (match := re.fullmatch(VALUE, value.strip(), re.IGNORECASE)):
-        return to_number(match["value"])
-    return None
+    return read_value(value.strip()) if isinstance(value, str) else math.nan

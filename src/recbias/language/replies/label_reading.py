@@ -1,7 +1,8 @@
-"""Probabilities of labels in a reply: of each kind the largest that the reply states."""
+"""Probabilities of labels in a reply: of each kind the one that the reply states."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,19 +11,20 @@ from typing import Literal, TypeAlias
 from recbias.language.replies.label_json import read_json, read_object
 from recbias.language.replies.label_values import (
     NUMBER,
-    VALUE,
     Stated,
     Words,
     find_kinds,
+    has_digit,
+    read_value,
     to_number,
 )
 
 Form: TypeAlias = Literal["strict", "lenient"]
 """What is read: replies in a form that was asked for only, or also similar ones."""
 
-Reading: TypeAlias = Literal["strict", "lenient", "format", "range", "refusal", "prose"]
+Reading: TypeAlias = Literal["strict", "lenient", "format", "range", "unclear", "refusal", "prose"]
 """How a reply was read, or why it was not: in a form that only ``lenient`` reads, a number that is
-no probability, a refusal, or text in which no label is stated."""
+no probability, no kind with one value, a refusal, or text in which no label is stated."""
 
 READ: tuple[Reading, ...] = ("strict", "lenient")
 """The readings of replies with probabilities."""
@@ -33,19 +35,17 @@ _STRICT_PAIR = re.compile(
     rf"stereotype\s*:\s*(?P<label>[^,:]+?)\s*,\s*probability\s*:\s*{_STRICT_VALUE}", re.IGNORECASE
 )
 _PAIR = re.compile(
-    r"stereotypes?(?:\s+(?:label|type))?\W*[:=]\W*(?P<label>[^,;:=|\n]{1,80}?)"
-    rf"\W+(?:the\s+)?probability\W*(?:(?:is|of)\W*)?{VALUE}",
-    re.IGNORECASE,
+    r"stereotypes?(?:\s+(?:label|type))?[\s(]*[:=]\s*(?P<label>[^,;:=|\n]{1,80}?)[\s,;.|()-]+"
+    r"(?:the\s+)?(?P<value>probability\b.*?)(?=\bstereotypes?[^\n]*[:=]|$)",
+    re.IGNORECASE | re.MULTILINE,
 )
-_LINE = re.compile(rf"(?P<label>[^:=|]{{1,60}}?)\s*(?:[:=|]|\s[-–—])[\s|(]*{VALUE}", re.IGNORECASE)
-_STATED = re.compile(
-    r"(?P<label>[^:=|]{1,60}?)\s*(?:[:=|]|\s[-–—]).*?"
-    rf"\bprobability\W*(?:(?:is|of)\W*)?(?P<value>-?{NUMBER})",
-    re.IGNORECASE,
+_LINE = re.compile(r"(?P<label>[^:=|]{1,60}?)\s*(?:[:=|]|\s[-–—])(?P<value>.*)")
+_ANYWHERE = re.compile(
+    rf"(?P<label>[^:=|;,.\n\d]{{1,60}}?)\s*[:=|][\s|(]*(?P<value>{NUMBER})(?![\w.])", re.IGNORECASE
 )
-_ZERO = re.compile(
-    r"(?:0(?:\.0+)?(?![\d.,%/]*\d)|none\b|(?:there\s+(?:is|are)\s+)?no\s+(?:\w+\s+)?stereotypes?\b"
-    r"|stereotypes?\s*:\s*(?:0|none|no)\b)",
+_NO_LABEL = re.compile(
+    r"0(?:\.0*)?|(?:there\s+(?:is|are)\s+)?no\s+stereotypes?(?:\s+(?:is|are))?(?:\s+(?:present|found))?"
+    r"(?:\s+in\s+(?:this|the)\s+(?:text|description))?[.!]?",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
@@ -53,7 +53,10 @@ _REFUSAL = re.compile(
     r"|as an ai\b|i\s+(?:can(?:no|['’])?t|can not|won['’]?t|will not|must decline|decline))",
     re.IGNORECASE,
 )
-_MARKUP = re.compile(r"[*`#>\"]+|^\s*(?:[-•+]|\d+[.)])\s+|^\s*\|", re.MULTILINE)
+_MARKUP = re.compile(r"[*`#\"]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
+_CONTRAST = re.compile(
+    r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
+)
 _MAX_WORDS = 4
 """The longest label that begins a line; what is longer is a sentence."""
 
@@ -64,7 +67,8 @@ class LabelProbabilities:
 
     Args:
         reading: How it was read, or why not.
-        probabilities: The probability of each kind; empty if it was not read.
+        probabilities: The probability of each kind, NaN where the reply does not state one value
+            that can be read; empty if the reply was not read.
     """
 
     reading: Reading
@@ -83,8 +87,11 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
     JSON object with these keys, lines ``Stereotype: label, Probability: probability``, or ``0``
     for none; the value may be ``yes`` or ``no``. ``lenient`` also reads such lines and values
     between other text, in markup, with words of a kind for its name, as percentages and
-    fractions, and sentences that begin with ``No stereotype``. A kind that is not named has
-    probability 0, and the largest probability of a kind counts.
+    fractions, and the sentence ``No stereotypes are present``.
+
+    A kind has the value NaN if the reply does not state it, states two different values, a range,
+    a comparison (``less than 0.1``) or no number (``high``, ``none``, ``N/A``). Lines
+    ``Stereotype: label, ...`` list what a text has: a kind that the reply does not mention is 0.
 
     Args:
         answer: The text of the reply.
@@ -94,8 +101,8 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
     >>> words = {"gender": ["gender", "women"], "race": ["race", "racial"]}
     >>> read_labels("gender: 0.8\nrace: 0", words)
     LabelProbabilities(reading='strict', probabilities={'gender': 0.8, 'race': 0.0})
-    >>> read_labels("**Racial stereotype** - 70 % (the villain)", words).probabilities
-    {'gender': 0.0, 'race': 0.7}
+    >>> read_labels("**Racial stereotype** - 70 % (a villain)\\nGender: low", words).probabilities
+    {'gender': nan, 'race': 0.7}
     >>> read_labels("It is a warm story about a dog.", words).reading
     'prose'
     """
@@ -103,7 +110,7 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
     if strict is not None:
         return _conclude("strict", strict, words)
     lenient = _read_lenient(answer, words)
-    if lenient is None:
+    if not lenient:
         return LabelProbabilities("refusal" if _REFUSAL.match(answer) else "prose")
     return (
         LabelProbabilities("format") if form == "strict" else _conclude("lenient", lenient, words)
@@ -111,24 +118,27 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
 
 
 def _conclude(reading: Reading, stated: Stated, words: Words) -> LabelProbabilities:
-    """Return the largest probability of each kind; none if a value is not a probability."""
-    if any(not 0 <= value <= 1 for _, value in stated):
+    """Return the value of each kind, NaN unless it is one; none if one is no probability."""
+    if any(math.isinf(value) or not (math.isnan(value) or 0 <= value <= 1) for _, value in stated):
         return LabelProbabilities("range")
-    largest = dict.fromkeys(words, 0.0)
-    for kind, value in stated:
-        largest[kind] = max(largest[kind], value)
-    return LabelProbabilities(reading, largest)
+    values = {kind: {value for name, value in stated if name == kind} for kind in words}
+    probabilities = {
+        kind: next(iter(found)) if len(found) == 1 else math.nan for kind, found in values.items()
+    }
+    if all(map(math.isnan, probabilities.values())):
+        return LabelProbabilities("unclear")
+    return LabelProbabilities(reading, probabilities)
 
 
 def _read_strict(text: str, words: Words) -> Stated | None:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines == ["0"]:
-        return []
+        return [(kind, 0.0) for kind in words]
     if text.startswith("{"):
         return read_object(text, words)
     pairs = [_STRICT_PAIR.fullmatch(line) for line in lines]
     if lines and all(pairs):
-        return [row for pair in pairs if pair for row in _name(pair, words)]
+        return _complete([row for pair in pairs if pair for row in _name(pair, words)], "", words)
     matches = [match for line in lines if (match := _STRICT_LINE.fullmatch(line))]
     kinds = {kind.casefold(): kind for kind in words}
     named = [kinds.get(match["label"].casefold(), "") for match in matches]
@@ -139,30 +149,44 @@ def _read_strict(text: str, words: Words) -> Stated | None:
 
 def _read_lenient(text: str, words: Words) -> Stated | None:
     """Return what a reply states anywhere; None if it states nothing, not even that none is."""
-    for stated in (read_json(text, words), _read_pairs(text, words), _read_lines(text, words)):
-        if stated is not None:
-            return stated
-    first = next((line.strip() for line in _MARKUP.sub("", text).splitlines() if line.strip()), "")
-    return [] if _ZERO.match(first) else None
+    plain = _MARKUP.sub("", text)
+    if (found := read_json(text, words)) is not None:
+        stated, lists_labels = found
+        return _complete(stated, "", words) if lists_labels else stated + _find(plain, words)
+    if pairs := [*_PAIR.finditer(plain)]:
+        stated = [row for pair in pairs for row in _name(pair, words)]
+        return _complete(stated, _PAIR.sub("", plain), words)
+    if stated := _read_lines(plain, words):
+        return stated + _find(plain, words)
+    first, _, others = plain.strip().partition("\n")
+    is_none = _NO_LABEL.fullmatch(first.strip()) and not has_digit(others)
+    return [(kind, 0.0) for kind in words] if is_none and not find_kinds(others, words) else None
 
 
-def _read_pairs(text: str, words: Words) -> Stated | None:
-    """Return the values of ``Stereotype: label, Probability: value`` anywhere in a reply."""
-    pairs = [*_PAIR.finditer(_MARKUP.sub("", text))]
-    return [row for pair in pairs for row in _name(pair, words)] if pairs else None
+def _complete(stated: Stated, others: str, words: Words) -> Stated:
+    """Return a list of labels with 0 for the kinds that the reply does not mention."""
+    mentioned = {kind for kind, _ in stated} | set(find_kinds(others, words))
+    return [*stated, *((kind, 0.0) for kind in words if kind not in mentioned)]
 
 
-def _read_lines(text: str, words: Words) -> Stated | None:
-    """Return the values of lines that begin with a kind; None if there is no such line."""
+def _read_lines(text: str, words: Words) -> Stated:
+    """Return the values of lines that begin with a kind; NaN for a number that is no value."""
     stated: Stated = []
-    for line in _MARKUP.sub("", text).splitlines():
-        match = _STATED.match(line.strip()) or _LINE.match(line.strip())
+    for line in text.splitlines():
+        match = _LINE.match(line.strip())
         if match and len(match["label"].split()) <= _MAX_WORDS:
-            stated += _name(match, words)
-    return stated or None
+            rows = _name(match, words)
+            stated += [row for row in rows if has_digit(line) or not math.isnan(row[1])]
+    return stated
+
+
+def _find(text: str, words: Words) -> Stated:
+    """Return the numbers after words of a kind anywhere in a text."""
+    stated = [row for match in _ANYWHERE.finditer(text) for row in _name(match, words)]
+    return [(kind, value if 0 <= value <= 1 else math.nan) for kind, value in stated]
 
 
 def _name(match: re.Match[str], words: Words) -> Stated:
     """Return the value of a match for each kind that its label names."""
-    value = to_number(match["value"])
+    value = math.nan if _CONTRAST.search(match["label"]) else read_value(match["value"])
     return [(kind, value) for kind in find_kinds(match["label"], words)]

@@ -38,7 +38,16 @@ READINGS = {
     "lenient": "leniently",
     **{
         cause: cause
-        for cause in ("format", "range", "prose", "refusal", "length", "empty", "failed")
+        for cause in (
+            "format",
+            "range",
+            "unclear",
+            "prose",
+            "refusal",
+            "length",
+            "empty",
+            "failed",
+        )
     },
 }
 """How replies about items are read, or why not, and their columns."""
