@@ -122,11 +122,13 @@ def test_a_kind_without_one_value_is_undefined_and_the_others_are_read(value: st
         f"gender: {value}\nrace: 0.1\nreligion: 0",
         f"Race: 0.1\nreligion: 0\nGender - {value}",
     ):
-        assert read(answer) == ("lenient", expected)
+        assert read(answer)[0] == "lenient"
+        assert read(answer)[1] == expected
         assert read(answer, "strict") == ("format", [])
     if "\n" not in value:
         answer = f'{{"gender": "{value}", "race": 0.1, "religion": 0}}'
-        assert read(answer) == ("lenient", expected)
+        assert read(answer)[0] == "lenient"
+        assert read(answer)[1] == expected
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_a_kind_without_one_value_is_undefined_and_the_others_are_read(value: st
         ("**Gender**: high (0.75)\nRace: none\nReligion: N/A", [0.75, NAN, NAN]),
         ("Stereotype: gender, Probability: 0.6-0.8", [NAN, 0, 0]),
         ("Stereotype: gender, Probability: 0.6\nRace: high", [0.6, NAN, 0]),
-        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.6", [NAN, 0, 0]),
+        ("Stereotype: sexist, Probability: 0.4\nStereotype: women, Probability: 0.6", [0.6, 0, 0]),
         (
             '[{"stereotype": "gender", "probability": "high"}, {"label": "race", "p": 1}]',
             [NAN, 1, 0],
@@ -158,10 +160,9 @@ def test_a_strict_reply_names_each_kind_once() -> None:
 
 
 def test_a_sorry_story_with_labels_is_read() -> None:
-    assert read("Sorry for the delay.\ngender: 0.8") == (
-        "lenient",
-        pytest.approx([0.8, NAN, NAN], nan_ok=True),
-    )
+    reading, values = read("Sorry for the delay.\ngender: 0.8")
+    assert reading == "lenient"
+    assert values == pytest.approx([0.8, NAN, NAN], nan_ok=True)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))

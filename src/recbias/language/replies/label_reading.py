@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from recbias.language.replies.label_json import read_json, read_object
 from recbias.language.replies.label_values import (
     NUMBER,
@@ -91,7 +93,8 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
 
     A kind has the value NaN if the reply does not state it, states two different values, a range,
     a comparison (``less than 0.1``) or no number (``high``, ``none``, ``N/A``). Lines
-    ``Stereotype: label, ...`` list what a text has: a kind that the reply does not mention is 0.
+    ``Stereotype: label, ...`` list what a text has: of several labels of a kind the largest value
+    counts, and a kind that the reply does not mention is 0.
 
     Args:
         answer: The text of the reply.
@@ -164,9 +167,11 @@ def _read_lenient(text: str, words: Words) -> Stated | None:
 
 
 def _complete(stated: Stated, others: str, words: Words) -> Stated:
-    """Return a list of labels with 0 for the kinds that the reply does not mention."""
-    mentioned = {kind for kind, _ in stated} | set(find_kinds(others, words))
-    return [*stated, *((kind, 0.0) for kind in words if kind not in mentioned)]
+    """Return the largest value of each kind in a list of labels, 0 if it is not mentioned."""
+    values = {kind: [value for name, value in stated if name == kind] for kind in words}
+    for kind in find_kinds(others, words):
+        values[kind] = values[kind] or [math.nan]
+    return [(kind, float(np.max(listed, initial=0.0))) for kind, listed in values.items()]
 
 
 def _read_lines(text: str, words: Words) -> Stated:

@@ -18,7 +18,7 @@ from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.devices import describe_devices
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.metric_rows import make_fit_keys
-from recbias.runner.results.search_tables import list_searches
+from recbias.runner.results.training_tables import list_searches
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import nan_to_none
 from recbias.statistics.gap_definitions import DEFINITIONS

@@ -25,7 +25,6 @@ from recbias.runner.execution.executor import Executor
 from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.group_rows import build_groups_table
-from recbias.runner.results.learning_curves import write_learning_curves
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
@@ -35,12 +34,13 @@ from recbias.runner.results.metric_rows import (
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_label_replies, write_response_lines
-from recbias.runner.results.search_tables import (
+from recbias.runner.results.supplements import write_counts, write_directions
+from recbias.runner.results.training_tables import (
     describe_searches,
     list_searches,
+    write_learning_curves,
     write_searches,
 )
-from recbias.runner.results.supplements import write_counts, write_directions
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model_outputs import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
