@@ -83,7 +83,7 @@ def _find_mentions(
     begins = is_person & ~(follows & np.roll(is_person, 1))
     words = pd.Series(block.words[is_person]).str.replace(r"['’]s$", "", regex=True)
     joined = np.where(begins[is_person], "", np.where(has_hyphen[is_person], "-", " "))
-    parts = pd.Series(joined).str.cat(words)
+    parts = pd.Series(joined.astype(object) + words.to_numpy(dtype=object))
     mention = parts.groupby(np.cumsum(begins)[is_person], sort=True).agg("".join)
     has_comma = ~block.is_first & block.match_separators(lambda text: text.strip() == ",")
     before = np.where(has_comma, np.roll(block.words, 1), "")[begins]
