@@ -78,10 +78,10 @@ def find_same_estimates(estimates: Sequence[SystemEstimates]) -> list[int]:
 
 
 def _have_same_units(a: SystemEstimates, b: SystemEstimates) -> bool:
-    arrays = (a.values, b.values, a.ids, b.ids)
-    if any(array is None for array in arrays):
+    if a.values is None or b.values is None or a.ids is None or b.ids is None:
         return False
-    return np.array_equal(arrays[2], arrays[3]) and np.array_equal(*arrays[:2], equal_nan=True)
+    has_same_ids = np.array_equal(a.ids, b.ids)
+    return has_same_ids and np.array_equal(a.values, b.values, equal_nan=True)
 
 
 def find_same_contrasts(contrasts: Sequence[tuple[str, str, Contrast]]) -> list[int]:
