@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from scipy import stats
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import SIGNIFICANCE_COLUMNS
-from recbias.statistics.compare import SystemEstimates, compare
+from recbias.core.measurements.scores import Contrast
+from recbias.statistics.compare import compare, correct_contrasts
+from recbias.statistics.compared_estimates import ModelContrasts, SystemEstimates
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT, Wilcoxon
 from recbias.statistics.tests.sign_flip import SignFlip
@@ -23,6 +26,10 @@ def make_keys(metric: str = "nDCG", **changes: object) -> dict[str, object]:
 def estimate(values: FloatArray, systems: str = "ABCDEFG", **changes: Any) -> SystemEstimates:
     names = tuple(systems[: len(values)])
     return SystemEstimates(names, values, np.nanmean(values, axis=1), None, make_keys(**changes))
+
+
+def estimate_units(values: FloatArray, ids: str, **changes: Any) -> SystemEstimates:
+    return replace(estimate(values, **changes), ids=np.array([*ids], dtype=object))
 
 
 def estimate_set(replicates: FloatArray, **changes: Any) -> SystemEstimates:
@@ -236,3 +243,63 @@ def test_a_planted_bias_is_found_under_every_correction(rng: np.random.Generator
     for correction in corrections:
         comparison = tabulate(estimate(values), test=PairedT(correction=correction, alpha=0.01))
         assert comparison["significant"].tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("family", ["metric", "report"])
+@pytest.mark.parametrize("correction", ["none", "bonferroni", "holm", "bh"])
+def test_a_group_with_all_units_is_one_test_with_the_whole(
+    correction: Any, family: Any, rng: np.random.Generator
+) -> None:
+    values = rng.normal(size=(3, 8))
+    values[1, 5] = np.nan
+    whole, part = (
+        estimate_units(values, "abcdefgh"),
+        estimate_units(values[:, :4], "abcd", group="g"),
+    )
+    same = estimate_units(values.copy(), "abcdefgh", group="category=gender")
+    test = SignFlip(permutations=500, correction=correction, family=family)
+    table = tabulate(whole, same, part, test=test, name="sign_flip")
+    alone = tabulate(whole, part, test=test, name="sign_flip")
+    assert table["group"].tolist() == [""] * 3 + ["category=gender"] * 3 + ["g"] * 3
+    assert table["family_size"].tolist() == [6] * 9
+    numbers = ["n", "mean_a", "mean_b", "p", "p_adjusted", "ci_low", "significant"]
+    assert table[numbers][3:6].values.tolist() == table[numbers][:3].values.tolist()
+    assert table[numbers].drop([3, 4, 5]).values.tolist() == alone[numbers].values.tolist()
+
+
+def test_equal_values_of_other_units_are_tests_of_their_own(values: FloatArray) -> None:
+    values = values[:, :4]
+    table = tabulate(
+        estimate_units(values, "abcd", group="g"),
+        estimate_units(values, "efgh", group="h"),
+        estimate(values, group="i"),
+        estimate_units(values, "abcd", group="g", target="price=$"),
+    )
+    assert table["family_size"].tolist() == [24] * 24
+
+
+def contrast_sides(prefix: str = "", **changes: Any) -> Contrast:
+    numbers = {"n": 40, "mean_a": 2.0, "mean_b": 1.5, "difference": 0.5, "statistic": 2.0}
+    return Contrast(
+        between="groups",
+        a=f"{prefix}group=T1",
+        b=f"{prefix}group=T2",
+        **{"test": "permutation", "p": 0.01, **numbers, **changes},
+    )
+
+
+def test_within_a_model_a_group_with_all_units_is_one_test_with_the_whole() -> None:
+    contrasts = [
+        ("", "", contrast_sides()),
+        ("", "within 3 sd", contrast_sides(n=38)),
+        ("category=gender", "", contrast_sides("category=gender&", p=0.012)),
+        ("category=gender", "within 3 sd", contrast_sides("category=gender&", n=38)),
+        ("kind=a", "", contrast_sides("kind=a&", n=20, p=0.5)),
+        ("kind=b", "", contrast_sides("kind=b&", n=20, p=0.5)),
+    ]
+    keys = make_keys("perplexity_gap", model="A", k=None)
+    table = correct_contrasts([ModelContrasts(keys, contrasts)])
+    assert table["family_size"].tolist() == [4] * 6
+    assert table["p"].tolist() == [0.01, 0.01, 0.01, 0.01, 0.5, 0.5]
+    assert table["p_adjusted"].tolist() == [0.04] * 4 + [1.0] * 2
+    assert table["a"].tolist()[1:3] == ["group=T1", "category=gender&group=T1"]

@@ -2,67 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray
 from recbias.core.measurements.columns import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.core.measurements.scores import Contrast
 from recbias.core.seeds import make_generator
 from recbias.statistics.bootstrap import query_bootstrap
-from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust, count_tests
+from recbias.statistics.compared_estimates import (
+    ESTIMATE_KEYS,
+    ModelContrasts,
+    SystemEstimates,
+    find_same_contrasts,
+    find_same_estimates,
+)
+from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust_distinct, count_tests
 from recbias.statistics.tests.paired import PairedT
-
-ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
-"""The columns that identify an estimate."""
 
 FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", "test"]
 """The columns that the comparisons of the family ``metric`` share, whatever group and target."""
-
-
-@dataclass(frozen=True, eq=False)
-class SystemEstimates:
-    """The estimates of one quantity for all systems, measured on the same units.
-
-    Args:
-        values: The value of each unit, ``float64[s, u]``; None for a metric of the whole set.
-        points: The estimates, ``float64[s]``.
-        replicates: The estimate on each bootstrap sample of the queries, ``float64[s, b]``, with
-            the same samples for all systems; for metrics of the whole set.
-        keys: Dataset, seed, fold, metric, k, group and target.
-        n: The number of queries, for a metric of the whole set.
-        df: Degrees of freedom of the bootstrap standard error; NaN for the normal distribution.
-    """
-
-    systems: tuple[str, ...]
-    values: FloatArray | None
-    points: FloatArray
-    replicates: FloatArray | None
-    keys: Mapping[str, object]
-    n: int | None = None
-    df: float = math.nan
-
-    @property
-    def comparable(self) -> bool:
-        """Whether there are two systems, and values or replicates to compare them by."""
-        return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
-
-
-@dataclass(frozen=True, eq=False)
-class ModelContrasts:
-    """The tests that one metric made within one model, each with its group and target: one family.
-
-    ``keys`` are dataset, model, seed, fold, metric and k.
-    """
-
-    keys: Mapping[str, object]
-    contrasts: Sequence[tuple[str, str, Contrast]]
 
 
 def compare(
@@ -82,17 +45,29 @@ def compare(
     The family ``metric`` of the test is all pairs of systems on one metric, over all groups and
     targets, and of ``model_contrasts`` those of one metric, model and kind of test; ``report`` is
     all comparisons; an integer is the family size itself. A comparison without a p-value (NaN)
-    does not count. Each quantity has a generator of its own from ``seed`` and the ``name`` of the
-    test, so that it does not depend on what else is compared.
+    does not count. A group that holds all units of the whole, or of another group, is not tested
+    again: its rows repeat the numbers of the first, and both count as one test. Each quantity has
+    a generator of its own from ``seed`` and the ``name`` of the test, so that it does not depend
+    on what else is compared.
 
     Returns:
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
     compared = [estimate for estimate in estimates if estimate.comparable]
-    results = [_test_pairs(estimate, test, name=name, seed=seed) for estimate in compared]
+    results: list[Mapping[str, AnyArray]] = []
+    numbers: list[AnyArray] = []
+    n_tests = 0
+    for number, first in enumerate(find_same_estimates(compared)):
+        if first < number:
+            results.append(results[first])
+            numbers.append(numbers[first])
+            continue
+        results.append(_test_pairs(compared[number], test, name=name, seed=seed))
+        numbers.append(n_tests + np.arange(results[-1]["p"].size))
+        n_tests += results[-1]["p"].size
     keys = _collect_keys(compared, results, name)
-    return _build_table(keys, results, model_contrasts, test)
+    return _build_table(keys, results, numbers, model_contrasts, test)
 
 
 def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
@@ -116,31 +91,39 @@ def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
 
 def correct_contrasts(model_contrasts: Sequence[ModelContrasts]) -> pd.DataFrame:
     """Correct the tests that metrics made within models, if no test of models is specified."""
-    return _build_table(_collect_keys([], [], ""), [], model_contrasts, CorrectedTest())
+    return _build_table(_collect_keys([], [], ""), [], [], model_contrasts, CorrectedTest())
 
 
 def _build_table(
     keys: dict[str, list[object]],
     results: Sequence[Mapping[str, AnyArray]],
+    numbers: Sequence[AnyArray],
     model_contrasts: Sequence[ModelContrasts],
     level: CorrectedTest | PairedTest,
 ) -> pd.DataFrame:
+    """Return the table; rows of comparisons that are one test have the same of ``numbers``."""
     families = [family for family in model_contrasts if family.contrasts]
     blocks = [*results, *(_tabulate_contrasts(family) for family in families)]
     if not blocks:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+    firsts: list[AnyArray] = [np.concatenate([np.zeros(0, dtype=np.int64), *numbers])]
+    n_rows = firsts[0].size
     for family in families:
         _append_contrast_keys(keys, family)
-    numbers = {
+        firsts.append(n_rows + np.array(find_same_contrasts(family.contrasts), dtype=np.int64))
+        n_rows += len(family.contrasts)
+    columns = {
         column: np.concatenate([block[column] for block in blocks]) for column in PAIR_COLUMNS
     }
-    table = pd.DataFrame({**keys, **numbers})
-    table = table.assign(**correct_families(table, level)).astype({"k": "Int64", "n": "Int64"})
+    table = pd.DataFrame({**keys, **columns})
+    table = table.assign(**correct_families(table, level, np.concatenate(firsts)))
+    table = table.astype({"k": "Int64", "n": "Int64"})
     return table[list(SIGNIFICANCE_COLUMNS)]
 
 
 def _tabulate_contrasts(family: ModelContrasts) -> Mapping[str, AnyArray]:
-    rows = [vars(contrast) for _, _, contrast in family.contrasts]
+    firsts = find_same_contrasts(family.contrasts)
+    rows = [vars(family.contrasts[first][-1]) for first in firsts]
     return {
         column: np.array([row[column] for row in rows], dtype=np.float64)
         for column in PAIR_COLUMNS
@@ -187,11 +170,13 @@ def _collect_keys(
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> dict[str, Any]:
+def correct_families(
+    table: pd.DataFrame, level: CorrectedTest | PairedTest, tests: AnyArray
+) -> dict[str, Any]:
     """Return the columns of ``significance.csv`` that follow from the p-values of all rows.
 
     They are the adjusted p-value, the correction, the family and its size, the level, and whether
-    the adjusted p-value is at most the level.
+    the adjusted p-value is at most the level. Rows with the same number in ``tests`` are one test.
     """
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
@@ -201,8 +186,8 @@ def correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> 
     adjusted, sizes = np.empty(p.size), np.empty(p.size)
     for family in range(int(families.max(initial=-1)) + 1):
         rows = np.flatnonzero(families == family)
-        adjusted[rows] = adjust(p[rows], level.correction, fixed_size)
-        sizes[rows] = count_tests(p[rows]) if fixed_size is None else fixed_size
+        adjusted[rows] = adjust_distinct(p[rows], tests[rows], level.correction, fixed_size)
+        sizes[rows] = count_tests(p[rows], tests[rows]) if fixed_size is None else fixed_size
     return {
         "p_adjusted": adjusted,
         "correction": level.correction,

@@ -120,10 +120,29 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
     return adjusted
 
 
-def count_tests(p: FloatArray) -> int:
-    """Return the number of defined p-values, the size of their family.
+def adjust_distinct(
+    p: FloatArray, tests: AnyArray, method: Correction, size: int | None = None
+) -> FloatArray:
+    """Return adjusted p-values of a family in which a test may stand several times.
+
+    ``tests`` is the number of each test, ``int[c]``. A test counts once, with its first p-value,
+    and all its places have the same adjusted p-value; see ``adjust``.
+
+    >>> p, tests = np.array([0.01, 0.03, 0.01]), np.array([0, 1, 0])
+    >>> adjust_distinct(p, tests, "bonferroni").tolist()
+    [0.02, 0.06, 0.02]
+    """
+    _, firsts, places = np.unique(tests, return_index=True, return_inverse=True)
+    return adjust(p[firsts], method, size)[places]
+
+
+def count_tests(p: FloatArray, tests: AnyArray | None = None) -> int:
+    """Return the number of defined p-values, the size of their family; of each test one.
 
     >>> count_tests(np.array([0.2, np.nan]))
     1
+    >>> count_tests(np.array([0.2, 0.2, 0.3]), np.array([0, 0, 1]))
+    2
     """
-    return int(np.count_nonzero(~np.isnan(p)))
+    defined = ~np.isnan(p)
+    return int(np.count_nonzero(defined) if tests is None else np.unique(tests[defined]).size)

@@ -122,7 +122,9 @@ def test_the_first_token_is_scored_after_the_start_token(adds_start: bool) -> No
     ]
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     check(score(model, [*SENTENCES], first_token=True), expected)
-    check(score(model, [*SENTENCES], first_token=True, special_tokens=True), expected)
+    check(
+        score(model, [*SENTENCES], first_token=True, special_tokens=adds_start or None), expected
+    )
     assert len(expected[2]) == 3
 
 
@@ -132,6 +134,15 @@ def test_special_tokens_are_read_and_those_after_the_start_scored() -> None:
     assert tokens[0][0] == 1
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     check(score(model, [*SENTENCES], special_tokens=True), expected)
+
+
+def test_a_tokenizer_without_special_tokens_around_texts_is_warned_about() -> None:
+    model = make_sentence_model("gpt2")
+    with pytest.warns(match="special_tokens: the tokenizer of the model puts no") as caught:
+        likelihoods = score(model, [*SENTENCES], special_tokens=True)
+    assert len(caught) == 1
+    expected = score(model, [*SENTENCES]).perplexity
+    np.testing.assert_array_equal(likelihoods.perplexity, expected)
 
 
 @pytest.mark.parametrize("first_token", [True, False])

@@ -20,7 +20,8 @@ CATEGORIES = ("Gender", "Orientation", "Age", "Appearance")
 METHODS = ("Baseline", "LMD", "ADD", "HD", "CADA", "CTDA")
 SYSTEMS = ("CDial-GPT", "EVA2.0")
 METRICS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "t-value": ("perplexity_gap", {"estimate": "t"}),
+    "t-value": ("perplexity_gap", {"estimate": "t", "scale": "perplexity"}),
+    "log t": ("perplexity_gap", {"estimate": "t", "scale": "log"}),
     "BLEU-4": ("BLEU", {"n": 4}),
     "BLEU-2": ("BLEU", {"n": 2}),
     "Dist-1": ("distinct", {"n": 1}),
@@ -180,3 +181,17 @@ def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
 def test_responses_of_a_dataset_without_a_category_are_not_compared(tmp_path: Path) -> None:
     run, _ = write_run(tmp_path, ["BLEU-4"], ["Dialogues"])
     assert compare_published(run, "chbias/4").empty
+
+
+def test_the_t_of_logarithms_is_not_compared(tmp_path: Path) -> None:
+    place = {"dataset": "gender", "seed": 1, "fold": 1, "target": "", "model": "EVA2.0"}
+    rows = [
+        {**place, "metric": metric, "group": "category=gender", "value": value}
+        for metric, value in (("log t", 5.0), ("t-value", 1.5))
+    ]
+    tests = [
+        {**row, "between": "groups", "test": "paired_t", "statistic": row["value"]} for row in rows
+    ]
+    write_files(tmp_path, rows, ["log t", "t-value"], ["gender"], tests)
+    table = compare_published(read_run(tmp_path), "chbias/3")
+    assert table["measured"].tolist() == [1.5]

@@ -72,9 +72,8 @@ def test_t_values_match_by_model_method_and_category(tmp_path: Path) -> None:
         {**row, "between": "groups", "test": "paired_t", "statistic": t}
         for row, t in zip(rows, (-2.5, -0.18), strict=True)
     ]
-    table = compare_published(
-        write_run(tmp_path, {"name": "perplexity_gap"}, rows, tests), "chbias/3"
-    )
+    metric = {"name": "perplexity_gap", "parameters": {"scale": "perplexity"}}
+    table = compare_published(write_run(tmp_path, metric, rows, tests), "chbias/3")
     assert table["published"].tolist() == [-2.51, -0.18]
     assert table["measured"].tolist() == [-2.5, -0.18]
     assert table["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]

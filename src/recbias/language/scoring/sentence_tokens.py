@@ -11,6 +11,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import Contradiction, UnknownIdentifier
+from recbias.core.stage_context import warn
 from recbias.language.backends import silence_transformers
 from recbias.language.scoring.sentence_models import SentenceModel
 
@@ -51,6 +52,8 @@ class ScoringSettings:
     def complete(self, model: SentenceModel) -> ScoringSettings:
         """Return the settings for a model: without None, and with its maximum length.
 
+        A tokenizer that puts no special tokens around a text is warned about.
+
         Raises:
             Contradiction: The model or its tokenizer cannot do what a setting says.
             UnknownIdentifier: The vocabulary does not have ``token_types``.
@@ -70,6 +73,9 @@ class ScoringSettings:
             raise Contradiction(message, where="model", remedy="name another causal model")
         if self.token_types is not None:
             find_token_type(model, self.token_types)
+        if self.special_tokens and not model.tokenizer.num_special_tokens_to_add():
+            alone = "the tokenizer of the model puts no special tokens around a text"
+            warn(f"special_tokens: {alone}, so sentences have none")
         return complete
 
 

@@ -22,7 +22,8 @@ from recbias.runner.checks.junit import render_junit
 from recbias.runner.checks.verdicts import decide, has_no_interval
 from recbias.runner.results.metric_rows import FailedValue, ModelMeasurement, build_metrics_table
 from recbias.runner.results.significance import collect_estimates
-from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
+from recbias.statistics.compare import compare_two
+from recbias.statistics.compared_estimates import ESTIMATE_KEYS, SystemEstimates
 
 CheckRow: TypeAlias = dict[str, Any]
 """A value with its limit and verdict, as in ``report.json``."""

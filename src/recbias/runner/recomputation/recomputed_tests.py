@@ -7,17 +7,22 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from recbias.config.experiment import PluginSpec
+from recbias.core.arrays import AnyArray
 from recbias.core.errors import MissingRun, UserError
 from recbias.core.measurements.columns import PAIR_COLUMNS
 from recbias.core.measurements.scores import Contrast, Measurement
+from recbias.core.queries.groups import JOIN
 from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.significance import collect_estimates
-from recbias.statistics.compare import SystemEstimates, compare, correct_families
+from recbias.statistics.bootstrap.query_bootstrap import NAME as BOOTSTRAP
+from recbias.statistics.compare import FAMILY_KEYS, compare, correct_families
+from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.group_pooling import compare_pooled_groups
 
@@ -135,10 +140,31 @@ def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
         used = sorted({*rows.loc[is_other.iloc[positions], "test"]}) or [""]
         for name in used:
             block = rows[~is_other.iloc[positions] | (rows["test"] == name)]
-            parts.append(block.assign(**correct_families(block, level_of_rows)))
+            parts.append(block.assign(**correct_families(block, level_of_rows, _number_tests(block))))
     corrected: pd.DataFrame = pd.concat(parts)
     corrected = corrected[~corrected.index.duplicated()].sort_index()
     return corrected[list(table.columns)]
+
+
+def _number_tests(table: pd.DataFrame) -> AnyArray:
+    """Return the number of the test of each row: a group with all units has that of the whole.
+
+    Comparisons of models are one test if they differ in the group only; those by the bootstrap,
+    of metrics without units, are all different.
+    """
+    names = ["target", "between", *PAIR_COLUMNS]
+    keys = table[[*FAMILY_KEYS, *names]].astype(str).agg("|".join, axis=1)
+    columns = (table[name].fillna("").astype(str) for name in ("group", "a", "b"))
+    firsts: dict[tuple[str, ...], int] = {}
+    numbers = np.arange(len(table))
+    for row, (key, group, *sides) in enumerate(zip(keys, *columns, strict=True)):
+        test = (key, *(side.removeprefix(f"{group}{JOIN}") for side in sides))
+        if table["test"].iloc[row] == BOOTSTRAP:
+            continue
+        if not group or table["between"].iloc[row] == "models":
+            firsts.setdefault(test, row)
+        numbers[row] = firsts.get(test, row)
+    return numbers
 
 
 def _read_level(correction: str, family: str, alpha: float) -> CorrectedTest:

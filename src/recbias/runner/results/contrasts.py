@@ -9,7 +9,7 @@ from typing import Any
 from recbias.core.measurements.scores import Contrast
 from recbias.core.protocols import ActsAfterTests
 from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.statistics.compare import ModelContrasts
+from recbias.statistics.compared_estimates import ModelContrasts
 
 
 def collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:

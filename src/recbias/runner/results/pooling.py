@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import FloatArray, Ids
 from recbias.core.measurements.scores import Measurement
 from recbias.statistics.intervals import normal_interval
 
@@ -41,6 +41,14 @@ def pool_units(measurements: Sequence[Measurement]) -> FloatArray | None:
     if len(values) < len(measurements):
         return None
     return average_defined(values) if share_units(measurements) else np.concatenate(values)
+
+
+def pool_ids(measurements: Sequence[Measurement]) -> Ids | None:
+    """Return the units of ``pool_units``, ``[u]``; None if a measurement has no units."""
+    ids = [measurement.units.ids for measurement in measurements if measurement.units]
+    if len(ids) < len(measurements):
+        return None
+    return ids[0] if share_units(measurements) else np.concatenate(ids)
 
 
 def _are_shares(measurements: Sequence[Measurement]) -> bool:

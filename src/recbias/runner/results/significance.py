@@ -29,16 +29,14 @@ from recbias.runner.results.pooling import (
     average_defined,
     average_replicates,
     can_pool,
+    pool_ids,
     pool_units,
     share_units,
 )
 from recbias.runner.results.run_folder import describe_failure
 from recbias.runner.stages.returned_values import call_for, make_fault
-from recbias.statistics.compare import (
-    SystemEstimates,
-    compare,
-    correct_contrasts,
-)
+from recbias.statistics.compare import compare, correct_contrasts
+from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.corrections import Correction, PairedTest
 
 ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
@@ -185,6 +183,7 @@ def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
         keys=keys,
         n=max(row.n for row in measurements) if replicates is not None else None,
         df=min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan),
+        ids=pool_ids(systems[0]),
     )
 
 

@@ -18,7 +18,7 @@ from recbias.core.measurements.metric_names import format_metric
 from recbias.core.measurements.scores import Direction
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import collect_estimates
-from recbias.statistics.compare import SystemEstimates
+from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.intervals import t_interval
 from recbias.statistics.ratios import estimate_ratio
 
