@@ -155,8 +155,7 @@ CHINESE = ["今天天气好。我很高兴。", "谢谢", "你 去 哪里"]
 )
 def test_references_without_blanks_between_words_are_counted(metric: Any, remedy: str) -> None:
     with collect_warnings() as warnings:
-        value = measure_one(metric, make_evidence(CHINESE, [*CHINESE])).value
-    assert value == pytest.approx(100 if isinstance(metric, BLEU) else 1)
+        measure_one(metric, make_evidence(CHINESE, [*CHINESE]))
     notes = [note for note in warnings if "no blanks between words" in note]
     assert len(notes) == bool(remedy)
     assert all(note.startswith("it: 1 of 3 references") and remedy in note for note in notes)

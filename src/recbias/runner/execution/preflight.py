@@ -119,6 +119,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     data = None
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
+    faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec]]] = {}
     for model in models:
         seen = data
         if model.reranked is not None:  # a re-ranker may read the labels of detectors
@@ -130,8 +131,15 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:
-            where = (*model.where, error.where) if error.where else model.where
-            yield plan.experiment.fault(where, error.message, remedy=error.remedy)
+            key = (error.where, error.message, error.remedy)
+            faults.setdefault(key, (error, []))[1].append(model)
+    for error, faulty in faults.values():
+        first, labels = faulty[0], list(dict.fromkeys(model.label for model in faulty))
+        message = error.message
+        if len({model.where for model in faulty}) > 1:
+            message = f"{message} (models: {', '.join(labels)})"
+        where = (*first.where, error.where) if error.where else first.where
+        yield plan.experiment.fault(where, message, remedy=error.remedy)
 
 
 def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experiment) -> UserError:
