@@ -66,9 +66,7 @@ def collect(
         if category is not None:
             lists = {category: select_category(lists, category)}
         posts = chain.from_iterable(read_posts(to_local_path(path)) for path in corpus)
-        settings = CollectionSettings(
-            max_per_keyword=per_keyword, max_words=max_words, unit=unit
-        )
+        settings = CollectionSettings(max_per_keyword=per_keyword, max_words=max_words, unit=unit)
         collection = collect_sentences(posts, lists, settings)
         path = write_json_lines(to_local_path(out), collection.rows)
         for name, count in collection.counts.items():

@@ -87,7 +87,7 @@ class SentenceTraining:
     debias: Debias
     has_validation_texts: ClassVar[bool] = False
     _parts: dict[str, float] = field(default_factory=dict)
-    _tokens_per_sentence: float = math.nan
+    _tokens_per_sentence: float | None = None
 
     @property
     def module(self) -> Any:
@@ -122,17 +122,16 @@ class SentenceTraining:
 
     def prepare_step(self, rows: AnyArray) -> None:
         """Count the scored tokens of the sentences of a step."""
-        self._tokens_per_sentence = max(int(self.n_scored[rows].sum()), 1) / rows.size
+        self._tokens_per_sentence = self._average_tokens(rows)
 
     def loss(self, rows: AnyArray) -> Tensor:
         """Return the share of a batch in the loss of its step, times its number of sentences.
 
         Without a step, the batch is the step.
         """
-        if math.isnan(self._tokens_per_sentence):
-            self.prepare_step(rows)
+        average = self._tokens_per_sentence or self._average_tokens(rows)
         batch, cross_entropy = self._run(rows)
-        language_model = cross_entropy / (self._tokens_per_sentence * rows.size)
+        language_model = cross_entropy / (average * rows.size)
         if self.bias is None:
             self._parts = {LANGUAGE_MODEL: float(language_model.detach()) * rows.size}
             return language_model * rows.size
@@ -154,6 +153,9 @@ class SentenceTraining:
     def validation_score(self) -> float:
         """Return NaN, since there are no validation texts."""
         return math.nan
+
+    def _average_tokens(self, rows: AnyArray) -> float:
+        return max(int(self.n_scored[rows].sum()), 1) / rows.size
 
     def _run(self, rows: AnyArray) -> tuple[Batch, Tensor]:
         """Return a batch after a pass of the model, and the sum of its cross-entropies."""
