@@ -13,7 +13,6 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import warn
 
-
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Lao, Japanese and Chinese, which have no blanks between words."""
 
