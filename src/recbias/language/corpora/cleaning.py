@@ -46,9 +46,9 @@ def count_words(text: str, *, whole_words: bool) -> int:
 
 
 def clean_sentences(post: str) -> Iterator[str]:
-    """Yield the sentences of a post, cleaned; a sentence ends at a line's end.
+    r"""Yield the sentences of a post, cleaned; a sentence ends at a line's end.
 
-    >>> list(clean_sentences("@ann: I left. My aunt is here!!\\nShe reads"))
+    >>> list(clean_sentences("@ann: I left. My aunt is here!!\nShe reads"))
     ['I left.', 'My aunt is here!', 'She reads']
     """
     for line in post.splitlines():
