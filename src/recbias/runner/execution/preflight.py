@@ -133,13 +133,13 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
         except UserError as error:
             key = (error.where, error.message, error.remedy)
             faults.setdefault(key, (error, []))[1].append(model)
-    for error, faulty in faults.values():
+    for fault, faulty in faults.values():
         first, labels = faulty[0], list(dict.fromkeys(model.label for model in faulty))
-        message = error.message
+        message = fault.message
         if len({model.where for model in faulty}) > 1:
             message = f"{message} (models: {', '.join(labels)})"
-        where = (*first.where, error.where) if error.where else first.where
-        yield plan.experiment.fault(where, message, remedy=error.remedy)
+        where = (*first.where, fault.where) if fault.where else first.where
+        yield plan.experiment.fault(where, message, remedy=fault.remedy)
 
 
 def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experiment) -> UserError:
