@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -64,10 +65,29 @@ def test_each_keyword_has_a_maximum() -> None:
     assert collection.counts["beyond_maximum"] == 3
 
 
-def test_a_long_post_is_divided() -> None:
-    post = "Nothing here. My grandmother is slow. Nothing there."
-    collection = collect_sentences([post], TERMS, CollectionSettings(max_words=4))
-    assert [row["text"] for row in collection.rows] == ["My grandmother is slow."]
+def collect_texts(posts: list[str], pairs: TermPairs = AGE, **settings: Any) -> list[str]:
+    collection = collect_sentences(posts, {"age": pairs}, CollectionSettings(**settings))
+    return [row["text"] for row in collection.rows]
+
+
+def test_the_sentence_of_a_post_that_has_the_keyword_is_collected() -> None:
+    post = "i went home. My grandmother is slow! nothing else.\nThe old man\nis slow"
+    assert collect_texts([post]) == ["My grandmother is slow!"]
+    chinese = replace(
+        AGE, targets=(("奶奶", "姑娘"),), attributes=(("慢", None),), whole_words=False
+    )
+    posts = ["今天好。我的奶奶很慢\uff01她做饭。", "奶奶来了?真慢", "我的奶奶在家。他很慢。"]
+    assert collect_texts(posts[:1], chinese) == ["我的奶奶很慢\uff01"]
+    with pytest.raises(NothingLeft, match="none of the 2 posts has a sentence"):
+        collect_texts(posts[1:], chinese)
+
+
+def test_whole_posts_are_collected_if_asked_for() -> None:
+    post = "Nothing here. My grandmother is at home. She is slow."
+    assert collect_texts([post], unit="post") == [post]
+    # in parts of 8 words each term stands in another part
+    with pytest.raises(NothingLeft):
+        collect_texts([post], unit="post", max_words=8)
 
 
 def test_posts_of_another_language_are_refused() -> None:

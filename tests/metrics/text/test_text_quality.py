@@ -140,6 +140,33 @@ def test_a_reference_that_rouge_cannot_read_is_said() -> None:
     assert note.startswith("it: 1 references have no token of tokens: rouge; for other than Latin")
 
 
+CHINESE = ["今天天气好。我很高兴。", "谢谢", "你 去 哪里"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "remedy"),
+    [
+        (BLEU(), "tokenize: zh"),
+        (BLEU(tokenize="intl"), "tokenize: zh"),
+        (BLEU(tokenize="zh"), ""),
+        (UnigramF1(), "tokens: characters"),
+        (UnigramF1(tokens="characters"), ""),
+    ],
+)
+def test_references_without_blanks_between_words_are_counted(metric: Any, remedy: str) -> None:
+    with collect_warnings() as warnings:
+        measure_one(metric, make_evidence(CHINESE, [*CHINESE]))
+    notes = [note for note in warnings if "no blanks between words" in note]
+    assert len(notes) == bool(remedy)
+    assert all(note.startswith("it: 1 of 3 references") and remedy in note for note in notes)
+
+
+def test_unigram_f1_keeps_case_and_punctuation() -> None:
+    of = make_evidence(["The street."], ["the street"])
+    assert measure_one(UnigramF1(), of).value == 0
+    assert measure_one(RougeL(), of).value == 1
+
+
 def test_samples_of_bleu_are_the_figure_of_resampled_responses() -> None:
     metric = BLEU(n=2, tokenize="none")
     rng = np.random.default_rng(5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -44,6 +44,10 @@ def collect(
     max_words: Annotated[
         int, typer.Option(min=1, help="Longest sentence, in words or Chinese characters.")
     ] = 130,
+    unit: Annotated[
+        Literal["sentence", "post"],
+        typer.Option(help="Sentences with both terms, or whole posts."),
+    ] = "sentence",
 ) -> None:
     """Collect and clean the sentences of posts that have a target and an attribute term."""
     with report_errors():
@@ -62,7 +66,7 @@ def collect(
         if category is not None:
             lists = {category: select_category(lists, category)}
         posts = chain.from_iterable(read_posts(to_local_path(path)) for path in corpus)
-        settings = CollectionSettings(max_per_keyword=per_keyword, max_words=max_words)
+        settings = CollectionSettings(max_per_keyword=per_keyword, max_words=max_words, unit=unit)
         collection = collect_sentences(posts, lists, settings)
         path = write_json_lines(to_local_path(out), collection.rows)
         for name, count in collection.counts.items():

@@ -1,9 +1,11 @@
-"""Cleaning of posts of social media, and their division into sentences of bounded length."""
+"""Cleaning of posts of social media, and their division into sentences."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from recbias.language.sentence_splitting import split_sentences
 
 _URL = re.compile(r"(?:https?://|www\.)[\w\-.~:/?#\[\]@!$&'()*+,;=%]+", re.ASCII | re.IGNORECASE)
 _MENTION = re.compile(r"(?://)?(?<![A-Za-z0-9.])[@\uff20][\w\-·]+\s*[:\uff1a]?")
@@ -15,7 +17,6 @@ _EMOJI = re.compile(
 )
 _REPEATED = re.compile(r"([^\w\s])\1+")
 _FORMULA_START = "=+-@\uff20 "
-_SENTENCE_END = re.compile(r"(?<=[。\uff01\uff1f!?\uff1b;…])|(?<=\.)\s+|\n+")
 
 
 def clean_text(text: str) -> str:
@@ -44,6 +45,16 @@ def count_words(text: str, *, whole_words: bool) -> int:
     return len(text.split()) if whole_words else len("".join(text.split()))
 
 
+def clean_sentences(post: str) -> Iterator[str]:
+    r"""Yield the sentences of a post, cleaned; a sentence ends at a line's end.
+
+    >>> list(clean_sentences("@ann: I left. My aunt is here!!\nShe reads"))
+    ['I left.', 'My aunt is here!', 'She reads']
+    """
+    for line in post.splitlines():
+        yield from split_sentences(clean_text(line), is_post=True)
+
+
 def split_text(text: str, max_words: int, *, whole_words: bool) -> Iterator[str]:
     """Yield a text as it is if it is short enough, else its longest runs of whole sentences.
 
@@ -53,7 +64,7 @@ def split_text(text: str, max_words: int, *, whole_words: bool) -> Iterator[str]
     ['One two. Three four.', 'Five.']
     """
     run = ""
-    for sentence in filter(None, (part.strip() for part in _SENTENCE_END.split(text))):
+    for sentence in split_sentences(text, is_post=True):
         joined = f"{run}{' ' if whole_words and run else ''}{sentence}"
         if run and count_words(joined, whole_words=whole_words) > max_words:
             yield run

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.suggestions import suggest
@@ -13,11 +14,20 @@ from recbias.formats.json_text import parse_json
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
 from recbias.formats.text_lines import TextLines
 from recbias.formats.text_tables import find_suffix, read_text_table
-from recbias.language.corpora.cleaning import clean_text, count_words, split_text
+from recbias.language.corpora.cleaning import (
+    clean_sentences,
+    clean_text,
+    count_words,
+    split_text,
+)
 from recbias.language.terms.term_pairs import TermPairs, compile_terms
 
 COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
 """What is counted, besides keywords."""
+
+
+Unit: TypeAlias = Literal["sentence", "post"]
+"""What is collected."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +37,14 @@ class CollectionSettings:
     Args:
         max_per_keyword: The largest number of sentences for a pair of target and attribute term.
         max_words: The longest sentence in words; in characters for a language without spaces.
+        unit: ``sentence``, which has both terms of its keyword, or ``post``: a whole post, of
+            which the terms may stand in different sentences; a post of more than ``max_words`` is
+            divided at the ends of sentences into the longest parts that are short enough.
     """
 
     max_per_keyword: int = 100
     max_words: int = 130
+    unit: Unit = "sentence"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +69,9 @@ def collect_sentences(
     """Return the sentences of posts that have a keyword: a target and an attribute term.
 
     A keyword is a target term of the first group (T1) with a negative attribute term (A1). Posts
-    are cleaned, and long ones are divided into sentences. A sentence is taken once, for the first
-    of its keywords that has not the maximum yet; posts are read in their order.
+    are cleaned and divided into sentences, and both terms of a keyword stand in one sentence. A
+    sentence is taken once, for the first of its keywords that has not the maximum yet; posts are
+    read in their order.
 
     Args:
         posts: The texts of the posts, read once.
@@ -124,9 +139,7 @@ def _add_post(
         pairs, counts = search.pairs, collection.counts
         if not search.find(post):
             continue
-        for text in split_text(
-            clean_text(post), settings.max_words, whole_words=pairs.whole_words
-        ):
+        for text in _divide_post(post, settings, whole_words=pairs.whole_words):
             keywords = search.find(text)
             key = f"{pairs.category}\0{text}"
             if not keywords:
@@ -143,6 +156,12 @@ def _add_post(
                 seen.add(key)
                 search.taken[free[0]] += 1
                 collection.rows.append(_make_row(pairs, text, free[0], search.taken.total()))
+
+
+def _divide_post(post: str, settings: CollectionSettings, *, whole_words: bool) -> Iterator[str]:
+    if settings.unit == "sentence":
+        return clean_sentences(post)
+    return split_text(clean_text(post), settings.max_words, whole_words=whole_words)
 
 
 def _make_row(

@@ -19,6 +19,7 @@ from recbias.metrics.text.response_metrics import (
     get_responses,
     get_texts_and_references,
     measure_mean,
+    warn_of_undivided_texts,
 )
 from recbias.metrics.text.text_libraries import (
     compute_bleu,
@@ -53,7 +54,8 @@ class BLEU(ResponseMetric):
     Args:
         n: The maximum n-gram order: 4 for BLEU-4, 2 for BLEU-2.
         tokenize: The tokenizer of sacrebleu: ``13a`` for European languages, ``zh`` for Chinese,
-            ``char`` for characters, ``intl``, or ``none`` to split at white space only.
+            ``char`` for characters, ``intl``, or ``none`` to split at white space only. References
+            in Chinese, Japanese or Thai of which a clause is one token are counted in a warning.
 
     Range:
         0 to 100; undefined where no response has a reference.
@@ -78,6 +80,8 @@ class BLEU(ResponseMetric):
         statistics = count_bleu_statistics(
             texts[has_reference], references[has_reference], n=self.n, tokenize=self.tokenize
         )
+        remedy = "for Chinese use tokenize: zh, for other such scripts tokenize: char"
+        warn_of_undivided_texts(evidence, references[has_reference], statistics[:, -1], remedy)
         return estimate_from_totals(
             evidence,
             csr_array(statistics),
@@ -173,11 +177,15 @@ class UnigramF1(ResponseMetric):
 
         F1 = 2 |x ∩ y| / (|x| + |y|)
 
-    x are the tokens of the response and y those of its reference, as multisets. 0 for an empty
-    response. Undefined where the reference is missing or has no token.
+    x are the tokens of the response and y those of its reference, as multisets. Case and
+    punctuation count: ``street.`` is neither ``street`` nor ``Street.``, unlike in ``ROUGE-L``,
+    whose default tokens are in lower case and without punctuation. 0 for an empty response.
+    Undefined where the reference is missing or has no token. References in Chinese, Japanese or
+    Thai of which a clause is one token are counted in a warning.
 
     Args:
-        tokens: ``words`` split at white space, or ``characters`` (for Chinese); case is kept.
+        tokens: ``words`` split at white space, or ``characters`` (for Chinese), as in
+            ``distinct``.
 
     Range:
         0 to 1; undefined where the reference has no token.
@@ -198,6 +206,9 @@ class UnigramF1(ResponseMetric):
             [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
             for column in (texts, references)
         )
+        n_tokens = np.array([len(tokens) for tokens in tokens_of_references])[has_reference]
+        remedy = "use tokens: characters"
+        warn_of_undivided_texts(evidence, references[has_reference], n_tokens, remedy)
         return [measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))]
 
 

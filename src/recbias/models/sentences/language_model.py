@@ -83,7 +83,8 @@ class SentenceLanguageModel(OnDevice):
         epochs: The number of epochs of the debiasing.
         batch_size: The number of sentences in memory at once.
         accumulate: The number of batches whose gradients are averaged in one step: a step is over
-            ``batch_size * accumulate`` sentences.
+            ``batch_size * accumulate`` sentences. Its language-model loss is that of one batch of
+            this size; so is a bias loss of ``reading: paper``, but not one of ``released``.
         learning_rate: The learning rate of the first step.
 
     Raises:

@@ -19,6 +19,7 @@ from recbias.models.training.fine_tuning_plan import (
     FineTuning,
     HasLossParts,
     LearningCurve,
+    PreparesStep,
     Task,
 )
 from recbias.models.training.progress import EarlyStopping, TrainingState
@@ -145,6 +146,8 @@ class _Loop:
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)
+        if isinstance(self.task, PreparesStep):
+            self.task.prepare_step(rows)
         batch_loss, parts = 0.0, dict[str, float]()
         for part in np.array_split(rows, min(self.plan.batch_parts, rows.size)):
             loss = self.task.loss(part) / rows.size

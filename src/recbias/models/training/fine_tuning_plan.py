@@ -49,6 +49,14 @@ class HasLossParts(Protocol):
         """Return the parts of the last loss by name, each the sum over the texts of the batch."""
 
 
+@runtime_checkable
+class PreparesStep(Protocol):
+    """A task whose loss of a batch depends on all texts of the step that the batch is part of."""
+
+    def prepare_step(self, rows: AnyArray) -> None:
+        """Receive the texts of the next step, by position."""
+
+
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """The losses of each step of a training.

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.errors import Faults, UnknownColumn, UserError
+from recbias.core.errors import Faults, UserError
 from recbias.core.labelled_texts import LabelsTexts
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.known_labels import ChecksLabels, ListsLabels
 from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
-from recbias.core.queries.groups import list_part_columns, split_crossing
 from recbias.core.records import StageRecord
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
+from recbias.runner.execution.group_columns import explain_item_column
 from recbias.runner.planning.plan import DataContext, Plan
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -119,6 +119,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     data = None
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
+    faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec]]] = {}
     for model in models:
         seen = data
         if model.reranked is not None:  # a re-ranker may read the labels of detectors
@@ -130,8 +131,15 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:
-            where = (*model.where, error.where) if error.where else model.where
-            yield plan.experiment.fault(where, error.message, remedy=error.remedy)
+            key = (error.where, error.message, error.remedy)
+            faults.setdefault(key, (error, []))[1].append(model)
+    for fault, faulty in faults.values():
+        first, labels = faulty[0], list(dict.fromkeys(model.label for model in faulty))
+        message = fault.message
+        if len({model.where for model in faulty}) > 1:
+            message = f"{message} (models: {', '.join(labels)})"
+        where = (*first.where, fault.where) if fault.where else first.where
+        yield plan.experiment.fault(where, message, remedy=fault.remedy)
 
 
 def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experiment) -> UserError:
@@ -192,7 +200,7 @@ def _check_metric(
         try:
             form_groups(evidence.queries, metric.grouping)
         except UserError as error:
-            fault = _explain_item_column(error, metric.grouping.by, evidence)
+            fault = explain_item_column(error, metric.grouping.by, evidence)
             yield _locate_setting(metric, fault.where or "by", fault, experiment)
     if isinstance(metric.plugin, ChecksEarly):
         try:
@@ -220,26 +228,6 @@ def _check_labels(plan: Plan, executor: Executor, context: DataContext) -> Itera
             except UserError as error:
                 checked.add(metric.label)
                 yield _locate_setting(metric, error.where, error, plan.experiment)
-
-
-def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:
-    """Return the error of a label that no query has; another one if it is a column of items."""
-    if not isinstance(error, UnknownColumn) or evidence.items is None:
-        return error
-    labels = evidence.queries.labels
-    names = [name for part in split_crossing(by) for name in list_part_columns(part, labels)]
-    columns = [name for name in names if name in set(evidence.items.names) - set(labels.names)]
-    if not columns:
-        return error
-    texts = [name for name in labels.names if labels.column(name).dtype.kind != "f"]
-    column, label = columns[0], next(iter(texts), "LABEL")
-    message = f"{column!r} is a column of the items; by groups queries, that is users or prompts"
-    remedy = (
-        f"to compare groups of items, name the column in a metric of items, such as "
-        f"{{name: association, label: {label}, attribute: {column}}}; "
-        f"to group queries, name one of {', '.join(labels.names) or 'their labels'}"
-    )
-    return UnknownColumn(message, where=error.where, remedy=remedy)
 
 
 def _locate_setting(

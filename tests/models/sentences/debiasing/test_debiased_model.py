@@ -13,7 +13,7 @@ from recbias.core.dataset.sentences import Sentences
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange
 from recbias.core.queries.sentence_queries import make_sentence_queries
-from recbias.core.stage_context import collect_facts
+from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
 from recbias.models.sentences.language_model import SentenceLanguageModel
@@ -49,7 +49,8 @@ def create(world: SentenceWorld, method: str, **settings: Any) -> SentenceLangua
 def fit(world: SentenceWorld, method: str, **settings: Any) -> FittedLanguageModel:
     model = create(world, method, **settings)
     model.check_data(world.data)
-    return model.fit(world.data, np.random.default_rng(0))
+    with collect_warnings():  # sentences without a term
+        return model.fit(world.data, np.random.default_rng(0))
 
 
 def measure_gap(world: SentenceWorld, fitted: FittedLanguageModel) -> float:
@@ -116,6 +117,12 @@ def test_copies_are_counted(world: SentenceWorld, reading: str) -> None:
     n_copies = count_copies(world)
     assert 0 < n_copies < 40
     assert (facts["copies"], facts["sentences_without_term"]) == (n_copies, 40 - n_copies)
+    outcome = "a duplicate" if reading == "released" else "no copy"
+    model = create(world, "CADA", epochs=1, reading=reading)
+    with collect_warnings() as warnings:
+        model.fit(world.data, np.random.default_rng(0))
+    without = f"{40 - n_copies} of 40 sentences have no attribute term with a counterpart"
+    assert f"CADA: {without} and get {outcome}" in warnings
 
 
 def test_a_stored_model_gives_the_same_scores(world: SentenceWorld) -> None:

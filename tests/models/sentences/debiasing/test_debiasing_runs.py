@@ -194,6 +194,19 @@ def test_faults_of_debias_are_located(world: SentenceWorld, tmp_path: Path) -> N
     assert "debias.weight" in str(caught.value)
 
 
+def test_a_missing_folder_of_several_models_is_one_error(
+    world: SentenceWorld, tmp_path: Path
+) -> None:
+    spec = make_spec(world, tmp_path, debias={"method": "CTDA"})
+    for model in spec["models"]:
+        model["model"] = str(tmp_path / "absent")
+    with pytest.raises(UserError, match="does not exist") as caught:
+        recbias.run(spec, out=tmp_path / "results")
+    assert len(caught.value.lines()) == 2  # error and help
+    assert str(caught.value).startswith("models[0].model: ")
+    assert str(caught.value).endswith("does not exist (models: before, after)")
+
+
 def test_a_training_that_diverges_fails_its_model_with_the_step_and_both_losses(
     world: SentenceWorld, tmp_path: Path
 ) -> None:

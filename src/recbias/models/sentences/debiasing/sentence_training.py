@@ -67,6 +67,11 @@ def debias_model(
 class SentenceTraining:
     """Predict the tokens of training sentences, and reduce a bias loss.
 
+    The language-model loss of a step is the mean over its scored tokens, in however many batches
+    they are computed, and so is a bias loss of ``reading: paper`` the mean over its sentences. A
+    bias loss of ``reading: released`` is about a batch as a whole: that of a step is the mean over
+    its batches, weighted by their sentences, and differs from that of one large batch.
+
     Args:
         model: The model to be trained.
         tokens: The sentences.
@@ -82,6 +87,7 @@ class SentenceTraining:
     debias: Debias
     has_validation_texts: ClassVar[bool] = False
     _parts: dict[str, float] = field(default_factory=dict)
+    _tokens_per_sentence: float | None = None
 
     @property
     def module(self) -> Any:
@@ -92,6 +98,16 @@ class SentenceTraining:
     def lengths(self) -> AnyArray:
         """The number of tokens of each sentence that are read."""
         return np.minimum(self.tokens.lengths, self.settings.max_length)
+
+    @cached_property
+    def n_scored(self) -> AnyArray:
+        """The number of tokens of each sentence that are predicted, ``int64[n]``."""
+        tokens = self.tokens
+        starts = np.repeat(tokens.starts[:-1], tokens.lengths)
+        columns = np.arange(starts.size) - starts
+        is_read = (columns > 0) & (columns < self.settings.max_length)
+        owners = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+        return np.bincount(owners, tokens.is_scored & is_read, tokens.lengths.size)
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -104,9 +120,18 @@ class SentenceTraining:
         n_vocabulary = int(self.module.get_input_embeddings().weight.shape[0])
         return {LANGUAGE_MODEL: WORSE_THAN_CHANCE * math.log(n_vocabulary)}
 
+    def prepare_step(self, rows: AnyArray) -> None:
+        """Count the scored tokens of the sentences of a step."""
+        self._tokens_per_sentence = self._average_tokens(rows)
+
     def loss(self, rows: AnyArray) -> Tensor:
-        """Return the loss of a batch times its number of sentences."""
-        batch, language_model = self._run(rows)
+        """Return the share of a batch in the loss of its step, times its number of sentences.
+
+        Without a step, the batch is the step.
+        """
+        average = self._tokens_per_sentence or self._average_tokens(rows)
+        batch, cross_entropy = self._run(rows)
+        language_model = cross_entropy / (average * rows.size)
         if self.bias is None:
             self._parts = {LANGUAGE_MODEL: float(language_model.detach()) * rows.size}
             return language_model * rows.size
@@ -129,8 +154,11 @@ class SentenceTraining:
         """Return NaN, since there are no validation texts."""
         return math.nan
 
+    def _average_tokens(self, rows: AnyArray) -> float:
+        return max(int(self.n_scored[rows].sum()), 1) / rows.size
+
     def _run(self, rows: AnyArray) -> tuple[Batch, Tensor]:
-        """Return a batch after a pass of the model, and its language-model loss."""
+        """Return a batch after a pass of the model, and the sum of its cross-entropies."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -151,4 +179,4 @@ class SentenceTraining:
             is_pair = self.model.kind == "encoder_decoder"
             states = (output.decoder_hidden_states if is_pair else output.hidden_states)[-1]
         mask = torch.from_numpy(is_token).to(self.model.device)
-        return Batch(rows, mask, output.logits, states), total / max(lines.size, 1)
+        return Batch(rows, mask, output.logits, states), total

@@ -16,9 +16,6 @@ from recbias.models.sentences.debiasing.debias import Debias
 CATEGORY = "category"
 """The label of sentences that names the category of their terms."""
 
-MIN_COPY_SHARE = 0.01
-"""The number of copies, as a share of the sentences, below which a warning is issued."""
-
 
 @dataclass(frozen=True)
 class TrainingSentences:
@@ -75,8 +72,12 @@ class TrainingSentences:
         if not changed:
             message = f"none of the {len(copies):,} sentences has {kind} term with a counterpart"
             raise NothingLeft(message, where="terms", remedy="use other terms or another method")
-        if len(changed) < MIN_COPY_SHARE * len(copies):
-            warn(f"{debias.method} changes only {len(changed):,} of {len(copies):,} sentences")
+        if n_unchanged:
+            outcome = "a duplicate" if debias.reading == "released" else "no copy"
+            warn(
+                f"{debias.method}: {n_unchanged:,} of {len(copies):,} sentences have no "
+                f"{kind.split()[1]} term with a counterpart and get {outcome}"
+            )
         record_fact("copies", len(changed))
         record_fact("sentences_without_term", n_unchanged)
         return (*self.texts, *(copies if debias.reading == "released" else changed))
