@@ -29,6 +29,7 @@ _TESTS = {
     "wilcoxon": "Wilcoxon signed-rank test",
     "sign_flip": "sign-flip permutation test",
     "chi_squared": "chi-squared test",
+    "fisher_exact": "Fisher's exact test",
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
     "overlap_t": "t-test of groups that share units",
@@ -74,6 +75,11 @@ class Comparisons:
     def significant(self) -> int:
         """The number of significant comparisons."""
         return sum(map(is_significant, self.rows))
+
+    @property
+    def n_tested(self) -> int:
+        """The number of comparisons that have a p-value."""
+        return sum(not math.isnan(row["p_adjusted"]) for row in self.rows)
 
     @property
     def heading(self) -> str:
