@@ -115,6 +115,8 @@ def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     names = dict.fromkeys(comparison.test for comparison in comparisons)
     tests = " and ".join(map(describe_test, names))
     alpha = f"alpha {row['alpha']:g}"
+    if not any(comparison.n_tested for comparison in comparisons):
+        return f"{tests}, no p-value"
     if row["correction"] in {"", "none"}:
         return f"{tests}, no correction, {alpha}"
     correction = _CORRECTIONS.get(row["correction"], row["correction"])

@@ -162,8 +162,7 @@ class Content:
             f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
         ]
         not_tested = [
-            f"{method}. Without a p-value, so undefined: {'; '.join(titles)}."
-            for method, titles in undefined.items()
+            f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
         ]
         return [*found, *not_tested]
 

@@ -48,5 +48,5 @@ def _collect_target_units(run: RunTables) -> Mapping[tuple[str, str], str]:
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(path).read(columns=["metric", "target", "unit"])
-    frame = table.group_by(table.column_names).aggregate([]).to_pandas().astype(str)
-    return {(row.metric, row.target): row.unit for row in frame.itertuples()}
+    units = table.to_pandas().drop_duplicates().astype(str)
+    return {(metric, target): unit for metric, target, unit in units.itertuples(index=False)}
