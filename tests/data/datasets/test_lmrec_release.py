@@ -11,7 +11,7 @@ from recbias.core.errors import MissingEvidence, MissingFile, UserError
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.data.fetch.download import find_source
-from support.files.lmrec_files import FOLDER, NAMES, write_outputs, write_release
+from support.files.lmrec_files import DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -138,6 +138,35 @@ def test_cities_without_files_are_skipped_and_the_others_run(
     assert "no query carries the label 'location'" in failure["message"]
     with pytest.raises(UserError, match="the kind 'names'"):
         recbias.plan({**spec, "dataset": cities[:1]}, data=tmp_path)
+
+
+def test_planted_shares_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # white names have the dear restaurant in 4 of 5 sentences, black names in 1 of 5
+    rows = [
+        (name, f"Sentence {number} for {name}", label, [DEAR if number < dear else PIZZA])
+        for name, race, dear in (("Ann", "white", 4), ("Eve", "white", 4))
+        + (("Bob", "black", 1), ("Tom", "black", 1))
+        for number in range(5)
+        for label in ("female" if name in {"Ann", "Eve"} else "male", race)
+    ]
+    write_outputs(write_release(tmp_path), rows)
+    monkeypatch.chdir(tmp_path)
+    spec = {
+        "name": "planted",
+        "dataset": "lmrec-release",
+        "queries": "lmrec-release",
+        "k": 1,
+        "models": ["lmrec_lists"],
+        "metrics": [
+            {"name": "price_percentage", "label": "race", "attribute": "price"},
+            {"name": "attribute_share", "attribute": "price"},
+        ],
+    }
+    values = recbias.run(spec, data=tmp_path).metrics.set_index(["group", "target"])["value"]
+    assert values["race=white", "price=$$$$"] == pytest.approx(4 / 5)
+    assert values["race=black", "price=$$$$"] == pytest.approx(1 / 5)
+    assert values["race=black", "price=$$"] == pytest.approx(4 / 5)
+    assert values["", "price=$$$$"] == pytest.approx(1 / 2)
 
 
 def test_the_queries_need_the_dataset_of_the_release() -> None:

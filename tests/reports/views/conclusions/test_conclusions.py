@@ -66,7 +66,7 @@ def test_tests_of_items_count_items(tmp_path: Path) -> None:
         compare("x", "y", (0.9, 0.1), 0.1, metric="share", k=None, target=target, p_adjusted=0.01)
         for target in ("accuracy", "predictions")
     ]
-    names = {"metric": "share", "k": None}
+    names: dict[str, Any] = {"metric": "share", "k": None}
     values = [state(model, 0.5, target=row["target"], **names) for model in "xy" for row in rows]
     run = write_run(tmp_path, values, rows, [metric])
     units = pd.DataFrame([("share", "accuracy", "user"), ("share", "predictions", "item")])
