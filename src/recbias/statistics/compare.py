@@ -24,7 +24,10 @@ from recbias.statistics.compared_estimates import (
 from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust_distinct, count_tests
 from recbias.statistics.tests.paired import PairedT
 
-FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", "test"]
+REQUESTED = "requested"
+"""The column with the test of the spec; ``test`` may name another one for some comparisons."""
+
+FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", REQUESTED]
 """The columns that the comparisons of the family ``metric`` share, whatever group and target."""
 
 
@@ -134,6 +137,7 @@ def _append_contrast_keys(keys: dict[str, list[object]], family: ModelContrasts)
     for group, target, contrast in family.contrasts:
         row = {**family.keys, "group": group, "target": target}
         row |= {name: getattr(contrast, name) for name in ("a", "b", "test", "between")}
+        row[REQUESTED] = contrast.test
         for column, values in keys.items():
             values.append(row[column])
 
@@ -157,7 +161,8 @@ def _test_pairs(
 def _collect_keys(
     estimates: Sequence[SystemEstimates], results: Sequence[Mapping[str, AnyArray]], name: str
 ) -> dict[str, list[object]]:
-    keys: dict[str, list[object]] = {column: [] for column in (*ESTIMATE_KEYS, "a", "b", "test")}
+    names = (*ESTIMATE_KEYS, "a", "b", "test", REQUESTED)
+    keys: dict[str, list[object]] = {column: [] for column in names}
     for estimate, columns in zip(estimates, results, strict=True):
         n_pairs = columns["p"].size
         for column in ESTIMATE_KEYS:
@@ -165,7 +170,8 @@ def _collect_keys(
         for side in ("a", "b"):
             keys[side] += [estimate.systems[system] for system in columns[side]]
         test_name = name if estimate.replicates is None else query_bootstrap.NAME
-        keys["test"] += [test_name] * n_pairs
+        keys[REQUESTED] += [test_name] * n_pairs
+        keys["test"] += [own or test_name for own in columns.get("test", [""] * n_pairs)]
     n_rows = len(keys["a"])
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 

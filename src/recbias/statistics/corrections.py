@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
@@ -41,7 +41,9 @@ class PairedTest(Protocol):
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Return the columns ``PAIR_COLUMNS`` for all pairs of rows of ``float64[s, u]``.
 
-        A row is a system and a column a unit; NaN is undefined. ``rng`` is of this comparison.
+        A row is a system and a column a unit; NaN is undefined. ``rng`` is of this comparison. A
+        column ``test`` may name the test of each pair, where it is another than this; blank where
+        it is not.
         """
 
 
@@ -58,6 +60,9 @@ class CorrectedTest(InheritsSections):
     Raises:
         Contradiction: An integer as the family of ``holm`` or ``bh``.
     """
+
+    undefined_where: ClassVar[str] = "fewer than two units"
+    """Where a comparison has no p-value, for the warning that counts them."""
 
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"

@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import recbias
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.errors import MissingEvidence, MissingFile
+from recbias.core.errors import MissingEvidence, MissingFile, UserError
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.data.fetch.download import find_source
-from support.files.lmrec_files import FOLDER, NAMES, write_outputs, write_release
+from support.files.lmrec_files import DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -88,6 +90,83 @@ def test_missing_outputs_suggest_the_nearest_name(
     with pytest.raises(MissingFile, match=message) as caught:
         source.files(tmp_path)
     assert remedy in caught.value.remedy
+
+
+def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
+    write_release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
+    source = LMRecRelease(kinds=("age", "names"), missing="skip")
+    assert [path.name for path in source.files(tmp_path)] == ["yelp_qa_names.csv"]
+    with collect_warnings() as notes:
+        assert len(source.load(tmp_path, RNG).user_ids) == 4
+    (note,) = notes
+    assert note.startswith("Boston: 1 of 2 kinds skipped: there are no outputs of the kind 'age'")
+    assert note.endswith("save yelp_qa_age.xlsx as CSV in the same folder")
+    with pytest.raises(MissingFile, match="the kind 'occupations'"):
+        LMRecRelease(kinds=("occupations",), missing="skip").files(tmp_path)
+
+
+def test_cities_without_files_are_skipped_and_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_release(tmp_path)
+    (tmp_path / FOLDER / "Austin_output_dataframes_5f" / "archive").mkdir(parents=True)
+    cities = [
+        {"name": "lmrec-release", "label": city, "city": city, "missing": "skip"}
+        for city in ("Austin", "Boston", "Toronto")
+    ]
+    spec = {
+        "name": "release",
+        "seed": 1,
+        "dataset": cities,
+        "queries": "lmrec-release",
+        "k": 2,
+        "models": ["lmrec_lists"],
+        "metrics": [
+            {"name": "attribute_share", "attribute": "price"},
+            {"name": "mean_attribute", "label": "location", "attribute": "price"},
+        ],
+    }
+    monkeypatch.chdir(tmp_path)
+    run = recbias.run(spec, data=tmp_path)
+    shares = run.metrics.query("metric.str.startswith('attribute_share')")
+    assert shares["dataset"].unique().tolist() == ["Boston"]
+    assert shares["value"].notna().all()
+    skipped = "2 of 3 datasets skipped, as their files are absent: Austin, Toronto"
+    assert skipped in run.manifest["warnings"]
+    # the names of Boston have no location: this metric fails there, and the others are measured
+    (failure,) = run.manifest["failures"]
+    assert "no query carries the label 'location'" in failure["message"]
+    with pytest.raises(UserError, match="the kind 'names'"):
+        recbias.plan({**spec, "dataset": cities[:1]}, data=tmp_path)
+
+
+def test_planted_shares_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # white names have the dear restaurant in 4 of 5 sentences, black names in 1 of 5
+    rows = [
+        (name, f"Sentence {number} for {name}", label, [DEAR if number < dear else PIZZA])
+        for name, race, dear in (("Ann", "white", 4), ("Eve", "white", 4))
+        + (("Bob", "black", 1), ("Tom", "black", 1))
+        for number in range(5)
+        for label in ("female" if name in {"Ann", "Eve"} else "male", race)
+    ]
+    write_outputs(write_release(tmp_path), rows)
+    monkeypatch.chdir(tmp_path)
+    spec = {
+        "name": "planted",
+        "dataset": "lmrec-release",
+        "queries": "lmrec-release",
+        "k": 1,
+        "models": ["lmrec_lists"],
+        "metrics": [
+            {"name": "price_percentage", "label": "race", "attribute": "price"},
+            {"name": "attribute_share", "attribute": "price"},
+        ],
+    }
+    values = recbias.run(spec, data=tmp_path).metrics.set_index(["group", "target"])["value"]
+    assert values["race=white", "price=$$$$"] == pytest.approx(4 / 5)
+    assert values["race=black", "price=$$$$"] == pytest.approx(1 / 5)
+    assert values["race=black", "price=$$"] == pytest.approx(4 / 5)
+    assert values["", "price=$$$$"] == pytest.approx(1 / 2)
 
 
 def test_the_queries_need_the_dataset_of_the_release() -> None:

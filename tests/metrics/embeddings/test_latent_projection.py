@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -107,6 +108,16 @@ def test_the_first_component_is_compared_with_the_centroid_direction() -> None:
         *_, equal = METRIC.measure(make_vectors(users=[*CROSS[:2], *CROSS[:2]]))
     assert np.isnan(equal.value)  # no centroid difference
     assert equal.undefined == 4
+
+
+def test_the_sign_of_a_component_does_not_count() -> None:
+    # chosen by the other model: u0 and u2, which differ by (-2, 0.5); the centroid is (9, 0.25)
+    facts = make_vectors(users=[[-1.0, 0.5], [10.0, 0.0], [1.0, 0.0], [-10.0, 0.0]])
+    chooser = make_vectors(users=[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]).embeddings
+    with collect_warnings():
+        *_, cosine = replace(METRIC, top_n=1).measure(replace(facts, choosing_embeddings=chooser))
+    lengths = math.hypot(2.0, 0.5) * math.hypot(9.0, 0.25)
+    assert cosine.value == pytest.approx((18.0 - 0.125) / lengths, abs=1e-6)
 
 
 def test_members_are_chosen_in_another_model() -> None:

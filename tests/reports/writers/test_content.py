@@ -4,6 +4,7 @@ from pathlib import Path
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
+from support.hand_worked_runs import compare, state, write_run
 from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run
 
@@ -45,6 +46,14 @@ def test_metrics_with_the_same_tests_share_a_line(tmp_path: Path) -> None:
     (line,) = load_content(tmp_path, world).methods
     method = "Between models: paired t-test, Bonferroni over one comparison, alpha 0.05"
     assert line == f"{method}. Significant: nDCG@10: 1 of 1; HR@10, gap by gender: 1 of 1."
+
+
+def test_comparisons_without_a_p_value_are_undefined_and_not_counted(tmp_path: Path) -> None:
+    missing = {"p": None, "p_adjusted": None, "family_size": 0, "test": "chi_squared"}
+    row = compare("x", "y", (0.2, 0.5), 0.1, **missing)
+    content = Content(write_run(tmp_path, [state("x", 0.2), state("y", 0.5)], [row]))
+    assert content.methods == ["Between models: chi-squared test, no p-value. Undefined: nDCG@10."]
+    assert [cells[-2].text for cells in content.pairs.rows] == ["undefined"]
 
 
 def test_families_name_the_dataset_if_there_are_several(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from scipy import stats
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import compare_models
 from recbias.statistics.tests.paired import PairedT
+from recbias.statistics.tests.proportions import ChiSquared
 
 TEST = PluginSpec("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
 METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
@@ -55,6 +58,28 @@ def test_models_are_compared_within_folds_and_on_the_means_of_units() -> None:
     means = [(np.array(A) + np.array(C)) / 2, (np.array(B) + np.array(A)) / 2]
     expected = stats.ttest_rel(*means).pvalue
     assert table["p"][2] == pytest.approx(expected, rel=1e-10)
+
+
+def test_exact_tests_are_corrected_together_with_the_others() -> None:
+    spec = PluginSpec("tests", "chi_squared", "chi_squared", ChiSquared(), {}, ("tests", 0))
+    rows = [
+        replace(row, measurement=replace(row.measurement, target=f"{n} units"))
+        for n in (20, 2)
+        for row in (make_row("a", [1.0] * n), make_row("b", [0.0] * n))
+    ]
+    table, _ = compare_models(rows, [spec], 42)
+    assert table["test"].tolist() == ["chi_squared", "fisher_exact"]
+    assert table["family_size"].tolist() == [2, 2]
+    assert table["p_adjusted"].tolist()[1] == pytest.approx(2 / 3)
+
+
+def test_comparisons_without_a_p_value_are_counted_in_a_warning() -> None:
+    spec = PluginSpec("tests", "chi_squared", "chi_squared", ChiSquared(), {}, ("tests", 0))
+    with collect_warnings() as notes:
+        table, _ = compare_models([make_row("a", A), make_row("b", B)], [spec], 42)
+    assert table["p"].isna().all()
+    counts = "chi_squared: 1 of 1 comparisons of models have no p-value (nDCG)"
+    assert notes == [f"{counts}: values other than 0 and 1, or fewer than two units"]
 
 
 def test_models_measured_on_different_units_are_refused() -> None:

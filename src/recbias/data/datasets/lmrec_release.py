@@ -18,6 +18,7 @@ from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.core.input_files import has_file
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import require_files
 from recbias.data.datasets.lmrec_outputs import parse_kind, read_outputs
@@ -56,6 +57,8 @@ class LMRecRelease:
             ``age``, ``occupations``, ``additionalOccupations`` and others, as the files are named.
         outputs: The version of the outputs: ``5f`` for the last version, ``first`` for the first,
             ``neutralized`` for neutralized test sentences.
+        missing: ``error`` to stop at a kind without a CSV file; ``skip`` to read the other kinds
+            and name it in a warning, and to skip the city if it has none of them.
         path: A file ``yelp_qa_<kind>.csv`` in another folder; ``city``, ``kinds`` and ``outputs``
             are then ignored.
         folder: The folder below the data folder.
@@ -73,6 +76,7 @@ class LMRecRelease:
     city: City = "Boston"
     kinds: Annotated[tuple[str, ...], MinLen(1)] = ("names",)
     outputs: Literal["5f", "first", "neutralized"] = "5f"
+    missing: Literal["error", "skip"] = "error"
     path: InputFile | None = None
     folder: str = NAME
 
@@ -88,11 +92,18 @@ class LMRecRelease:
         if not outputs.is_dir():
             require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
         folder = outputs / f"{self.city}_output_dataframes{SUFFIXES[self.outputs]}"
-        return [self._find_file(folder, kind) for kind in dict.fromkeys(self.kinds)]
+        found = [(kind, folder / f"yelp_qa_{kind}.csv") for kind in dict.fromkeys(self.kinds)]
+        present = [path for _, path in found if has_file(path)]
+        if len(present) == len(found) or (present and self.missing == "skip"):
+            return present
+        raise _explain_absence(*next(file for file in found if not has_file(file[1])))
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
-        outputs = read_outputs(self.files(data))
+        paths = self.files(data)
+        if self.path is None:
+            self._warn_of_absence(paths[0].parent)
+        outputs = read_outputs(paths)
         sentences = tabulate_sentences(outputs.rows)
         ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
         items = outputs.items.ids
@@ -103,19 +114,29 @@ class LMRecRelease:
         rows = Interactions(empty, empty.copy(), np.empty(0, dtype=np.float32), None, ids, items)
         return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
 
-    def _find_file(self, folder: Path, kind: str) -> Path:
-        path = folder / f"yelp_qa_{kind}.csv"
-        if has_file(path):
-            return path
-        message = f"there are no outputs of the kind {kind!r} as CSV"
-        if path.with_suffix(".xlsx").is_file():
-            remedy = f"save {path.stem}.xlsx as CSV in the same folder"
-        elif folder.is_dir():
-            remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.csv")])
-        else:
-            message = f"there are no such outputs of {self.city}"
-            remedy = suggest(folder.name, [path.name for path in folder.parent.iterdir()])
-        raise MissingFile(message, where=str(path), remedy=remedy)
+    def _warn_of_absence(self, folder: Path) -> None:
+        kinds = dict.fromkeys(self.kinds)
+        paths = {kind: folder / f"yelp_qa_{kind}.csv" for kind in kinds}
+        absent = [
+            _explain_absence(kind, paths[kind]) for kind in kinds if not has_file(paths[kind])
+        ]
+        if absent:
+            reasons = "; ".join(f"{error.message}: {error.remedy}" for error in absent)
+            warn(f"{self.city}: {len(absent)} of {len(kinds)} kinds skipped: {reasons}")
+
+
+def _explain_absence(kind: str, path: Path) -> MissingFile:
+    """Return the error that there is no file of a kind."""
+    folder = path.parent
+    message = f"there are no outputs of the kind {kind!r} as CSV"
+    if path.with_suffix(".xlsx").is_file():
+        remedy = f"save {path.stem}.xlsx as CSV in the same folder"
+    elif folder.is_dir():
+        remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.csv")])
+    else:
+        message = f"there are no such outputs of {folder.name.partition('_')[0]}"
+        remedy = suggest(folder.name, [path.name for path in folder.parent.iterdir()])
+    return MissingFile(message, where=str(path), remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,8 +36,8 @@ class LatentProjection(ChoosingMetric, TargetMetric):
     mean of group A is not below that of B. Each value is the mean coordinate of one set, named by
     its group, with the coordinate of every entity. Undefined for members of the groups on which
     the components were not fitted, and for an entity without a vector, or with a vector of 0. In a
-    space of one dimension there is no PC2. ``PC1 vs centroid`` is the cosine of c_1 with the
-    difference of the mean vectors of all members of A and of B.
+    space of one dimension there is no PC2. ``PC1 vs centroid`` is the absolute cosine of c_1 with
+    the difference of the mean vectors of all members of A and of B: an axis has no sign.
 
     Args:
         top_n: Number of members per group that the components are fitted on.
@@ -81,10 +81,10 @@ class LatentProjection(ChoosingMetric, TargetMetric):
 
 
 def _compare_with_centroid(axis: FloatArray, groups: SetPair) -> Measurement:
-    """Return the cosine of the first component with the centroid direction; NaN without one."""
+    """Return |cosine| of the first component and the centroid direction; NaN without one."""
     a, b = groups
     centroid = normalize_vector(centroid_difference(a.vectors, b.vectors))
-    cosine = float(np.clip(axis @ centroid, -1.0, 1.0)) if centroid.any() else math.nan
+    cosine = min(abs(float(axis @ centroid)), 1.0) if centroid.any() else math.nan
     return measure_sets(cosine, groups, target="PC1 vs centroid")
 
 

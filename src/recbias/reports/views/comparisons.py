@@ -29,6 +29,7 @@ _TESTS = {
     "wilcoxon": "Wilcoxon signed-rank test",
     "sign_flip": "sign-flip permutation test",
     "chi_squared": "chi-squared test",
+    "fisher_exact": "Fisher's exact test",
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
     "overlap_t": "t-test of groups that share units",
@@ -76,6 +77,11 @@ class Comparisons:
         return sum(map(is_significant, self.rows))
 
     @property
+    def n_tested(self) -> int:
+        """The number of comparisons that have a p-value."""
+        return sum(not math.isnan(row["p_adjusted"]) for row in self.rows)
+
+    @property
     def heading(self) -> str:
         """The metric and the part of the queries and items."""
         return ", ".join(filter(None, [self.metric, self.part]))
@@ -109,6 +115,8 @@ def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     names = dict.fromkeys(comparison.test for comparison in comparisons)
     tests = " and ".join(map(describe_test, names))
     alpha = f"alpha {row['alpha']:g}"
+    if not any(comparison.n_tested for comparison in comparisons):
+        return f"{tests}, no p-value"
     if row["correction"] in {"", "none"}:
         return f"{tests}, no correction, {alpha}"
     correction = _CORRECTIONS.get(row["correction"], row["correction"])

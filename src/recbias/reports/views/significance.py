@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -158,6 +159,12 @@ def tabulate_comparisons(run: RunTables) -> Table:
     return Table("Comparisons, the largest effect first", columns, rows)
 
 
+def _decide(row: Row) -> str:
+    if math.isnan(row["p_adjusted"]):
+        return "undefined"
+    return "yes" if is_significant(row) else "no"
+
+
 def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ...]:
     model = f"{row['model']}: " if row["model"] else ""
     return (
@@ -167,5 +174,5 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
         Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
         Cell(format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
         Cell(format_value(effect, 2), effect),
-        Cell("yes" if is_significant(row) else "no"),
+        Cell(_decide(row)),
     )

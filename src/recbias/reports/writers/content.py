@@ -56,8 +56,8 @@ class Family:
 
     @property
     def outcome(self) -> str:
-        """How many comparisons are significant."""
-        return f"{self.title}: {self.comparisons.significant:,} of {len(self.comparisons.rows):,}"
+        """How many of the comparisons that have a p-value are significant."""
+        return f"{self.title}: {self.comparisons.significant:,} of {self.comparisons.n_tested:,}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +151,20 @@ class Content:
     def methods(self) -> list[str]:
         """The tests and corrections, each with the significant comparisons of its metrics."""
         outcomes: dict[str, list[str]] = {}
+        undefined: dict[str, list[str]] = {}
         for family in self.families:
             method = f"Between {family.comparisons.between}: {family.comparisons.method()}"
-            outcomes.setdefault(method, []).append(family.outcome)
-        return [
+            if family.comparisons.n_tested:
+                outcomes.setdefault(method, []).append(family.outcome)
+            else:
+                undefined.setdefault(method, []).append(family.title)
+        found = [
             f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
         ]
+        not_tested = [
+            f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
+        ]
+        return [*found, *not_tested]
 
     @cached_property
     def families(self) -> list[Family]:

@@ -156,6 +156,7 @@ class Plan:
         model_plans: One for each data context and model, in this order.
         files: The digest of each input file of each dataset, by label.
         spec_digest: The digest of the resolved spec.
+        skipped: A warning about the datasets of the spec that are skipped, if there are any.
     """
 
     experiment: Experiment
@@ -164,6 +165,7 @@ class Plan:
     model_plans: tuple[ModelPlan, ...]
     files: Mapping[str, Mapping[str, str]]
     spec_digest: str
+    skipped: tuple[str, ...] = ()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -187,5 +189,5 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is worth knowing before the run: metrics of other authors without a formula."""
-        return list_undocumented(self.experiment)
+        """What is worth knowing before the run: skipped datasets, metrics without a formula."""
+        return (*self.skipped, *list_undocumented(self.experiment))

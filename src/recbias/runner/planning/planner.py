@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recbias.config.experiment import DatasetSpec, Experiment
 from recbias.core.digests import compute_digest
-from recbias.core.errors import Faults, UserError
+from recbias.core.errors import Faults, MissingFile, UserError
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.devices import choose_devices
@@ -28,7 +28,9 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         Faults: Parts of the experiment contradict each other, or an input file is missing.
     """
     validate_experiment(experiment)
-    files = _digest_input_files(experiment, options, fingerprints)
+    files, skipped = _digest_input_files(experiment, options, fingerprints)
+    read = tuple(dataset for dataset in experiment.datasets if dataset.label in files)
+    experiment = replace(experiment, datasets=read)
     placed = choose_devices(experiment)
     planner = _DataPlanner(placed, fingerprints, options, files)
     split_folds = int(experiment.split.plugin.folds) if experiment.split else 1
@@ -45,7 +47,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     )
     spec_digest = compute_digest(experiment.identity(fingerprints.of))
     digests = {label: _key_by_name(paths) for label, paths in files.items()}
-    return Plan(experiment, options, contexts, model_plans, digests, spec_digest)
+    return Plan(experiment, options, contexts, model_plans, digests, spec_digest, skipped)
 
 
 def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
@@ -54,22 +56,38 @@ def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
 
 def _digest_input_files(
     experiment: Experiment, options: Options, fingerprints: Fingerprints
-) -> dict[str, dict[Path, str]]:
-    """Return the digest of each input file of each dataset, by label."""
+) -> tuple[dict[str, dict[Path, str]], tuple[str, ...]]:
+    """Return the digest of each input file of each dataset, by label, and what is skipped.
+
+    A dataset with the setting ``missing: skip`` is skipped if none of its files is there; the last
+    one is not.
+    """
     digests: dict[str, dict[Path, str]] = {}
     faults: list[UserError] = []
+    skipped: dict[str, UserError] = {}
     for dataset in experiment.datasets:
         try:
             with blame_plugin(f"files() of {dataset.source.name}"):
                 paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
         except UserError as error:
-            where = dataset.source.where
-            faults.append(experiment.fault(where, str(error), remedy=error.remedy))
+            fault = experiment.fault(dataset.source.where, str(error), remedy=error.remedy)
+            may_skip = getattr(dataset.source.plugin, "missing", "error") == "skip"
+            if may_skip and isinstance(error, MissingFile):
+                skipped[dataset.label] = fault
+            else:
+                faults.append(fault)
         else:
             digests[dataset.label] = fingerprints.of_files(paths)
-    if faults:
-        raise Faults(faults)
-    return digests
+    if faults or not digests:
+        raise Faults([*faults, *skipped.values()])
+    if not skipped:
+        return digests, ()
+    names = ", ".join(skipped)
+    n_datasets = len(experiment.datasets)
+    message = (
+        f"{len(skipped)} of {n_datasets} datasets skipped, as their files are absent: {names}"
+    )
+    return digests, (message,)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.significance import collect_estimates
 from recbias.statistics.bootstrap.query_bootstrap import NAME as BOOTSTRAP
-from recbias.statistics.compare import FAMILY_KEYS, compare, correct_families
+from recbias.statistics.compare import FAMILY_KEYS, REQUESTED, compare, correct_families
 from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.group_pooling import compare_pooled_groups
+from recbias.statistics.tests.proportions import EXACT
 
 GROUP_TESTS = frozenset({"welch_t", "overlap_t"})
 """The tests of two groups of queries, which share none or some of them."""
@@ -127,23 +128,26 @@ def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
     The rows of a test are the comparisons of models by it or by the bootstrap, and the tests
     within models; a run with several tests corrects them with each.
     """
+    columns_of_table = list(table.columns)
+    requested = table["test"].replace({EXACT: "chi_squared"})
+    table = table.assign(**{REQUESTED: requested})
     levels: dict[tuple[str, str, float], list[int]] = defaultdict(list)
     columns = (table[name].tolist() for name in ("correction", "family", "alpha"))
     for position, level in enumerate(zip(*columns, strict=True)):
         levels[level].append(position)
     names = {test.name for test in tests}
-    is_other = (table["between"] == "models") & table["test"].isin(names)
+    is_other = (table["between"] == "models") & requested.isin(names)
     parts = []
     for (correction, family, alpha), positions in levels.items():
         rows = table.iloc[positions]
         level_of_rows = _read_level(correction, family, alpha)
-        used = sorted({*rows.loc[is_other.iloc[positions], "test"]}) or [""]
+        used = sorted({*rows.loc[is_other.iloc[positions], REQUESTED]}) or [""]
         for name in used:
-            block = rows[~is_other.iloc[positions] | (rows["test"] == name)]
+            block = rows[~is_other.iloc[positions] | (rows[REQUESTED] == name)]
             parts.append(block.assign(**correct_families(block, level_of_rows, _number_tests(block))))
     corrected: pd.DataFrame = pd.concat(parts)
     corrected = corrected[~corrected.index.duplicated()].sort_index()
-    return corrected[list(table.columns)]
+    return corrected[columns_of_table]
 
 
 def _number_tests(table: pd.DataFrame) -> AnyArray:

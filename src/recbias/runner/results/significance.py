@@ -81,7 +81,11 @@ class CheckedTest:
                 form = f"{column.dtype}{[*column.shape]}"
                 message = f"returns {name} as {form}, not a number for each of {n:,} pairs"
                 raise make_fault(self.plugin.pairs, message, remedy)
-        return columns
+        names = np.asarray(returned.get("test", [""] * n))
+        if names.shape != (n,) or names.dtype.kind not in "OU":
+            message = f"returns test as {names.dtype}{[*names.shape]}, not a name for each pair"
+            raise make_fault(self.plugin.pairs, message, "return names, or no column test")
+        return {**columns, "test": names}
 
 
 def compare_models(
@@ -114,6 +118,7 @@ def compare_models(
         table, failure = attempt(test_models)
         if failure is None:
             tables.append(table)
+            _warn_of_undefined(table, test)
         else:
             failures.append(describe_failure(f"compare the models by {test.label}", failure))
     tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
@@ -121,6 +126,17 @@ def compare_models(
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS)), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
     return table, failures
+
+
+def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
+    """Count the comparisons of models that a test leaves without a p-value, and say why."""
+    of_models = table[table["between"] == "models"]
+    undefined = of_models[of_models["p"].isna()]
+    if len(undefined):
+        metrics = ", ".join(dict.fromkeys(undefined["metric"]))
+        reason = getattr(test.plugin, "undefined_where", "undefined by the test")
+        counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
+        warn(f"{test.label}: {counts} ({metrics}): {reason}")
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from scipy.stats import nct, t
@@ -17,6 +18,7 @@ from recbias.reports.views.conclusions.conclude import (
     select_first,
     split_conclusions,
 )
+from recbias.reports.views.conclusions.questions import collect_questions
 from recbias.reports.views.groups.cards import build_cards
 from recbias.reports.views.run_tables import read_run, to_records
 from recbias.reports.writers.content import Content
@@ -48,6 +50,29 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
         "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users. Higher "
         "is better."
     )
+
+
+def test_no_conclusion_rests_on_the_exact_test_of_a_few_units(tmp_path: Path) -> None:
+    row = compare("x", "y", (1.0, 0.0), 0.1, n=4, p_adjusted=0.03, significant=True)
+    rows = [{**row, "test": "fisher_exact"}]
+    run = write_run(tmp_path, [state("x", 1.0), state("y", 0.0)], rows)
+    assert [item.kind for item in collect_conclusions(run)] == ["value"]
+
+
+def test_tests_of_items_count_items(tmp_path: Path) -> None:
+    sets = {"groups": {"of": "users"}, "targets": {"of": "items"}}
+    metric = {"metric": "share", "name": "share", "k": None, "parameters": sets}
+    rows = [
+        compare("x", "y", (0.9, 0.1), 0.1, metric="share", k=None, target=target, p_adjusted=0.01)
+        for target in ("accuracy", "predictions")
+    ]
+    names: dict[str, Any] = {"metric": "share", "k": None}
+    values = [state(model, 0.5, target=row["target"], **names) for model in "xy" for row in rows]
+    run = write_run(tmp_path, values, rows, [metric])
+    units = pd.DataFrame([("share", "accuracy", "user"), ("share", "predictions", "item")])
+    units.set_axis(["metric", "target", "unit"], axis=1).to_parquet(tmp_path / "per_unit.parquet")
+    (question,) = collect_questions(run)
+    assert question.units == {"accuracy": "user", "predictions": "item"}
 
 
 def test_two_models_without_a_difference_state_what_could_have_been_detected(

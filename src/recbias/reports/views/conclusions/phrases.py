@@ -133,10 +133,11 @@ def _count_compared(question: Question, row: Row) -> str:
     """Return the number of units of a comparison, or of both its sides."""
     sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
     counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
+    unit = question.units.get(row["target"], question.unit)
     if len(counts) < len(sides) or question.compares_models:
-        return "" if math.isnan(row["n"]) else count_units(row["n"], question.unit)
-    if question.unit:
-        return f"{counts[0]:,.0f} and {count_units(counts[1], question.unit)}"
+        return "" if math.isnan(row["n"]) else count_units(row["n"], unit)
+    if unit:
+        return f"{counts[0]:,.0f} and {count_units(counts[1], unit)}"
     return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
 
 

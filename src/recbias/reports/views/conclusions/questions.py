@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from recbias.core.measurements.columns import DATASET
@@ -16,6 +16,7 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.conclusions.effects import compute_effect, rank_effect
+from recbias.reports.views.conclusions.units import name_compared_unit, name_unit
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.headline import (
     ALL,
@@ -25,6 +26,7 @@ from recbias.reports.views.headline import (
     select_varying,
 )
 from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.statistics.tests.proportions import EXACT
 
 Estimates = Mapping[tuple[str, str, str], Row]
 """The rows of ``metrics.csv`` on one metric, by model, group and target."""
@@ -37,7 +39,8 @@ class Question:
     Args:
         dataset: Blank if the run has one.
         place: The seed and fold of the comparisons if the run has several: ``fold 1``.
-        unit: What n counts: users, prompts, names.
+        unit: What the n of an estimate counts: users, prompts, names.
+        units: What the n of a comparison counts, by target.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         ratios: For the difference between groups, the significant comparisons of their ratio.
@@ -50,6 +53,7 @@ class Question:
     comparisons: tuple[Comparisons, ...]
     estimates: Estimates
     ratios: tuple[Row, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -130,7 +134,8 @@ def find_worst_groups(rows: Sequence[Row], metric: Definition) -> list[Row]:
 def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """Return the questions that the comparisons of a run answer, in the order of the metrics.
 
-    Where models are compared as a whole, they are not compared again in each group. Of several
+    Tables of few units, which have an exact test, are not asked about. Where models are compared
+    as a whole, they are not compared again in each group. Of several
     gaps of one grouping only the difference is asked about, and a test of all groups only
     if no pair of them is tested.
     """
@@ -140,6 +145,8 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     others = [item for title, item in definitions.items() if item.gap or title in tested]
     repeated: dict[tuple[object, ...], list[Row]] = {}
     for comparison in collect_comparisons(run):
+        if comparison.test == EXACT:  # too few units for a conclusion
+            continue
         metric = definitions.get(comparison.title)
         if metric and metric.gap == "ratio" and comparison.compares_models:
             at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
@@ -164,7 +171,14 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
             values = {**_list_sides(first), **values}
         ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
         unit = name_unit(run, metric)
-        questions.append(Question(metric, dataset, place, unit, tuple(same), values, ratios))
+        units = {
+            row["target"]: name_compared_unit(run, metric, row)
+            for comparison in same
+            for row in comparison.rows
+        }
+        questions.append(
+            Question(metric, dataset, place, unit, tuple(same), values, ratios, units)
+        )
     overall_titles = {item.metric.title for item in questions if item.compares_models}
     return tuple(
         item
@@ -225,15 +239,3 @@ def index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str],
             part = (row["model"], row["group"], row["target"])
             estimates.setdefault(key, {})[part] = row
     return estimates
-
-
-def name_unit(run: RunTables, metric: Definition) -> str:
-    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown.
-
-    Metrics of a whole set of prompts count names or templates.
-    """
-    asked = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
-    queries = asked.pop() if len(asked) == 1 else "query"
-    if metric.unit not in {"", "query"}:
-        return metric.unit.replace("_", " ")
-    return "" if queries == "prompt" and not metric.unit else queries

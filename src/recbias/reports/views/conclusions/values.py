@@ -9,7 +9,8 @@ from recbias.core.measurements.columns import DATASET
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row
 from recbias.reports.views.conclusions.phrases import Answer, count_units
-from recbias.reports.views.conclusions.questions import Question, find_worst_groups, name_unit
+from recbias.reports.views.conclusions.questions import Question, find_worst_groups
+from recbias.reports.views.conclusions.units import name_unit
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
     Definition,
