@@ -144,8 +144,10 @@ def test_planted_shares_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # white names have the dear restaurant in 4 of 5 sentences, black names in 1 of 5
     rows = [
         (name, f"Sentence {number} for {name}", label, [DEAR if number < dear else PIZZA])
-        for name, race, dear in (("Ann", "white", 4), ("Eve", "white", 4))
-        + (("Bob", "black", 1), ("Tom", "black", 1))
+        for name, race, dear in (
+            *(("Ann", "white", 4), ("Eve", "white", 4)),
+            *(("Bob", "black", 1), ("Tom", "black", 1)),
+        )
         for number in range(5)
         for label in ("female" if name in {"Ann", "Eve"} else "male", race)
     ]

@@ -85,7 +85,7 @@ class Join:
         ]
         return {
             name: {
-                normalize_name(text.format(**texts))
+                ANY if text == ANY else normalize_name(text.format(**texts))
                 for text in _list_texts(value)
                 for texts in rows
             }

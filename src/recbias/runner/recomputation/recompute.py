@@ -22,7 +22,7 @@ from recbias.runner.recomputation.recomputed_tests import (
 )
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import build_metrics_table
-from recbias.statistics.compare import SystemEstimates
+from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.group_pooling import pool_groups
 
 

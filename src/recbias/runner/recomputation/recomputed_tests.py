@@ -144,7 +144,9 @@ def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
         used = sorted({*rows.loc[is_other.iloc[positions], REQUESTED]}) or [""]
         for name in used:
             block = rows[~is_other.iloc[positions] | (rows[REQUESTED] == name)]
-            parts.append(block.assign(**correct_families(block, level_of_rows, _number_tests(block))))
+            parts.append(
+                block.assign(**correct_families(block, level_of_rows, _number_tests(block)))
+            )
     corrected: pd.DataFrame = pd.concat(parts)
     corrected = corrected[~corrected.index.duplicated()].sort_index()
     return corrected[columns_of_table]
