@@ -171,7 +171,9 @@ def _collect_keys(
             keys[side] += [estimate.systems[system] for system in columns[side]]
         test_name = name if estimate.replicates is None else query_bootstrap.NAME
         keys[REQUESTED] += [test_name] * n_pairs
-        keys["test"] += [own or test_name for own in columns.get("test", [""] * n_pairs)]
+        keys["test"] += [
+            pair_test or test_name for pair_test in columns.get("test", [""] * n_pairs)
+        ]
     n_rows = len(keys["a"])
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 

@@ -142,14 +142,11 @@ def test_cities_without_files_are_skipped_and_the_others_run(
 
 def test_planted_shares_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # white names have the dear restaurant in 4 of 5 sentences, black names in 1 of 5
+    names = {"Ann": ("white", 4), "Eve": ("white", 4), "Bob": ("black", 1), "Tom": ("black", 1)}
     rows = [
-        (name, f"Sentence {number} for {name}", label, [DEAR if number < dear else PIZZA])
-        for name, race, dear in (
-            *(("Ann", "white", 4), ("Eve", "white", 4)),
-            *(("Bob", "black", 1), ("Tom", "black", 1)),
-        )
+        (name, f"Sentence {number} for {name}", race, [DEAR if number < n_dear else PIZZA])
+        for name, (race, n_dear) in names.items()
         for number in range(5)
-        for label in ("female" if name in {"Ann", "Eve"} else "male", race)
     ]
     write_outputs(write_release(tmp_path), rows)
     monkeypatch.chdir(tmp_path)

@@ -92,11 +92,11 @@ class LMRecRelease:
         if not outputs.is_dir():
             require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
         folder = outputs / f"{self.city}_output_dataframes{SUFFIXES[self.outputs]}"
-        found = [(kind, folder / f"yelp_qa_{kind}.csv") for kind in dict.fromkeys(self.kinds)]
-        present = [path for _, path in found if has_file(path)]
-        if len(present) == len(found) or (present and self.missing == "skip"):
+        paths = {kind: folder / f"yelp_qa_{kind}.csv" for kind in dict.fromkeys(self.kinds)}
+        present = [path for path in paths.values() if has_file(path)]
+        if len(present) == len(paths) or (present and self.missing == "skip"):
             return present
-        raise _explain_absence(*next(file for file in found if not has_file(file[1])))
+        raise _explain_absence(*next(item for item in paths.items() if item[1] not in present))
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""

@@ -115,7 +115,7 @@ def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
     names = dict.fromkeys(comparison.test for comparison in comparisons)
     tests = " and ".join(map(describe_test, names))
     alpha = f"alpha {row['alpha']:g}"
-    if not any(comparison.n_tested for comparison in comparisons):
+    if all(math.isnan(row.get("p", 0.0)) for item in comparisons for row in item.rows):
         return f"{tests}, no p-value"
     if row["correction"] in {"", "none"}:
         return f"{tests}, no correction, {alpha}"

@@ -158,13 +158,13 @@ class Content:
                 outcomes.setdefault(method, []).append(family.outcome)
             else:
                 undefined.setdefault(method, []).append(family.title)
-        found = [
+        tested = [
             f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
         ]
         not_tested = [
             f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
         ]
-        return [*found, *not_tested]
+        return [*tested, *not_tested]
 
     @cached_property
     def families(self) -> list[Family]:

@@ -16,7 +16,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.execution.group_columns import explain_item_column
-from recbias.runner.planning.plan import DataContext, Plan
+from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.stages.grouping import form_groups
@@ -83,13 +83,10 @@ def _takes_long(executor: Executor, context: DataContext) -> bool:
 def _find_faults(
     plan: Plan, executor: Executor, contexts: Sequence[DataContext]
 ) -> Iterator[UserError]:
-    """Yield all faults; metrics may lack the labels of files skipped by ``missing: skip``."""
     yield from _check_files(plan, executor)
-    sources = {dataset.label: dataset.source.plugin for dataset in plan.experiment.datasets}
     for context in contexts:
         yield from _check_models(plan, executor, context)
-        if getattr(sources[context.keys.dataset], "missing", "error") == "error":
-            yield from _check_metrics(plan, executor, context)
+        yield from _check_metrics(plan, executor, context)
         yield from _check_labels(plan, executor, context)
 
 
@@ -160,7 +157,7 @@ def _is_missing(executor: Executor, stage: Stage | None) -> bool:
 
 
 def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:
-    """Return the faults that the data shows in the metrics, unless all of them are stored."""
+    """Return the faults that the data shows in the metrics, unless stored or short of files."""
     measures = [
         stage
         for model_plan in plan.model_plans
@@ -172,7 +169,8 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         for metric in plan.experiment.metrics
         if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
     ]
-    if not metrics or not any(_is_missing(executor, stage) for stage in measures):
+    is_needed = metrics and not may_lack_files(getattr(context.dataset.work, "source", None))
+    if not is_needed or not any(_is_missing(executor, stage) for stage in measures):
         return []
     evidence = build_evidence(
         executor.value(context.dataset),
@@ -183,8 +181,7 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
     with collect_warnings():
         checks = [_check_metric(metric, evidence, plan.experiment) for metric in metrics]
         faults = [fault for check in checks for fault in check]
-    limit = plan.options.limit
-    if limit is None:
+    if (limit := plan.options.limit) is None:
         return faults
     return [
         type(fault)(

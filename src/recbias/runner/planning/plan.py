@@ -128,6 +128,11 @@ class ModelPlan:
         return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
 
 
+def may_lack_files(source: object) -> bool:
+    """Return whether absent files of a dataset are skipped: ``missing: skip``."""
+    return getattr(source, "missing", "error") == "skip"
+
+
 def count_query_folds(experiment: Experiment) -> int:
     """Return into how many disjoint samples the queries are divided, 1 for a single one."""
     source = experiment.queries.plugin

@@ -13,7 +13,13 @@ from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.devices import choose_devices
 from recbias.runner.planning.model_stages import ModelPlanner
-from recbias.runner.planning.plan import DataContext, Options, Plan, count_query_folds
+from recbias.runner.planning.plan import (
+    DataContext,
+    Options,
+    Plan,
+    count_query_folds,
+    may_lack_files,
+)
 from recbias.runner.planning.stage_planner import StagePlanner, identify_values
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.labels import LabelItems
@@ -71,8 +77,7 @@ def _digest_input_files(
                 paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
         except UserError as error:
             fault = experiment.fault(dataset.source.where, str(error), remedy=error.remedy)
-            may_skip = getattr(dataset.source.plugin, "missing", "error") == "skip"
-            if may_skip and isinstance(error, MissingFile):
+            if may_lack_files(dataset.source.plugin) and isinstance(error, MissingFile):
                 skipped[dataset.label] = fault
             else:
                 faults.append(fault)

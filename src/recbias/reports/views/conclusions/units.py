@@ -35,8 +35,8 @@ def name_compared_unit(run: RunTables, metric: Definition, row: Row) -> str:
         return name_unit(run, metric)
     if row["between"] == "groups":
         return of[0].removesuffix("s")
-    found = _collect_target_units(run).get((row["metric"], row["target"]))
-    return found or of[-1].removesuffix("s")
+    unit = _collect_target_units(run).get((row["metric"], row["target"]))
+    return unit or of[-1].removesuffix("s")
 
 
 @lru_cache(maxsize=2)
