@@ -20,7 +20,7 @@ from support.specs import make_small_spec
 from support.worlds.film_worlds import get_lists, get_units
 
 FOLDS = {"name": "users", "sample": 9, "folds": 5}
-METRICS = ["HR", "log_popularity_difference", "ItemCoverage"]
+METRICS = ["HR", "log_popularity_difference", "ItemCoverage", "nDCG"]
 
 
 def make_spec(**changes: Any) -> dict[str, Any]:
@@ -94,7 +94,12 @@ def test_the_mean_over_folds_has_the_standard_error_of_all_users_together(
     row = rows["log_popularity_difference", "all"]
     assert row["value"] == pytest.approx(values.mean())
     error = math.sqrt(values.var(ddof=1) / 45)
-    half = (row["ci_high"] - row["ci_low"]) / 2
+    # the popularity is counted, and the interval is not that of its values alone
+    assert (row["ci_high"] - row["ci_low"]) / 2 > stats.t.ppf(0.975, 44) * error
+    accuracies = units[units["metric"] == "nDCG"]["value"].to_numpy()
+    error = math.sqrt(accuracies.var(ddof=1) / 45)
+    row_of_accuracy = rows["nDCG", "all"]
+    half = (row_of_accuracy["ci_high"] - row_of_accuracy["ci_low"]) / 2
     assert half == pytest.approx(stats.t.ppf(0.975, 44) * error)
     means = [rows["log_popularity_difference", fold]["value"] for fold in "12345"]
     assert row["std"] == pytest.approx(np.std(means, ddof=1))

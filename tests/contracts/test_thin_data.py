@@ -85,7 +85,9 @@ def test_a_model_may_have_more_factors_than_items(name: str) -> None:
     assert fitted.recommend(query_all_users(data), 3, data).filled.any()
 
 
-@pytest.mark.parametrize("name", GRADIENT)
+@pytest.mark.parametrize(
+    "name", [name for name in GRADIENT if name != "GRU4Rec"]
+)  # bounded states
 @collect_warnings()
 def test_a_diverging_training_reports_the_epoch_and_the_loss(name: str) -> None:
     data = add_attributes(make_checkerboard().train)
