@@ -12,7 +12,7 @@ import transformers
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction
-from recbias.core.stage_context import collect_warnings
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.detectors.causal_lm import CausalLM
 from recbias.language.causal_models import CausalModel, load_causal_model
 from support.models.small_causal import write_small_causal
@@ -89,6 +89,40 @@ def test_a_sentence_longer_than_the_model_is_shortened_and_counted(model: str) -
         "1 of 2 group words are in sentences longer than the model reads, which were shortened"
     ]
     assert np.isfinite(columns["gender_score"]).all()
+
+
+def test_group_words_after_the_first_are_counted_and_not_evaluated(model: str) -> None:
+    texts = ["He sang. She sang. A man sang.", "She sang."]
+    columns, messages = label(model, texts, max_group_words=2)
+    first, _ = label(model, ["He sang. She sang.", "She sang."])
+    assert columns == first
+    assert messages == [
+        "1 group words after the first 2 of 1 texts were not evaluated: max_group_words"
+    ]
+
+
+def test_a_sentence_longer_than_max_length_is_shortened(model: str) -> None:
+    texts = ["so it goes on " * 5 + "until he sang" + " and on" * 20, "He sang."]
+    assert label(model, texts)[1] == []
+    columns, messages = label(model, texts, max_length=24)
+    assert len(messages) == 1
+    assert np.isfinite(columns["gender_score"]).all()
+
+
+def test_progress_of_several_blocks_is_that_of_all_texts(model: str) -> None:
+    reports = []
+    texts = [f"A man sang {word}." for word in ("here", "there", "often")]
+    items = Attributes(make_vocabulary("i", 3), pd.DataFrame({"text": texts}))
+    detector = CausalLM(model=model, from_="text", device="cpu", tokens_per_batch=8)
+    with (
+        collect_warnings(),
+        stage_context(on_progress=lambda *report: reports.append(report)),
+    ):
+        detector.label(items, np.random.default_rng(0))
+    completed = [steps for _, steps, _ in reports]
+    assert {(task, total) for task, _, total in reports} == {("texts", 3)}
+    assert completed == sorted(completed)
+    assert (completed[0], completed[-1]) == (0, 3)
 
 
 def test_a_long_sentence_is_divided_into_tokens_once(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt
 
 from recbias.core.protocols import ModelName
 from recbias.detectors.group_detector import GroupDetector
@@ -34,6 +36,8 @@ class CausalLM(GroupDetector):
             the Hugging Face hub.
         candidates: What stands for a group: ``names``, its name, or ``words``, the sum over its
             words.
+        max_length: The number of tokens of a sentence that are read, if the model can read as
+            many; of a longer one, those around the word.
 
     Raises:
         MissingExtra: A package that reads the file is not installed.
@@ -42,7 +46,8 @@ class CausalLM(GroupDetector):
 
     model: ModelName
     candidates: Literal["names", "words"] = "names"
-    tokens_per_batch: int = 1024
+    tokens_per_batch: Annotated[int, Gt(0)] = 1024
+    max_length: Annotated[int, Ge(16)] = 512
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local model; none for one of the hub."""
@@ -55,4 +60,5 @@ class CausalLM(GroupDetector):
             causal = load_causal_model(self.model, self.revision, device=self.device)
             return SentenceModel("causal", causal.tokenizer, causal.network)
 
-        return SwappedGroups(load, words, self.candidates == "words", self.tokens_per_batch)
+        uses_all_words = self.candidates == "words"
+        return SwappedGroups(load, words, uses_all_words, self.tokens_per_batch, self.max_length)

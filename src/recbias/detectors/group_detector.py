@@ -15,6 +15,7 @@ from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.labelled_texts import label_texts
 from recbias.core.models.devices import Device
+from recbias.core.partial_progress import report_part
 from recbias.core.protocols import InputFile, ModelName
 from recbias.core.stage_context import record_fact, report_progress, warn
 from recbias.language.groups.group_words import GroupWords, load_group_words
@@ -61,6 +62,8 @@ class GroupDetector(InheritsSections, OnDevice):
         revision: A commit, tag or branch of the hub; None for its main branch.
         device: Where the model computes.
         tokens_per_batch: The number of tokens in a pass of the model, padding included.
+        max_group_words: The number of group words that are evaluated in a text, from its
+            beginning; those after them are counted in a warning. It bounds the work for a text.
 
     Raises:
         MissingFile: The model or the word list is not found.
@@ -90,6 +93,7 @@ class GroupDetector(InheritsSections, OnDevice):
     revision: str | None = None
     device: Device = "auto"
     tokens_per_batch: Annotated[int, Gt(0)] = 4096
+    max_group_words: Annotated[int, Gt(0)] = 100
 
     def __post_init__(self) -> None:
         """Select all kinds of the word list by default; see ``load_group_words`` for errors."""
@@ -125,29 +129,31 @@ class GroupDetector(InheritsSections, OnDevice):
         return np.array(column.where(is_text, None), dtype=object)
 
     def evaluate(self, texts: Sequence[str]) -> Iterator[FloatArray]:
-        """Yield the certainty and the number of scored sentences of each kind, and three counts.
+        """Yield the certainty and the number of scored sentences of each kind, and four counts.
 
-        The counts are the occurrences, those in shortened sentences of the block, and the
-        sentences with a score beyond 1: ``float64[m, 2 kinds + 3]``.
+        The counts are the occurrences after ``max_group_words``, the occurrences that are
+        evaluated, those in shortened sentences, and the sentences with a score beyond 1:
+        ``float64[m, 2 kinds + 4]``.
         """
         words = load_group_words(self.groups).select(self.kinds)
         scorer = self.load_scorer(words)
         scorer.check()
         start = 0
+        report_progress("texts", start, len(texts))
         while start < len(texts):
-            report_progress("texts", start, len(texts))
             sizes = np.cumsum([len(text) for text in texts[start : start + 4096]])
             n = max(1, int(np.searchsorted(sizes, CHARACTERS_PER_BLOCK, side="right")))
-            yield self._evaluate_block(texts[start : start + n], words, scorer)
+            with report_part("texts", start, start + n, len(texts)):
+                values = self._evaluate_block(texts[start : start + n], words, scorer)
+            yield values
             start += n
-        report_progress("texts", len(texts), len(texts))
 
     def _evaluate_block(
         self, texts: Sequence[str], words: GroupWords, scorer: GroupScorer
     ) -> FloatArray:
-        mentions = Mentions.find(texts, words)
+        mentions = Mentions.find(texts, words, self.max_group_words)
         n_kinds = len(self.kinds)
-        values = np.zeros((len(texts), 2 * n_kinds + 3))
+        values = np.zeros((len(texts), 2 * n_kinds + 4))
         if not len(mentions):
             return values
         scores, is_shortened = scorer.score(mentions)
@@ -159,6 +165,7 @@ class GroupDetector(InheritsSections, OnDevice):
             values[:, 2 * at + 1] = np.bincount(of_text, minlength=len(texts))
             is_beyond = np.abs(of_sentence) > 1
             values[:, -1] += np.bincount(of_text[is_beyond], minlength=len(texts))
+        values[:, -4] = mentions.omitted
         of_mention = mentions.text[mentions.spans[:, 0]]
         values[:, -3] = np.bincount(of_mention, minlength=len(texts))
         values[:, -2] = np.bincount(of_mention[is_shortened], minlength=len(texts))
@@ -195,7 +202,8 @@ class GroupDetector(InheritsSections, OnDevice):
         return columns
 
     def _report(self, values: FloatArray, n_items: int) -> None:
-        n_mentions, n_shortened, n_beyond = values[:, -3:].sum(axis=0).astype(int).tolist()
+        counts = values[:, -4:].sum(axis=0).astype(int).tolist()
+        n_omitted, n_mentions, n_shortened, n_beyond = counts
         record_fact("group_words", n_mentions)
         outcome = "labelled 0" if self.missing == "zero" else "given no label"
         if len(values) < n_items:
@@ -208,8 +216,12 @@ class GroupDetector(InheritsSections, OnDevice):
             if n_empty:
                 counts = f"{n_empty:,} of {len(values):,} texts"
                 warn(f"{counts} have no word of a group of {kind}: {outcome}")
+        if n_omitted:
+            n_texts = int(np.count_nonzero(values[:, -4]))
+            beyond = f"the first {self.max_group_words:,} of {n_texts:,} texts"
+            warn(f"{n_omitted:,} group words after {beyond} were not evaluated: max_group_words")
         if n_shortened:
-            counts = f"{n_shortened:,} of {n_mentions:,} group words"
-            warn(f"{counts} are in sentences longer than the model reads, which were shortened")
+            words = f"{n_shortened:,} of {n_mentions:,} group words"
+            warn(f"{words} are in sentences longer than the model reads, which were shortened")
         if n_beyond:
             warn(f"{n_beyond:,} sentences have an entropy score beyond 1, which counts as certain")

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.partial_progress import report_part
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.mentions import Mentions
 from recbias.language.scoring.sentence_models import SentenceModel
@@ -27,12 +28,14 @@ class SwappedGroups:
         words: The groups.
         uses_all_words: Whether a group is the sum over its words, or its name.
         tokens_per_batch: The number of tokens in a pass of the model.
+        max_length: The number of tokens of a sentence that are read at most.
     """
 
     load: Callable[[], SentenceModel]
     words: GroupWords
     uses_all_words: bool = False
     tokens_per_batch: int = 1024
+    max_length: int = 512
 
     @cached_property
     def model(self) -> SentenceModel:
@@ -46,7 +49,7 @@ class SwappedGroups:
         """Return ln p(sentence) with the word of each group, and which sentences are shortened.
 
         A word with a capital is replaced by one with a capital. Of a sentence that is longer than
-        the model can read, the tokens around the word are read.
+        the model can read, or than ``max_length``, the tokens around the word are read.
 
         Returns:
             ``float64[m, groups]``, and ``bool[m]`` for each occurrence.
@@ -57,7 +60,7 @@ class SwappedGroups:
         tokens = TokenSpans.from_sentences(
             self.model.tokenizer, mentions.sentences, mentions.spans
         )
-        is_shortened = np.asarray(tokens.sizes + self._reserve > self.model.max_length)
+        is_shortened = np.asarray(tokens.sizes + self._reserve > self._length)
         scores = np.empty((len(mentions), len(self.words.groups)))
         n_rows = max(1, 4096 // sum(map(len, self._candidates)))
         for start in range(0, len(mentions), n_rows):
@@ -67,7 +70,8 @@ class SwappedGroups:
                 for row in rows
                 for text in self._swap(mentions, row, tokens if is_shortened[row] else None)
             ]
-            logarithms = self._score_texts(texts).reshape(len(rows), -1)
+            with report_part("group words", rows.start, rows.stop, len(mentions)):
+                logarithms = self._score_texts(texts).reshape(len(rows), -1)
             bounds = np.cumsum([0, *map(len, self._candidates)])
             scores[start : start + len(rows)] = np.stack(
                 [
@@ -84,6 +88,10 @@ class SwappedGroups:
         return [group.words if self.uses_all_words else (group.name,) for group in groups]
 
     @cached_property
+    def _length(self) -> int:
+        return min(self.max_length, self.model.max_length)
+
+    @cached_property
     def _reserve(self) -> int:
         """The tokens of the longest candidate, of the start and of a divided neighbour."""
         words = [f" {word}" for words in self._candidates for word in words]
@@ -97,7 +105,7 @@ class SwappedGroups:
         left, right = 0, len(sentence)
         if tokens is not None:
             offsets = tokens.offsets[at]
-            half = max(1, (self.model.max_length - self._reserve) // 2)
+            half = max(1, (self._length - self._reserve) // 2)
             first, last = int(tokens.starts[row]), int(tokens.ends[row])
             left = offsets[max(0, first - half)][0]
             right = offsets[min(len(offsets), last + half) - 1][1]
@@ -115,7 +123,7 @@ class SwappedGroups:
         settings = ScoringSettings(
             special_tokens=False,
             first_token=True,
-            max_length=self.model.max_length,
+            max_length=self._length,
             batch_tokens=self.tokens_per_batch,
         )
         likelihoods = score_sentences(self.model, texts, settings)
