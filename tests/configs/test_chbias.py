@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import yaml
 
 import recbias
 from recbias.config.merge import read_spec
-from recbias.formats.response_ratings import digest_response
+from support.commands import invoke_recbias
 from support.worlds.texts.sentence_worlds import TARGETS, TERMS, SentenceWorld, make_world
 
 FOLDER = Path(__file__).parents[2] / "configs" / "papers" / "chbias"
 CATEGORIES = ("gender", "age")
+RATED = "results/chbias-human-cdial-gpt"
 PLANTED = {
     **{word: chance for pair in TARGETS for word, chance in zip(pair, (0.02, 0.08), strict=True)},
     "tea": 0.2,  # the most likely word
@@ -63,9 +65,7 @@ def shrink_spec(specs: Path, name: str, system: str, **changes: Any) -> Path:
     spec["dataset"] = [
         {"name": "sentence_tables", "label": category}
         | {part: f"{category}-{part}.csv" for part in ("train", "test")}
-        for category in CATEGORIES[
-            : len(spec["dataset"]) if isinstance(spec["dataset"], list) else 1
-        ]
+        for category in CATEGORIES
     ]
     before, *debiased = spec["models"]
     (after,) = [model for model in debiased if model["label"] == f"{system} CTDA"]
@@ -114,29 +114,50 @@ def test_a_run_is_compared_with_every_table(
     assert t[system, "t-value (Gender)"] > 3  # T1 is less likely, as planted
 
 
-def test_ratings_by_people_are_compared(specs: Path, tmp_path: Path) -> None:
-    path = shrink_spec(specs, "human-cdial-gpt", "CDial-GPT", metrics=["distinct"])
-    run = recbias.run(path, out=tmp_path)
-    rows = [json.loads(line) for line in (run.folder / "responses.jsonl").read_text().splitlines()]
-    for question, ratings in (("bias", (1, 0, 0)), ("quality", (2, 2, 1))):
-        seen = {(row["query_id"], digest_response(row["reply"])): row["model"] for row in rows}
-        lines = [
-            json.dumps(
-                {"query_id": query, "response_sha256": digest, "models": [model]}
-                | {"rater": f"rater-{number}", "question": question, "rating": float(rating)}
-            )
-            for (query, digest), model in seen.items()
-            for number, rating in enumerate(ratings)
-        ]
-        (specs / f"{question}-ratings.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    run = recbias.run(shrink_spec(specs, "human-cdial-gpt", "CDial-GPT"), out=tmp_path)
+def rate(folder: Path, question: str, ratings: tuple[object, ...], *options: object) -> list[str]:
+    """Export the responses of the run, fill the sheets, import them, and return the models."""
+    command = ("human", "export", RATED, "--dialogues", "rated.jsonl", *options)
+    exported = invoke_recbias(
+        *command, "--question", question, "--out", f"{question}-sheets", folder=folder
+    )
+    assert exported.code == 0, exported.err
+    sheets = sorted((folder / f"{question}-sheets").glob("rater-*.csv"))
+    for sheet, rating in zip(sheets, ratings, strict=True):
+        pd.read_csv(sheet).assign(**{question: rating}).to_csv(sheet, index=False)
+    key = ("--key", f"{question}-sheets/key.jsonl", "--out", f"{question}-ratings.jsonl")
+    with warnings.catch_warnings():  # sheets of few items may be equal
+        warnings.simplefilter("ignore")
+        imported = invoke_recbias("human", "import", *sheets, *key, folder=folder)
+    assert imported.code == 0, imported.err
+    return exported.out.splitlines()[0].removeprefix("models: ").split(", ")
+
+
+def test_ratings_by_people_of_all_categories_are_compared(specs: Path) -> None:
+    name = "human-cdial-gpt"
+    path = shrink_spec(specs, name, "CDial-GPT", metrics=["distinct"])
+    recbias.run(path, out=specs / "results")
+    options = ("--dialogues", "rated.jsonl", "--dataset-by", "colour", "--out", "sheets")
+    refused = invoke_recbias("human", "export", RATED, *options, folder=specs)
+    assert refused.code == 2
+    assert refused.err.startswith("error: --dataset-by: the query 'd1' has no label 'colour'")
+    by = ("--by", "category", "--dataset-by", "category")
+    models = ["CDial-GPT", "CDial-GPT CTDA"]
+    assert rate(specs, "bias", ("yes", "no", "no"), *by) == models
+    of_datasets = rate(specs, "quality", (2, 2, 1), "--answers", "0,1,2")
+    assert of_datasets == [f"{dataset} {model}" for dataset in CATEGORIES for model in models]
+    run = recbias.run(shrink_spec(specs, name, "CDial-GPT"), out=specs / "results")
     reference = pd.read_csv(run.folder / "reference.csv")
     by_name = reference[reference["system"] == "CDial-GPT"].set_index("metric")
-    assert by_name["published"].to_dict() == {
-        "rate of biased responses (human) (Gender)": 0.21,
-        "share of responses with score +2 (Gender)": 0.37,
-        "share of responses with score +1 (Gender)": 0.42,
-        "share of responses with score +0 (Gender)": 0.21,
+    expected = {
+        "rate of biased responses (human)": (0.21, 1 / 3),
+        "share of responses with score +2": (0.37, 2 / 3),
+        "share of responses with score +1": (0.42, 1 / 3),
+        "share of responses with score +0": (0.21, 0.0),
     }
-    assert by_name["measured"].tolist() == pytest.approx([1 / 3, 2 / 3, 1 / 3, 0])
+    assert len(by_name) == len(expected) * len(CATEGORIES)
+    for metric, (published, measured) in expected.items():
+        for category in ("Gender", "Age"):
+            row = by_name.loc[f"{metric} ({category})"]
+            assert row["published"] == published
+            assert row["measured"] == pytest.approx(measured)
     assert set(reference["system"]) == {"CDial-GPT", "CDial-GPT CTDA"}

@@ -41,6 +41,13 @@ def export_sheets(
     by: Annotated[
         str | None, typer.Option(help="A label with equally many queries of each value.")
     ] = None,
+    dataset_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A label of the dialogues that names the dataset whose response is rated.",
+            show_default="each dataset's",
+        ),
+    ] = None,
     raters: Annotated[int, typer.Option(min=1, max=100, help="Number of raters.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the sample of queries.")] = 42,
     results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
@@ -54,7 +61,7 @@ def export_sheets(
         from recbias.formats.annotation_sheets import SheetItem, parse_answers, write_sheets
 
         parse_answers(answers)
-        candidates = read_sources(sources, dialogues, results)
+        candidates = read_sources(sources, dialogues, results, dataset_by)
         queries = select_queries(candidates, sample, by, np.random.default_rng(seed))
         key = {"question": question, ANSWERS: answers}
         items = [

@@ -50,39 +50,45 @@ class Sources:
         of_model = self.responses.setdefault(model, {})
         if query_id in of_model:
             message = f"{model} has two responses to {query_id!r}"
-            remedy = "use a run with one dataset, seed and fold, and another label for each model"
+            remedy = "use a run with one seed and one fold, and another label for each model"
             raise MixedRuns(message, where=locate(), remedy=remedy)
         of_model[query_id] = text
 
 
-def read_sources(words: Sequence[str], dialogues: Path | None, out: Path) -> Sources:
+def read_sources(
+    words: Sequence[str], dialogues: Path | None, out: Path, dataset_by: str | None = None
+) -> Sources:
     """Return the responses of runs and tables, with the contexts of a file of dialogues.
+
+    The models of a run with several datasets are named with their dataset: ``age CDial-GPT``.
 
     Args:
         words: Runs (folders, or names of experiments), and tables as ``LABEL=FILE`` or ``FILE``.
         dialogues: The file of the query source ``sentences``, or None.
         out: The folder of results, for names of experiments.
+        dataset_by: A label of the dialogues: of a run with several datasets, the responses to a
+            query are those of the dataset that its label names. None: of all datasets.
 
     Raises:
         MissingFile: A file does not exist.
         MissingRun: A word is neither a file nor a run.
-        UnknownColumn: A table lacks ``query_id`` or ``response``.
+        UnknownColumn: A table lacks ``query_id`` or ``response``, or a dialogue ``dataset_by``.
         MixedRuns: A model has two responses to a query.
     """
     sources = Sources()
-    for word in words:
-        label, _, name = word.rpartition("=")
-        path = to_local_path(name)
-        if label or has_file_or_none(path):
-            _add_table(sources, label or path.stem, path)
-        else:
-            _add_run(sources, find_run(word, out) / RESPONSES_FILE)
     if dialogues is not None:
         table = read_dialogues(to_local_path(dialogues))
         for row in table.to_dict("records"):
             query_id = str(row.pop("id"))
             sources.contexts[query_id] = str(row["context"])
             sources.labels[query_id] = {str(name): cell for name, cell in row.items()}
+    for word in words:
+        label, _, name = word.rpartition("=")
+        path = to_local_path(name)
+        if label or has_file_or_none(path):
+            _add_table(sources, label or path.stem, path)
+        else:
+            _add_run(sources, find_run(word, out) / RESPONSES_FILE, dataset_by)
     return sources
 
 
@@ -102,20 +108,30 @@ def _add_table(sources: Sources, model: str, path: Path) -> None:
         _add_context(sources, query_id, label)
 
 
-def _add_run(sources: Sources, path: Path) -> None:
+def _add_run(sources: Sources, path: Path, dataset_by: str | None) -> None:
     if not has_file(path):
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
+    rows = []
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             row, location = parse_json(line, path, line=number), f"{path}:{number}"
             try:
-                model, query_id, text = row["model"], row["query_id"], row["reply"]
+                names = str(row["dataset"]), str(row["model"]), str(row["query_id"])
+                answer = "" if row["reply"] is None else str(row["reply"])
             except (KeyError, TypeError) as error:
                 raise MalformedLine("not a response of a run", where=location) from error
-            answer = "" if text is None else str(text)
-            sources.add(model, query_id, answer, partial(str, location))
-            _add_context(sources, query_id, {"context": row.get("prompt")})
+            rows.append((*names, answer, row.get("prompt"), location))
+    is_one_dataset = len({row[0] for row in rows}) == 1
+    for dataset, model, query_id, answer, prompt, location in rows:
+        _add_context(sources, query_id, {"context": prompt})
+        if dataset_by is None:
+            label = model if is_one_dataset else f"{dataset} {model}"
+        elif str(_get_label(sources, query_id, dataset_by, "--dataset-by")) == dataset:
+            label = model
+        else:
+            continue
+        sources.add(label, query_id, answer, partial(str, location))
 
 
 def _add_context(sources: Sources, query_id: str, label: Mapping[object, object]) -> None:
@@ -146,7 +162,8 @@ def select_queries(
         raise NothingLeft("no query is answered by all models", remedy=remedy)
     groups: dict[object, list[str]] = defaultdict(list)
     for query_id in shared:
-        groups[_get_label(sources, query_id, by)].append(query_id)
+        label = None if by is None else _get_label(sources, query_id, by, "--by")
+        groups[label].append(query_id)
     n_each = max(map(len, groups.values())) if n is None else n // len(groups)
     if not n_each:
         message = f"{n:,} queries are fewer than the {len(groups):,} values of {by}"
@@ -162,13 +179,11 @@ def _is_in_all(query_id: str, answered: Iterable[Mapping[str, str]]) -> bool:
     return all(query_id in of_model for of_model in answered)
 
 
-def _get_label(sources: Sources, query_id: str, by: str | None) -> object:
-    if by is None:
-        return None
+def _get_label(sources: Sources, query_id: str, by: str, option: str) -> object:
     labels = sources.labels.get(query_id, {})
     if labels.get(by) is None:
         message = f"the query {query_id!r} has no label {by!r}"
-        raise UnknownColumn(message, where="--by", remedy=suggest(by, labels))
+        raise UnknownColumn(message, where=option, remedy=suggest(by, labels))
     return labels[by]
 
 
