@@ -171,7 +171,6 @@ def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
     columns = table[["system", "metric", "published", "measured"]].itertuples(index=False)
     assert [tuple(row) for row in columns] == [
         ("EVA2.0", "t-value (Gender)", 1.48, 9.0),
-        ("EVA2.0", "t-value (Gender)", 1.48, 1.0),
         ("EVA2.0", "t-value (Age)", -2.30, 2.0),
         ("EVA2.0 HD", "t-value (Gender)", 1.21, 3.0),
         ("EVA2.0 HD", "t-value (Age)", 0.40, 4.0),

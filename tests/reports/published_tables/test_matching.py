@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from recbias.reports.published_tables.compare_published import (
     compare_published,
     list_remarks,
 )
+from recbias.reports.published_tables.matching import collect_estimates
 from recbias.reports.published_tables.sources import list_published, load_published, read_source
 from recbias.reports.views.run_tables import RunTables, read_run
 
@@ -78,6 +80,20 @@ def test_t_values_match_by_model_method_and_category(tmp_path: Path) -> None:
     assert table["measured"].tolist() == [-2.5, -0.18]
     assert table["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]
     assert table["within"].tolist() == [True, True]
+
+
+def test_tests_of_each_seed_have_the_mean_statistic_and_no_p(tmp_path: Path) -> None:
+    row = {"model": "CDial-GPT LMD", "value": 1.0, "group": "category=gender"}
+    tests = [
+        {**row, "between": "groups", "test": "paired_t", "seed": seed, "statistic": t, "p": 0.5}
+        for seed, t in ((1, -2.0), (2, -3.5), (3, -2.0))
+    ]
+    metric = {"name": "perplexity_gap", "parameters": {"scale": "perplexity"}}
+    run = write_run(tmp_path, metric, [row], tests)
+    (measured,) = compare_published(run, "chbias/3")["measured"]
+    assert measured == pytest.approx(-2.5)
+    (estimate,) = collect_estimates(run)
+    assert math.isnan(estimate.values["p paired_t"])
 
 
 def test_price_percentages_match_by_label_and_price(tmp_path: Path) -> None:

@@ -154,10 +154,15 @@ def _list_texts(value: str | list[str]) -> list[str]:
 def match_rows(
     run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
 ) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our value of every match."""
+    """Yield the model, the published row and our value of every match.
+
+    Where several quantities are equal by definition, such as the statistic of a test and the
+    estimate t, a model is compared by the first join that matches.
+    """
     estimates = list(collect_estimates(run))
     published = {normalize_name(str(row.get("model_training", ""))) for row in rows}
     for row in rows:
+        compared: dict[tuple[str, str], Join] = {}
         for join in joins:
             if not join.applies_to(row) or math.isnan(row["value"]):
                 continue
@@ -170,6 +175,8 @@ def match_rows(
                     and not math.isnan(value)
                 ):
                     named = {**row, "metric": join.format_name(row)}
+                    if compared.setdefault((estimate.model, named["metric"]), join) is not join:
+                        continue
                     yield estimate.model, named, join.scale * value + join.offset
 
 
@@ -218,14 +225,19 @@ def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
 def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
     """Return the results of tests, by the key of the estimate.
 
-    Those between two models belong to the first, and their name ends with the second.
+    Those between two models belong to the first, and their name ends with the second. A test of
+    each seed and fold has the means over them; its p-value is undefined then.
     """
-    statistics: dict[tuple[str, ...], dict[str, float]] = {}
+    tests: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = {}
     for row in to_records(run.significance):
         between_models = row["between"] == "models"
         test = f"{row['test']} {row['b']}" if between_models else row["test"]
         key = _get_key({**row, "model": row["a"]} if between_models else row)
+        tests.setdefault((key, test), []).append(row)
+    statistics: dict[tuple[str, ...], dict[str, float]] = {}
+    for (key, test), rows in tests.items():
         values = statistics.setdefault(key, {})
-        for column in ("statistic", "effect_size", "difference", "p"):
-            values.setdefault(f"{column} {test}", row[column])
+        for column in ("statistic", "effect_size", "difference"):
+            values[f"{column} {test}"] = math.fsum(row[column] for row in rows) / len(rows)
+        values[f"p {test}"] = rows[0]["p"] if len(rows) == 1 else math.nan
     return statistics
