@@ -114,7 +114,9 @@ def test_a_run_is_compared_with_every_table(
     assert t[system, "t-value (Gender)"] > 3  # T1 is less likely, as planted
 
 
-def rate(folder: Path, question: str, ratings: tuple[object, ...], *options: object) -> list[str]:
+def rate(
+    folder: Path, question: str, ratings: tuple[str | int, ...], *options: object
+) -> list[str]:
     """Export the responses of the run, fill the sheets, import them, and return the models."""
     command = ("human", "export", RATED, "--dialogues", "rated.jsonl", *options)
     exported = invoke_recbias(

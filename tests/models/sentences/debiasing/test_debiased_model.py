@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,20 @@ def test_copies_are_counted(world: SentenceWorld, reading: str) -> None:
         model.fit(world.data, np.random.default_rng(0))
     without = f"{40 - n_copies} of 40 sentences have no attribute term with a counterpart"
     assert f"CADA: {without} and get {outcome}" in warnings
+
+
+@pytest.mark.parametrize(("method", "kind"), [("LMD", "target"), ("HD", "attribute")])
+def test_sentences_without_a_bias_loss_are_counted(
+    world: SentenceWorld, method: str, kind: str
+) -> None:
+    frame = world.sentences.frame.copy()
+    frame.loc[frame.index[:7], "text"] = "today one likes tea"
+    some = replace(world, sentences=replace(world.sentences, frame=frame))
+    with collect_facts() as facts, collect_warnings() as warnings:
+        create(some, method, epochs=1).fit(some.data, np.random.default_rng(0))
+    assert facts["sentences_without_term"] == 7
+    count = f"{method}: 7 of 40 sentences"
+    assert warnings == [f"{count} have no {kind} term of gender and add no bias loss"]
 
 
 def test_a_stored_model_gives_the_same_scores(world: SentenceWorld) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import NothingLeft
+from recbias.core.stage_context import record_fact, warn
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_tokens import ScoringSettings, SentenceTokens
 from recbias.language.terms.term_pairs import TermPairs, compile_terms
@@ -65,7 +66,7 @@ def create_bias_loss(
     settings: ScoringSettings,
     pairs: TermPairs,
 ) -> BiasLoss:
-    """Return the bias loss of a method over training sentences.
+    """Return the bias loss of a method over training sentences; count those without a term.
 
     Raises:
         NothingLeft: No sentence has a term that the loss is about.
@@ -84,10 +85,15 @@ def create_bias_loss(
     )
     if debias.method == "LMD":
         occurrences = occurrences.take(occurrences.starts > 0)
+    kind = "target" if debias.method == "LMD" else "attribute"
     if not len(occurrences):
-        kind = "target" if debias.method == "LMD" else "attribute"
         message = f"none of the {len(texts):,} sentences has {kind} terms of {pairs.category}"
         raise NothingLeft(message, where="terms", remedy="use other terms or another method")
+    n_without = len(texts) - np.unique(occurrences.sentences).size
+    record_fact("sentences_without_term", n_without)
+    if n_without:
+        count = f"{debias.method}: {n_without:,} of {len(texts):,} sentences"
+        warn(f"{count} have no {kind} term of {pairs.category} and add no bias loss")
     if debias.method == "LMD":
         return LogRatio(vectors, occurrences)
     if debias.method == "ADD":
