@@ -18,9 +18,9 @@ from recbias.core.suggestions import suggest
 from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
 from recbias.reports.views.headline import select_headline
 from recbias.reports.views.run_tables import read_run
+from recbias.runner.comparison.gap_comparison import compare_gaps
+from recbias.runner.comparison.run_comparison import RunFrames, compare_runs
 from recbias.runner.operating_system import follow_link
-from recbias.runner.results.gap_comparison import compare_gaps
-from recbias.runner.results.run_comparison import RunFrames, compare_runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ from recbias.reports.views.rounding import (
 )
 from recbias.reports.views.run_tables import read_run, to_records
 from recbias.runner.checks.tolerances import Tolerances
-from recbias.runner.results.gap_comparison import compare_gaps
-from recbias.runner.results.run_comparison import (
+from recbias.runner.comparison.gap_comparison import compare_gaps
+from recbias.runner.comparison.run_comparison import (
     RunFrames,
     compare_runs,
     merge_metrics,

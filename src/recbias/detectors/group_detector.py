@@ -15,11 +15,11 @@ from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.labelled_texts import label_texts
 from recbias.core.models.devices import Device
-from recbias.core.partial_progress import report_part
 from recbias.core.protocols import InputFile, ModelName
 from recbias.core.stage_context import record_fact, report_progress, warn
 from recbias.language.groups.group_words import GroupWords, load_group_words
 from recbias.language.groups.mentions import Mentions
+from recbias.language.groups.partial_progress import report_part
 from recbias.numerics.certainty_factor import certainty_factor
 from recbias.numerics.devices import OnDevice
 from recbias.numerics.group_scores import GroupScore, score_groups

@@ -10,7 +10,7 @@ import pandas as pd
 
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.reports.views.definitions import Definition, format_title
-from recbias.runner.results.run_comparison import RunFrames
+from recbias.runner.comparison.run_comparison import RunFrames
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
 _GROUPING = frozenset({"gap", "min_group", "reference_group"})

@@ -19,7 +19,7 @@ from recbias.runner.checks.tolerances import (
     measure_distance,
     measure_worsening,
 )
-from recbias.runner.results.run_comparison import RunFrames, list_missing
+from recbias.runner.comparison.run_comparison import RunFrames, list_missing
 
 _PLACE = ("dataset", "seed", "fold", "group", "target")
 

@@ -19,9 +19,14 @@ def find_common_size(table: pd.DataFrame) -> int | None:
     return int(sizes.pop()) if len(sizes) == 1 else None
 
 
+def count_family(table: pd.DataFrame) -> int:
+    """Return the number of tests that p-values are adjusted for."""
+    return int(table["family_size"].max()) if len(table) else 0
+
+
 def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     """Return what the columns of the table of ``compare_runs`` mean."""
-    tests = int(table["p"].notna().sum())
+    tests = count_family(table)
     notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
     if tests:
         size = find_common_size(table)
@@ -31,14 +36,14 @@ def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
             f" p: {' or '.join(names)} over {units} that both runs have; "
             f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
-    if tests < len(table):
+    if table["p"].isna().any():
         notes.append("No p: the value has no units, or the runs have different units.")
     return notes
 
 
 def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     """Return what the columns of the table of ``compare_gaps`` mean."""
-    tests = format_count(int(table["p"].notna().sum()), "test")
+    tests = format_count(count_family(table), "test")
     return [
         "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
         (

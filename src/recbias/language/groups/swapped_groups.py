@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.partial_progress import report_part
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.mentions import Mentions
+from recbias.language.groups.partial_progress import report_part
 from recbias.language.scoring.sentence_models import SentenceModel
 from recbias.language.scoring.sentence_scoring import score_sentences
 from recbias.language.scoring.sentence_tokens import ScoringSettings

@@ -13,9 +13,9 @@ import numpy as np
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.measurements.columns import ALL, POOLED
 from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.runner.comparison.run_comparison import to_text
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.runner.results.run_comparison import to_text
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.group_gaps import measure_gap
 from recbias.statistics.intervals import normal_interval

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from recbias.config.checks import CheckSpec
 from recbias.core.errors import UserError
 from recbias.runner.checks.verdicts import Interval, decide
+from recbias.runner.comparison.run_comparison import to_text
 from recbias.runner.recomputation.stored_tables import make_row_key
-from recbias.runner.results.run_comparison import to_text
 from recbias.statistics.compare import compare_two
 from recbias.statistics.compared_estimates import ESTIMATE_KEYS, SystemEstimates
 

@@ -14,7 +14,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
 from recbias.core.measurements.scores import UnitScores
-from recbias.runner.results.run_comparison import to_text
+from recbias.runner.comparison.run_comparison import to_text
 
 KEYS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)
 """The columns that identify a value."""

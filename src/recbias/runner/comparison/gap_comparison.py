@@ -12,16 +12,16 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.queries.groups import JOIN
-from recbias.runner.results.run_comparison import (
+from recbias.runner.comparison.run_comparison import (
     COLUMNS,
     KEY_COLUMNS,
     RunFrames,
-    SharedUnits,
     adjust_p_values,
     match_units,
     merge_metrics,
     select_changed,
 )
+from recbias.runner.comparison.shared_values import SharedUnits
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 MAX_GROUPS = 10

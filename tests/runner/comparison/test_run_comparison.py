@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runner.results.run_comparison import COLUMNS, RunFrames, compare_runs
+from recbias.runner.comparison.run_comparison import COLUMNS, RunFrames, compare_runs
 
 
 def make_run(
@@ -49,6 +49,28 @@ def test_the_same_value_of_two_runs_is_tested_over_paired_units() -> None:
     assert knn["p"] == pytest.approx(expected, rel=1e-10)
     assert knn["p_adjusted"] == pytest.approx(min(1.0, 2 * expected), rel=1e-10)
     assert knn["n"] == 4
+
+
+def test_a_group_that_holds_all_units_counts_once() -> None:
+    frames = []
+    for label, values in (("a", A), ("b", B)):
+        run = make_run(label, values)
+        assert run.per_unit is not None
+        group = {"group": "category=all"}
+        frames.append(
+            replace(
+                run,
+                metrics=pd.concat([run.metrics, run.metrics.assign(**group)]),
+                per_unit=pd.concat([run.per_unit, run.per_unit.assign(**group)]),
+            )
+        )
+    table = compare_runs(frames)
+    alone = compare_runs([make_run("a", A), make_run("b", B)])
+    assert len(table) == 4
+    assert set(table["family_size"]) == {2}
+    for part in ("", "category=all"):
+        of_part = table[table["group"] == part]
+        assert of_part["p_adjusted"].tolist() == alone["p_adjusted"].tolist()
 
 
 def test_values_with_different_units_are_listed_without_a_test() -> None:

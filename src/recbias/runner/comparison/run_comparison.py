@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,23 +16,22 @@ from recbias.core.arrays import FloatArray
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.suggestions import suggest
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
-from recbias.statistics.corrections import Correction, adjust
-from recbias.statistics.tests.paired import PairedT
+from recbias.runner.comparison.shared_values import (
+    NO_TEST,
+    Key,
+    SharedReplicates,
+    SharedUnits,
+)
+from recbias.statistics.corrections import Correction, adjust_distinct, count_tests
 
 KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 """The columns that match rows of ``metrics.csv`` of two runs."""
 
-_TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
-
 COLUMNS = (
     *(*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
-    *("ci_low", "ci_high", "n", "test", "p", "p_adjusted"),
+    *("ci_low", "ci_high", "n", "test", "p", "p_adjusted", "family_size"),
 )
 """The columns of a comparison of runs."""
-
-Key: TypeAlias = tuple[Hashable, ...]
-"""The values of ``KEY_COLUMNS`` as text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,42 +79,6 @@ class RunFrames:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class SharedUnits:
-    """The units of a metric value that two runs share, with both values, ``float64[2, u]``."""
-
-    ids: tuple[Any, ...]
-    values: FloatArray
-
-    def test(self) -> dict[str, Any]:
-        """Return Student's paired t-test of the second run minus the first: ``_TEST_COLUMNS``."""
-        columns = PairedT().pairs(self.values[::-1], np.random.default_rng(0))
-        return {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
-
-
-@dataclass(frozen=True, eq=False)
-class SharedReplicates:
-    """The values of two runs on the same bootstrap samples, ``float64[2, b]``."""
-
-    values: FloatArray
-    df: float
-
-    def test(self, row: Mapping[Hashable, Any]) -> dict[str, Any]:
-        """Return the paired bootstrap of the second run minus the first, as in ``run``."""
-        points = np.array([row["value_b"], row["value_a"]])
-        columns = compare_replicates(points, self.values[::-1], 0.05, df=self.df)
-        test = {name: float(columns[name][0]) for name in _TEST_COLUMNS}
-        return test | {"n": row.get("n_b", 0), "test": "paired_bootstrap"}
-
-
-NO_TEST: dict[str, Any] = {
-    **dict.fromkeys(("ci_low", "ci_high", "p"), math.nan),
-    "n": 0,
-    "test": "",
-}
-"""The columns of a value without a test."""
-
-
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
     """Return every metric value that two runs share, with a test of the difference.
 
@@ -125,8 +87,9 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     The test is Student's paired t-test over the units that both runs have, or for values of whole
     sets the bootstrap of ``recbias run``, if both runs have the same queries. The interval is its
     95% interval. Values whose results have the same address in both runs are excluded: nothing
-    changed. All tests of the comparison are one family. The p-value is NaN if the metric has no
-    units or the runs have different units (another split, other queries).
+    changed. All tests of the comparison are one family, in which the test of a group that holds
+    all units counts once with that of the whole. The p-value is NaN if the metric has no units or
+    the runs have different units (another split, other queries).
 
     Raises:
         MixedRuns: Two of the runs share no metric value.
@@ -139,6 +102,8 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
     """Return a table of tests with the p-values adjusted as one family.
 
+    Tests with the same ``test_key``, if there is such a column, count once.
+
     Raises:
         UnknownName: The correction does not exist.
     """
@@ -147,7 +112,10 @@ def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
         remedy = suggest(correction, get_args(Correction))
         raise UnknownName(f"no correction is called {correction!r}", remedy=remedy)
     p = table["p"].to_numpy(dtype=np.float64)
-    return table.assign(p_adjusted=adjust(p, method))[list(COLUMNS)]
+    names = table["test_key"] if "test_key" in table else pd.Series(range(len(table)))
+    tests = pd.factorize(names)[0]
+    adjusted = adjust_distinct(p, tests, method)
+    return table.assign(p_adjusted=adjusted, family_size=count_tests(p, tests))[list(COLUMNS)]
 
 
 def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
@@ -155,13 +123,20 @@ def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     units, replicates = match_units(a, b), match_replicates(a, b)
     keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
+    test_keys: list[Key] = []
     for key, row in zip(keys, rows.to_dict("records"), strict=True):
-        if key in units:
-            tests.append(units[key].test())
+        shared = units.get(key) or replicates.get(key)
+        if isinstance(shared, SharedUnits):
+            tests.append(shared.test())
         else:
-            tests.append(replicates[key].test(row) if key in replicates else NO_TEST)
+            tests.append(NO_TEST if shared is None else shared.test(row))
+        place = tuple(row[name] for name in KEY_COLUMNS if name != "group")
+        part = row["group"] if shared is None else shared.content
+        test_keys.append((a.label, b.label, *place, part))
     columns = {name: [test[name] for test in tests] for name in NO_TEST}
-    return rows.assign(**columns).astype({"n": np.int64})
+    return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
+        {"n": np.int64}
+    )
 
 
 def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
