@@ -72,8 +72,9 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "splits": {"datasets"},
     },
     "formats": {
+        "arrow": set(),
         "delimited": set(),
-        "lists": set(),
+        "lists": {"arrow"},
         "yaml": set(),
     },
     "language": {

@@ -142,7 +142,8 @@ def test_the_nearest_name_of_a_missing_column_is_suggested(tmp_path: Path, name:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("t.xlsx", b"PK", "not a kind of table"),
+        ("t.xlsx", b"PK", "is no Excel file"),
+        ("t.xls", b"", "not a kind of table"),
         ("t.gz", b"", "not a kind of table"),
         ("t.parquet", b"not one", "is not a Parquet file"),
         ("t.parquet", b"", "is not a Parquet file"),

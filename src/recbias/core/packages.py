@@ -20,6 +20,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "llm": ("anthropic", "openai", "rapidfuzz"),
     "tune": ("optuna",),
     "ray": ("ray",),
+    "excel": ("python-calamine",),
 }
 """The packages of each extra, as in pyproject.toml."""
 

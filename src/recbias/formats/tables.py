@@ -1,4 +1,4 @@
-"""A user's own tables: ``.csv``, ``.tsv`` (also ``.gz``) and ``.parquet``.
+"""A user's own tables: ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet`` and ``.xlsx``.
 
 Identifiers are kept exactly as written: ``007`` stays ``007``.
 """
@@ -21,9 +21,8 @@ from recbias.core.errors import Contradiction, MalformedLine, MissingFile, Unkno
 from recbias.core.input_files import has_file
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.delimited.layout import SKIP_HINT, BadLines, Kind, Layout
-from recbias.formats.delimited.reader import Rows, find_line_of_row, read_header, read_table
-from recbias.formats.parquet_files import (
+from recbias.formats.arrow import excel_files
+from recbias.formats.arrow.parquet_files import (
     decode_dictionary,
     locate_row,
     read_parquet,
@@ -31,6 +30,8 @@ from recbias.formats.parquet_files import (
     to_numbers,
     to_text,
 )
+from recbias.formats.delimited.layout import SKIP_HINT, BadLines, Kind, Layout
+from recbias.formats.delimited.reader import Rows, find_line_of_row, read_header, read_table
 from recbias.formats.text_files import DELIMITERS, get_suffix
 
 NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
@@ -81,7 +82,7 @@ class TableColumns:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """The valid rows of a table, and the format of its text file, None for Parquet."""
+    """The valid rows of a table, and the format of its text file, None for other files."""
 
     path: Path
     rows: Rows
@@ -132,9 +133,15 @@ def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error
     """
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
-        return _read_parquet(path, columns, bad_lines)
+        names = list(read_schema(path).names)
+        sources = columns.list_sources(names)
+        kinds = columns.select(names, path)
+        raw = read_parquet(path, [sources[name] for name in kinds])
+        return _convert_table(path, raw, columns, bad_lines)
+    if suffix == excel_files.SUFFIX:
+        return _convert_table(path, excel_files.read_sheet(path), columns, bad_lines)
     if suffix not in DELIMITERS:
-        remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file"
+        remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_header(path, Layout(columns={}, delimiter=DELIMITERS[suffix], quoted=True))
@@ -150,6 +157,8 @@ def list_file_columns(path: Path) -> list[str]:
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
         return list(read_schema(path).names)
+    if suffix == excel_files.SUFFIX:
+        return list(excel_files.read_sheet(path).column_names)
     delimiter = DELIMITERS.get(suffix, ",")
     header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
     return [name.partition(":")[0] for name in header.names]
@@ -175,10 +184,10 @@ def infer_column(column: Any) -> AnyArray:
     return texts
 
 
-def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> TableFile:
-    names = list(read_schema(path).names)
+def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
+    """Return the columns of an Arrow table as the reader of text files would return them."""
+    names = list(raw.column_names)
     kinds, sources = columns.select(names, path), columns.list_sources(names)
-    raw = read_parquet(path, [sources[name] for name in kinds])
     cast = {
         name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
         for name, kind in kinds.items()
@@ -200,6 +209,8 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     arrow_type = column.type
     if kind == "float32":
         return to_numbers(column, location).cast(pa.float32(), safe=False)
+    if kind == "float64":
+        return to_numbers(column, location)
     if kind == "id" and pa.types.is_floating(arrow_type):
         remedy = "write identifiers as text or as whole numbers"
         raise MalformedLine("identifiers are decimal numbers", where=location, remedy=remedy)

@@ -16,9 +16,9 @@ from pyarrow import compute
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.suggestions import suggest
+from recbias.formats.arrow.parquet_files import locate_row, read_parquet, to_text
 from recbias.formats.encode_ids import find_repeat
 from recbias.formats.json_text import parse_json
-from recbias.formats.parquet_files import locate_row, read_parquet, to_text
 from recbias.formats.tables import require_file
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
 from recbias.formats.text_lines import TextLines, parse_numbers

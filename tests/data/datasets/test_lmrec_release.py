@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import recbias
@@ -11,6 +12,7 @@ from recbias.core.errors import MissingEvidence, MissingFile, UserError
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.data.fetch.download import find_source
+from support.files.excel_files import write_excel
 from support.files.lmrec_files import DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
@@ -74,7 +76,11 @@ def test_a_missing_release_names_its_fetch_command(tmp_path: Path) -> None:
     ("source", "message", "remedy"),
     [
         (LMRecRelease(kinds=("name",)), "no outputs of the kind 'name'", "did you mean names?"),
-        (LMRecRelease(kinds=("age",)), "no outputs of the kind 'age'", "save yelp_qa_age.xlsx"),
+        (
+            LMRecRelease(kinds=("age",)),
+            "no outputs of the kind 'age'",
+            "the valid names are names",
+        ),
         (LMRecRelease(city="Austin"), "no such outputs of Austin", "Boston_output_dataframes_5f"),
         (
             LMRecRelease(outputs="first"),
@@ -86,23 +92,38 @@ def test_a_missing_release_names_its_fetch_command(tmp_path: Path) -> None:
 def test_missing_outputs_suggest_the_nearest_name(
     tmp_path: Path, source: LMRecRelease, message: str, remedy: str
 ) -> None:
-    write_release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
+    write_release(tmp_path)
     with pytest.raises(MissingFile, match=message) as caught:
         source.files(tmp_path)
     assert remedy in caught.value.remedy
 
 
 def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
-    write_release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
+    write_release(tmp_path)
     source = LMRecRelease(kinds=("age", "names"), missing="skip")
     assert [path.name for path in source.files(tmp_path)] == ["yelp_qa_names.csv"]
     with collect_warnings() as notes:
         assert len(source.load(tmp_path, RNG).user_ids) == 4
     (note,) = notes
     assert note.startswith("Boston: 1 of 2 kinds skipped: there are no outputs of the kind 'age'")
-    assert note.endswith("save yelp_qa_age.xlsx as CSV in the same folder")
     with pytest.raises(MissingFile, match="the kind 'occupations'"):
         LMRecRelease(kinds=("occupations",), missing="skip").files(tmp_path)
+
+
+def test_an_excel_file_is_read_where_there_is_no_csv(tmp_path: Path) -> None:
+    path = write_release(tmp_path)
+    expected = LMRecRelease().load(tmp_path, RNG)
+    frame = pd.read_csv(path).astype(object)
+    rows = frame.where(frame.notna(), None).to_numpy().tolist()
+    write_excel(path.with_suffix(".xlsx"), [[*frame.columns], *rows])
+    path.unlink()
+    data = LMRecRelease().load(tmp_path, RNG)
+    assert data.users is not None
+    assert expected.users is not None
+    pd.testing.assert_frame_equal(data.users.frame, expected.users.frame)
+    assert data.items is not None
+    assert expected.items is not None
+    pd.testing.assert_frame_equal(data.items.frame, expected.items.frame)
 
 
 def test_cities_without_files_are_skipped_and_the_others_run(

@@ -22,7 +22,7 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import require_files
 from recbias.data.datasets.lmrec_outputs import parse_kind, read_outputs
-from recbias.data.datasets.lmrec_sentences import tabulate_sentences
+from recbias.data.datasets.lmrec_sentences import LABELS_OF_KIND, tabulate_sentences
 from recbias.formats.tables import require_file
 
 NAME = "lmrec-release"
@@ -57,8 +57,8 @@ class LMRecRelease:
             ``age``, ``occupations``, ``additionalOccupations`` and others, as the files are named.
         outputs: The version of the outputs: ``5f`` for the last version, ``first`` for the first,
             ``neutralized`` for neutralized test sentences.
-        missing: ``error`` to stop at a kind without a CSV file; ``skip`` to read the other kinds
-            and name it in a warning, and to skip the city if it has none of them.
+        missing: ``error`` to stop at a kind without a file (``.csv``, else ``.xlsx``); ``skip`` to
+            read the others and name it in a warning, and to skip the city if it has none of them.
         path: A file ``yelp_qa_<kind>.csv`` in another folder; ``city``, ``kinds`` and ``outputs``
             are then ignored.
         folder: The folder below the data folder.
@@ -92,7 +92,7 @@ class LMRecRelease:
         if not outputs.is_dir():
             require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
         folder = outputs / f"{self.city}_output_dataframes{SUFFIXES[self.outputs]}"
-        paths = {kind: folder / f"yelp_qa_{kind}.csv" for kind in dict.fromkeys(self.kinds)}
+        paths = {kind: _find_output(folder, kind) for kind in dict.fromkeys(self.kinds)}
         present = [path for path in paths.values() if has_file(path)]
         if len(present) == len(paths) or (present and self.missing == "skip"):
             return present
@@ -101,8 +101,7 @@ class LMRecRelease:
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         paths = self.files(data)
-        if self.path is None:
-            self._warn_of_absence(paths[0].parent)
+        absent = self._warn_of_absence(paths[0].parent) if self.path is None else []
         outputs = read_outputs(paths)
         sentences = tabulate_sentences(outputs.rows)
         ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
@@ -110,29 +109,37 @@ class LMRecRelease:
         names = pd.Series(items.ids[outputs.lists["item"].to_numpy()])
         lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(SEPARATOR.join)
         sentences[LIST] = sentences[TEXT].map(lists)
+        unknown = {label for kind in absent for label in LABELS_OF_KIND.get(kind, ())}
+        sentences[sorted(unknown - set(sentences.columns))] = None
         empty = np.empty(0, dtype=np.int32)
         rows = Interactions(empty, empty.copy(), np.empty(0, dtype=np.float32), None, ids, items)
         return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
 
-    def _warn_of_absence(self, folder: Path) -> None:
+    def _warn_of_absence(self, folder: Path) -> list[str]:
+        """Return the kinds without a file, and name them in a warning."""
         kinds = dict.fromkeys(self.kinds)
-        paths = {kind: folder / f"yelp_qa_{kind}.csv" for kind in kinds}
-        absent = [
-            _explain_absence(kind, paths[kind]) for kind in kinds if not has_file(paths[kind])
-        ]
+        paths = {kind: _find_output(folder, kind) for kind in kinds}
+        absent = [kind for kind in kinds if not has_file(paths[kind])]
         if absent:
-            reasons = "; ".join(f"{error.message}: {error.remedy}" for error in absent)
+            errors = [_explain_absence(kind, paths[kind]) for kind in absent]
+            reasons = "; ".join(f"{error.message}: {error.remedy}" for error in errors)
             warn(f"{self.city}: {len(absent)} of {len(kinds)} kinds skipped: {reasons}")
+        return absent
+
+
+def _find_output(folder: Path, kind: str) -> Path:
+    """Return the CSV file of a kind, or the Excel file if there is no other."""
+    path = folder / f"yelp_qa_{kind}.csv"
+    excel = path.with_suffix(".xlsx")
+    return excel if has_file(excel) and not has_file(path) else path
 
 
 def _explain_absence(kind: str, path: Path) -> MissingFile:
     """Return the error that there is no file of a kind."""
     folder = path.parent
-    message = f"there are no outputs of the kind {kind!r} as CSV"
-    if path.with_suffix(".xlsx").is_file():
-        remedy = f"save {path.stem}.xlsx as CSV in the same folder"
-    elif folder.is_dir():
-        remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.csv")])
+    message = f"there are no outputs of the kind {kind!r}"
+    if folder.is_dir():
+        remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.*")])
     else:
         message = f"there are no such outputs of {folder.name.partition('_')[0]}"
         remedy = suggest(folder.name, [path.name for path in folder.parent.iterdir()])

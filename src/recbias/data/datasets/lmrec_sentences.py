@@ -26,6 +26,16 @@ LABEL_COLUMNS = {
 }
 """The column of each label of the authors; ``label`` for other labels. ``all`` is not a label."""
 
+_PLACE_LABELS = ("location", "place", "religion")
+
+LABELS_OF_KIND = {
+    "names": ("race", "gender"),
+    "relationships": ("gender",),
+    "pairrelationships": ("first_gender", "second_gender", "orientation"),
+    **dict.fromkeys(("occupations", "additionalOccupations", "religionplace"), _PLACE_LABELS),
+}
+"""The labels of the sentences of a kind."""
+
 RELIGIONS = {
     **dict.fromkeys(("church", "catholic church", "christian church"), "christian"),
     "mosque": "muslim",

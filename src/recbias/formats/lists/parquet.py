@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from recbias.formats.lists.rows import ListRows, assign_roles, encode_column, encode_rows
-from recbias.formats.parquet_files import (
+from recbias.formats.arrow.parquet_files import (
     decode_dictionary,
     locate_row,
     read_parquet,
@@ -21,6 +20,7 @@ from recbias.formats.parquet_files import (
     to_numbers,
     to_text,
 )
+from recbias.formats.lists.rows import ListRows, assign_roles, encode_column, encode_rows
 
 ITEMS = "items"
 """The column in which LensKit stores the items of a list."""

@@ -10,7 +10,8 @@ from typing import ClassVar
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.query_labels import group_queries
+from recbias.core.stage_context import warn
+from recbias.metrics.prompts.query_labels import group_queries, lacks_label
 from recbias.metrics.prompts.slot_counts import check_attribute
 
 
@@ -22,8 +23,11 @@ class LabelMetric(InheritsSections):
         label: A label of the queries, or a crossing of several.
         k: How many ranks of each list are evaluated; by default all.
 
+    Where every query lacks the label, the value is undefined, and a warning says so: a dataset of
+    several may have no such queries.
+
     Raises:
-        UnknownColumn: No query carries the label, or the items have no such column.
+        UnknownColumn: The queries have no such label, or the items have no such column.
         NothingLeft: The label has one value only, or every item lacks the attribute.
     """
 
@@ -36,15 +40,19 @@ class LabelMetric(InheritsSections):
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
         check_attribute(evidence, self.attribute)
-        group_queries(evidence, self.label)
+        if not lacks_label(evidence, self.label):
+            group_queries(evidence, self.label)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimates; one undefined estimate without a query."""
         evidence.need("lists")
         check_attribute(evidence, self.attribute)
-        if len(evidence.queries):
-            return self._measure(evidence)
-        return [Measurement(math.nan, n=0, undefined=0)]
+        if not len(evidence.queries):
+            return [Measurement(math.nan, n=0, undefined=0)]
+        if lacks_label(evidence, self.label):
+            warn(f"{evidence.metric}: no query carries the label {self.label!r}")
+            return [Measurement(math.nan, n=0, undefined=len(evidence.queries))]
+        return self._measure(evidence)
 
     def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         raise NotImplementedError

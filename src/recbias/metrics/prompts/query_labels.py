@@ -52,6 +52,14 @@ def group_queries(evidence: Evidence, label: str) -> Groups:
     return groups
 
 
+def lacks_label(evidence: Evidence, label: str) -> bool:
+    """Return whether there are queries, and each lacks a label that is a column of them."""
+    frame, parts = evidence.queries.labels.frame, list(split_crossing(label))
+    if not len(frame) or not set(parts) <= set(frame.columns):
+        return False
+    return not frame[parts].notna().all(axis="columns").any()
+
+
 def warn_unlabelled(evidence: Evidence, label: str, n: int) -> None:
     """Warn that ``n`` queries are excluded, since they do not carry the label."""
     if n:

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.parquet_files import (
+from recbias.formats.arrow.parquet_files import (
     decode_dictionary,
     read_parquet,
     read_schema,
