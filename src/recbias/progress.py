@@ -28,7 +28,12 @@ from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Observer, Silent
 from recbias.runner.execution.remaining_work import RemainingWork
-from recbias.runner.execution.stage_lines import is_notable, render_record, select_new_warnings
+from recbias.runner.execution.stage_lines import (
+    is_notable,
+    render_record,
+    render_title,
+    select_new_warnings,
+)
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
@@ -37,13 +42,13 @@ PLAIN_EVERY = 10.0
 
 @contextmanager
 def open_observer(*, quiet: bool = False, verbose: bool = False) -> Iterator[Observer]:
-    """Yield an observer: silent, a live display, or one line per stage.
+    """Yield an observer: warnings only, a live display, or one line per stage.
 
     The display is live in a terminal, and in a notebook that has ``ipywidgets``. The lines go to
     standard error, in a notebook to standard output, since its errors are red.
     """
     if quiet:
-        yield Silent()
+        yield WarningsOnly()
     elif _has_widgets() if is_notebook() else sys.stderr.isatty():
         with Live(verbose=verbose) as live:
             yield live
@@ -62,6 +67,23 @@ def is_notebook() -> bool:
 
 def _has_widgets() -> bool:
     return importlib.util.find_spec("ipywidgets") is not None
+
+
+class WarningsOnly(Silent):
+    """Prints warnings to standard error, each with the stage that it is about."""
+
+    def __init__(self) -> None:
+        self._messages = set[str]()
+
+    def finished(self, record: StageRecord) -> None:
+        """Print the warnings of a stage."""
+        for warning in select_new_warnings(record, self._messages):
+            self.warned(f"{render_title(record)}: {warning}")
+
+    def warned(self, warning: str) -> None:
+        """Print a warning."""
+        sys.stderr.write(f"{make_printable(f'warning: {warning}')}\n")
+        sys.stderr.flush()
 
 
 class Plain:

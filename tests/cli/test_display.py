@@ -11,7 +11,6 @@ from rich.console import Console
 from recbias import api, progress
 from recbias.core.records import Failure, StageRecord
 from recbias.progress import Live, Plain, open_observer
-from recbias.runner.execution.executor import Silent
 from recbias.runner.execution.remaining_work import RemainingWork
 from recbias.runner.stage import Keys, Stage
 from support.commands import SMALL, invoke_recbias, write_small_spec
@@ -168,7 +167,10 @@ def test_observer_depends_on_the_options_and_stderr(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_observer(quiet=True, verbose=False) as observer:
-        assert isinstance(observer, Silent)
+        observer.finished(create_record(warnings=("3 queries have no list",)))
+        observer.finished(create_record(warnings=("3 queries have no list",)))
+    title = f"{FIT.stage} [{FIT.dataset}, seed {FIT.seed}]"
+    assert capsys.readouterr().err == f"warning: {title}: 3 queries have no list\n"
     with open_observer(quiet=False, verbose=True) as observer:
         assert isinstance(observer, Plain)
         assert observer.verbose

@@ -86,7 +86,9 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
                 help="Where models compute that do not name a device themselves.",
             ),
         ] = None,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+        quiet: Annotated[
+            bool, typer.Option("--quiet", "-q", help="Show warnings and errors, but no progress.")
+        ] = False,
         verbose: Annotated[
             bool, typer.Option("--verbose", "-v", help="Show every stage.")
         ] = False,

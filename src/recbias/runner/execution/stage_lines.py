@@ -12,11 +12,16 @@ def is_notable(record: StageRecord) -> bool:
     return not (record.reused or record.kind in {"measure", "queries"})
 
 
-def render_record(record: StageRecord, messages: set[str]) -> str:
-    """Return the line of a stage; a message of failure that was shown before is not repeated."""
+def render_title(record: StageRecord) -> str:
+    """Return what a stage does, and on which data."""
     fold = f", fold {record.fold}" if record.fold and record.fold > 1 else ""
     seed = f", seed {record.seed}" if record.seed is not None and record.kind != "dataset" else ""
-    title = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
+    return f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
+
+
+def render_record(record: StageRecord, messages: set[str]) -> str:
+    """Return the line of a stage; a message of failure that was shown before is not repeated."""
+    title = render_title(record)
     if record.failure is not None:
         message = record.failure.message
         is_repeated = message in messages
