@@ -111,6 +111,8 @@ def test_a_failure_inside_a_plugin_names_the_line_of_its_author(tmp_path: Path) 
     _, failure = attempt(plugin.fit)
     assert failure is not None
     assert failure.message.endswith("(mine.py:3: return sorted(3))")
+    assert (failure.user, failure.help) == (False, "fix the code of the plug-in")
+    assert "return sorted(3)" in failure.traceback
     place = r"\(mine\.py:3: return sorted\(3\)\)"
     with pytest.raises(BrokenContract, match=place), blame_plugin("fit() of Mine"):
         plugin.fit()

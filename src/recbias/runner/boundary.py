@@ -74,4 +74,6 @@ def _describe_failure(error: BaseException) -> Failure:
         remedy = "lower what makes it large: batch_size, negatives, embedding_size"
         return Failure(message, remedy, user=True)
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
-    return Failure(f"{message}{place}", "", traceback=traceback.format_exc())
+    is_of_author = bool(place) and not isinstance(error, (RecbiasError, *TRANSIENT_ERRORS))
+    remedy = "fix the code of the plug-in" if is_of_author else ""
+    return Failure(f"{message}{place}", remedy, traceback=traceback.format_exc())
