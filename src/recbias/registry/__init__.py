@@ -67,6 +67,7 @@ RERANKERS = {
     "calibrated_popularity": "recbias.rerankers.calibrated_popularity:CalibratedPopularity",
     "MMR": "recbias.rerankers.mmr:MMR",
     "xQuAD": "recbias.rerankers.xquad:XQuAD",
+    "CPFair": "recbias.rerankers.cp_fair:CPFair",
     "FA*IR": "recbias.rerankers.fa_ir:FAIR",
     "DetGreedy": "recbias.rerankers.det_greedy:DetGreedy",
 }
