@@ -29,6 +29,7 @@ from recbias.models.training.layers import (
     collect_parameters,
     initialize_layers,
 )
+from recbias.models.training.row_adam import look_up
 from recbias.models.training.samplers import EpochSampler
 
 CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
@@ -105,6 +106,10 @@ class IdLearner:
         """Return the parameters of the network."""
         return self.network.parameters()
 
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the vectors, of which a batch reads a few rows."""
+        return [self.network.users, self.network.items]
+
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the samples of an epoch."""
         samples = self.sampler(rng)
@@ -116,10 +121,7 @@ class IdLearner:
         import torch
 
         users, items, labels = batch
-        pairs = (
-            self.network.users.index_select(0, users),
-            self.network.items.index_select(0, items),
-        )
+        pairs = look_up(self.network.users, users), look_up(self.network.items, items)
         features = self.network.features(torch.cat(pairs, 1))
         scores = self.network.score(features, self.dropout, self.generator)
         return (labels - scores).square().sum()

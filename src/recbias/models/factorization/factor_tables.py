@@ -21,6 +21,7 @@ from recbias.models.ranking.tensors import (
 )
 from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
+from recbias.models.training.row_adam import look_up
 from recbias.models.training.samplers import EpochSampler
 from recbias.numerics.devices import resolve_device
 
@@ -94,11 +95,11 @@ class FactorTables:
 
     def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of pairs, ``(b,)``, and the sum of their squared parameters."""
-        p, q = self.users.index_select(0, users), self.items.index_select(0, items)
+        p, q = look_up(self.users, users), look_up(self.items, items)
         scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
             if bias is not None:
-                values = bias.index_select(0, codes).squeeze(1)
+                values = look_up(bias, codes).squeeze(1)
                 scores, squares = scores + values, squares + sum_squares(values)
         if self.offset is not None:
             scores = scores + self.offset
@@ -172,6 +173,15 @@ class FactorLearner:
     def export(self) -> FittedFactors:
         """Return the fitted vectors."""
         return self.tables.export()
+
+
+@dataclass(frozen=True, eq=False)
+class RowLearner(FactorLearner):
+    """Embedding tables whose losses depend on the rows of the batch only."""
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables, which are read by ``FactorTables.score_pairs`` only."""
+        return self.tables.parameters()
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorLearner,
     FactorTables,
+    RowLearner,
     SGDLearner,
     TrainedFactorModel,
 )
@@ -130,7 +131,7 @@ class FunkSVD(TrainedFactorModel):
             shapes = [(n_rows, width) for width in (self.embedding_size, 1) for n_rows in sides]
             tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
             loss = partial(_sum_squared_errors, tables, 0.0)
-            learner = FactorLearner(tables, create_coin_sampler(data.train), loss)
+            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
             return self.train("FunkSVD", learner, data, rng)
         tables = self.create_tables(data, rng).add_biases()
         sampler = create_rating_sampler(data.train, self.negatives)
@@ -169,6 +170,8 @@ class PMF(TrainedFactorModel):
         Salakhutdinov and Mnih, "Probabilistic Matrix Factorization", NIPS 2007, equations 4 and 5.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 30
     batch_size: Annotated[int, Gt(0)] = 4096
@@ -181,15 +184,16 @@ class PMF(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
-        is_paper = self.variant == "paper"
-        tables = self.create_tables(data, rng, std=0.1 if is_paper else 0.01)
-        if is_paper:
-            sampler = create_rating_sampler(data.train, self.negatives, unit=True)
-        else:
-            sampler = create_coin_sampler(data.train)
+        if self.variant == "elliot":
+            tables = self.create_tables(data, rng, std=0.01)
+            loss = partial(_sum_unpenalized_errors, tables)
+            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
+            return self.train("PMF", learner, data, rng)
+        tables = self.create_tables(data, rng)
         # the objective counts each vector once, a batch counts its share of them
-        reg = (self.reg if is_paper else 0.0) / count_samples(data.train, self.negatives)
+        reg = self.reg / count_samples(data.train, self.negatives)
         loss = partial(_sum_sigmoid_errors, tables, reg)
+        sampler = create_rating_sampler(data.train, self.negatives, unit=True)
         return self.train("PMF", FactorLearner(tables, sampler, loss), data, rng)
 
 
@@ -235,8 +239,12 @@ def _sum_squared_errors(
     return (values - mean - scores).square().sum() + reg * squares
 
 
-def _sum_sigmoid_errors(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:
+def _sum_unpenalized_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
     users, items, values = pairs
     scores, _ = tables.score_pairs(users, items)
+    return (values - scores.sigmoid()).square().sum()
+
+
+def _sum_sigmoid_errors(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:
     squares = sum(table.square().sum() for table in tables.parameters())
-    return (values - scores.sigmoid()).square().sum() + reg * len(users) * squares
+    return _sum_unpenalized_errors(tables, *pairs) + reg * len(pairs[0]) * squares

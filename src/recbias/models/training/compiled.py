@@ -43,6 +43,28 @@ def compile_loop(loop: Callable[..., Any]) -> Callable[..., Any]:
             compiled.compile(types)
         except _CACHE_ERRORS:
             compiled = njit()(loop)
+        run.compiled = compiled  # type: ignore[attr-defined]
         return compiled(*arguments)
 
     return run
+
+
+class CompiledOnce:
+    """A compiled loop whose arguments have the same types in all calls.
+
+    The first call is that of ``compile_loop``; the others take microseconds, as no types are
+    compared.
+    """
+
+    def __init__(self, loop: Callable[..., Any]) -> None:
+        self._loop = loop
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return the result of the loop."""
+        if self._compiled is not None:
+            return self._compiled(*arguments)
+        run = compile_loop(self._loop)
+        result = run(*arguments)
+        self._compiled = getattr(run, "compiled", run)
+        return result

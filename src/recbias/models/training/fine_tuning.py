@@ -22,6 +22,7 @@ from recbias.models.training.fine_tuning_plan import (
     PreparesStep,
     Task,
 )
+from recbias.models.training.optimizer import Optimizer
 from recbias.models.training.progress import EarlyStopping, TrainingState
 from recbias.models.training.schedule import create_divergence_error
 
@@ -73,7 +74,9 @@ class _Loop:
             groups, lr=self.plan.learning_rate, fused=device.type in {"cpu", "cuda"}
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
-        self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
+        self.state = TrainingState(
+            self.parameters, (), Optimizer(self.optimizer), self.stopping, self.rng
+        )
         self.names: tuple[str, ...] = ("loss",)
         if isinstance(self.task, HasLossParts):
             self.names = self.task.part_names

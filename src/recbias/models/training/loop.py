@@ -14,6 +14,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import Tensor
+from recbias.models.training.optimizer import Optimizer, create_optimizer
 from recbias.models.training.progress import (
     EarlyStopping,
     HasBuffers,
@@ -56,6 +57,14 @@ class Learner(Protocol[Fitted_co]):
 
 
 @runtime_checkable
+class ReadsRows(Protocol):
+    """A learner with large tables of which a batch reads a few rows."""
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the parameters that ``loss`` reads by ``row_adam.look_up`` only."""
+
+
+@runtime_checkable
 class BatchSteps(Protocol):
     """A learner that computes the SGD steps of a batch itself, by gradients in closed form."""
 
@@ -83,14 +92,11 @@ def train(
         OutOfRange: The loss is not finite, or the learning rate is too small to change anything.
         TooLittleMemory: The device has too little memory for a batch.
     """
-    import torch
-
     validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
-    is_fused = parameters[0].device.type in {"cpu", "cuda"}
-    optimizer: Any = kind(list(parameters), lr=schedule.learning_rate, fused=is_fused)
+    tables = learner.row_tables() if isinstance(learner, ReadsRows) else ()
+    optimizer = create_optimizer(schedule, parameters, tables)
     buffers = learner.buffers() if isinstance(learner, HasBuffers) else ()
     state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
@@ -102,6 +108,7 @@ def train(
             if stopping.should_stop:
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
+            optimizer.flush()
             validate_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
             report_progress(f"{schedule.name} epochs", epoch, schedule.epochs)
@@ -133,7 +140,7 @@ class TrainedModel(OnDevice):
 
 
 def _run_epoch(
-    learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, rng: np.random.Generator
+    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule, rng: np.random.Generator
 ) -> float:
     """Train for one epoch; return the mean loss of its samples."""
     import torch
@@ -158,7 +165,7 @@ def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
 
 
 def _create_step(
-    learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, device: Any
+    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule, device: Any
 ) -> Callable[..., Tensor]:
     import torch
 
@@ -168,7 +175,8 @@ def _create_step(
 
     def step(*batch: Tensor) -> Tensor:
         optimizer.zero_grad()
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed):
+        mixed_precision = torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)
+        with mixed_precision, optimizer.record():
             loss = learner.loss(*batch)
         loss.backward()
         optimizer.step()

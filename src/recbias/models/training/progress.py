@@ -17,6 +17,7 @@ from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import has_validation_listener, report_validation
 from recbias.models.ranking.tensors import Tensor, copy_to_array
+from recbias.models.training.optimizer import Optimizer
 from recbias.numerics.ranking_gain import normalize_gain, rank_discounts
 
 LIST_LENGTH = 10  # The length of the lists that are validated
@@ -112,7 +113,7 @@ class TrainingState:
 
     parameters: Sequence[Tensor]  # The trainable tensors
     buffers: Sequence[Tensor]  # The other tensors of the learner
-    optimizer: Any  # The ``torch.optim`` optimizer with its moments
+    optimizer: Optimizer  # The optimizer with its moments
     stopping: EarlyStopping  # The validation scores and the best epoch
     rng: np.random.Generator  # The generator that samples the epochs
     losses: list[float] = field(
@@ -126,7 +127,6 @@ class TrainingState:
 
         ``rng_state`` is the state of the generator before that epoch was sampled.
         """
-        moments = self.optimizer.state_dict()["state"]
         generator = self.rng.bit_generator.state if rng_state is None else rng_state
         return {
             "epoch": np.array(epoch),
@@ -137,11 +137,7 @@ class TrainingState:
             **_name_arrays("parameter", self.parameters),
             **_name_arrays("memory", self.buffers),
             **_name_arrays("kept", self.stopping.best),
-            **{
-                f"moment.{index}.{name}": copy_to_array(moment)
-                for index, parameter_moments in moments.items()
-                for name, moment in parameter_moments.items()
-            },
+            **self.optimizer.state(),
         }
 
     def resume(self, arrays: Mapping[str, AnyArray] | None) -> tuple[int, int]:
@@ -157,7 +153,7 @@ class TrainingState:
         for kind, tensors in (("parameter", self.parameters), ("memory", self.buffers)):
             for index, tensor in enumerate(tensors):
                 tensor.data.copy_(torch.from_numpy(arrays[f"{kind}.{index}"]))
-        self._restore_moments(arrays)
+        self.optimizer.restore(arrays)
         self.losses[:] = arrays["losses"].tolist()
         self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         device = self.parameters[0].device
@@ -168,17 +164,6 @@ class TrainingState:
         ]
         self.stopping.resume(arrays["curve"].tolist(), best)
         return int(arrays["epoch"]), int(arrays["step"])
-
-    def _restore_moments(self, arrays: Mapping[str, AnyArray]) -> None:
-        import torch
-
-        moments: dict[int, dict[str, Any]] = {}
-        for key, array in arrays.items():
-            if key.startswith("moment."):
-                _, index, name = key.split(".", 2)
-                moments.setdefault(int(index), {})[name] = torch.from_numpy(array.copy())
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
 def _name_arrays(kind: str, tensors: Sequence[Tensor]) -> dict[str, AnyArray]:
