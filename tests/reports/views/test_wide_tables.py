@@ -112,6 +112,14 @@ def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
     assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
 
 
+def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
+    run = rewrite_metrics(tmp_path, model="(dataset)", value=[2373, 0.5032])
+    (table,) = build_group_tables(run)
+    assert table.title == "Properties of the dataset"
+    assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]
+
+
 def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(significance=False)))
     run.metrics.iloc[:0].to_csv(tmp_path / "metrics.csv", index=False)

@@ -66,13 +66,14 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
-    places = count_decimals(row["value"] for row in records)
+    by_title = frame["value"].groupby([get_title(row) for row in records], sort=False)
+    places = {title: count_decimals(values) for title, values in by_title}
     rows = tuple(
         (
             Cell(make_heading(get_title(row))),
             *map(Cell, get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
-            build_cell(row, places),
+            build_cell(row, places[get_title(row)]),
         )
         for row in records
     )
