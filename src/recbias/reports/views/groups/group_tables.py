@@ -66,8 +66,9 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
-    by_title = frame["value"].groupby([get_title(row) for row in records], sort=False)
-    places = {title: count_decimals(values) for title, values in by_title}
+    titles = pd.Series([get_title(row) for row in records], frame.index, dtype="str")
+    by_title = frame["value"].groupby(titles, sort=False)
+    places = {str(title): count_decimals(values) for title, values in by_title}
     rows = tuple(
         (
             Cell(make_heading(get_title(row))),
