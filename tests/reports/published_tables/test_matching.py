@@ -180,6 +180,7 @@ def test_accuracy_matches_by_city_task_and_cutoff(tmp_path: Path) -> None:
 
 def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
     remarks = list_remarks(write_run_of_cities(tmp_path), "lmrec/3")
+    assert any(remark.endswith("; this run uses yelp.") for remark in remarks)
     assert not any("is compared." in remark for remark in remarks)
     assert any("the city that its label names" in remark for remark in remarks)
 

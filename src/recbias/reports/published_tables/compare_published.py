@@ -96,7 +96,8 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
     published = load_published(table.name)
     remarks = [f"{table.title}. {table.citation}", *table.remarks]
     published_data = ", ".join(filter(None, published["dataset"].unique()))
-    datasets = ", ".join(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    names = dict.fromkeys(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    datasets = ", ".join(names)
     if published_data and datasets:
         remarks.append(f"Published for {published_data}; this run uses {datasets}.")
     matched = _match_systems(run, table)
