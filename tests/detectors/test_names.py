@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
+import recbias
+from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.data.datasets.demo import Demo
 from recbias.detectors.first_names import first_name, gender_of
 from recbias.detectors.names import Names
+from recbias.language.masking.text_words import TextWords
 from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan
@@ -265,3 +268,82 @@ def test_settings_of_texts_are_checked() -> None:
     with pytest.raises(UserError) as missing:
         detector.label(build_items(["Tom"]), np.random.default_rng(0))
     assert missing.value.where == "persons"
+
+
+class CapitalWords:
+    """Finds words with a capital, in place of a model; ``asked`` has the texts it received."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, name: str, device: str) -> None:
+        self.source = (name, device)
+
+    def find(self, block: TextWords) -> BoolArray:
+        self.asked.extend(block.texts)
+        return block.match_words(lambda word: word[0].isupper())
+
+
+def write_rows(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr("recbias.detectors.names.PersonModel", CapitalWords)
+    monkeypatch.setattr(CapitalWords, "asked", [])
+    return CapitalWords.asked
+
+
+def test_the_people_of_a_model_are_counted_in_each_text_by_itself(asked: list[str]) -> None:
+    # 1: Tom and Annie, without the author Mary Smith; 2: the same text by another author: 1 of 3;
+    # 3: no text; 4: Tom and Tim
+    texts = [*["by Mary Smith on Tom or Annie"] * 2, None, "of Tom or Tim"]
+    authors = ["Mary Smith", None, "Tom Hanks", None]
+    items = Attributes(
+        make_vocabulary("i", 4), pd.DataFrame({"description": texts, "authors": authors})
+    )
+    settings: dict[str, Any] = {"from_": "description", "persons": "m", "exclude": "authors"}
+    with stage_context(facts={}) as context, collect_warnings() as warnings:
+        columns = Names(**settings).label(items, np.random.default_rng(0))
+    assert columns["gender"].tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(columns["gender_score"], [1 / 2, 1 / 3, NAN, 1])
+    assert context.facts == {"people_per_item": (2 + 3 + 2) / 4}
+    assert warnings == [
+        "names: of 4 items, 1 have no 'description' and 0 name nobody of known gender: labelled 0"
+    ]
+    assert asked == [texts[0], texts[0], texts[3]]
+    with pytest.raises(NothingLeft, match="'cast' of the items is empty"):
+        Names(from_="cast", persons="m").label(build_items([None]), np.random.default_rng(0))
+
+
+def test_other_seeds_and_filters_run_a_model_for_persons_on_nothing_again(
+    asked: list[str], tmp_path: Path
+) -> None:
+    texts = [f"of {name} {row}" for row in range(10) for name in ("Tom", "Annie")]
+    rows = [(user, item) for user in range(12) for item in range(20 - user)]
+    write_rows(tmp_path / "items.csv", ["item_id", "about"], enumerate(texts))
+    write_rows(tmp_path / "rows.csv", ["user_id", "item_id"], rows)
+    tables = {"interactions": str(tmp_path / "rows.csv"), "items": str(tmp_path / "items.csv")}
+    dataset: dict[str, Any] = {"name": "tables", **tables}
+    detector = {"name": "p", "detector": "names", "from": "about", "persons": str(tmp_path)}
+    spec: dict[str, Any] = {
+        "name": "people",
+        "seeds": [1, 2, 3],
+        "dataset": dataset,
+        "models": ["MostPop"],
+        "labels": [detector],
+        "metrics": [{"name": "labelled_items", "label": "p.gender"}],
+    }
+    recbias.plan(spec, data=tmp_path, out=tmp_path)
+    assert asked == []  # a plan runs no model
+    recbias.run(spec, data=tmp_path, out=tmp_path)
+    assert sorted(asked) == sorted(texts)
+    spec |= {
+        "seeds": [4, 5],
+        "dataset": dataset | {"filters": [{"name": "k_core", "k": 3}]},
+        "labels": [detector | {"missing": "undefined"}],
+    }
+    run = recbias.run(spec, data=tmp_path, out=tmp_path)
+    assert set(run.metrics["value"]) == {9.0}  # of 18 films with 3 users
+    assert len(asked) == len(texts)

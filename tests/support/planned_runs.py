@@ -71,14 +71,20 @@ def list_parts(joins: Sequence[Join], rows: Sequence[Mapping[str, Any]]) -> set[
     return parts
 
 
+WITHIN_MODEL = {"groups", "targets"}
+"""What the tests of a metric of one model are between."""
+
+
 def invent_tests(
     joins: Sequence[Join], model: str, numbers: Iterator[float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the results of tests that joins compare; ``p chi_squared NG`` is one with NG."""
     for figure in sorted({join.figure for join in joins} - {"value"}):
-        column, test, *other = figure.split(" ")
-        between = {"between": "models", "model": "", "a": model, "b": other[0]} if other else {}
-        yield {"between": "groups", "test": test, column: next(numbers), **between}
+        column, test, last = figure.split(" ")
+        within_model = {"between": last}
+        between_models = {"between": "models", "model": "", "a": model, "b": last}
+        compared = within_model if last in WITHIN_MODEL else between_models
+        yield {"test": test, column: next(numbers), **compared}
 
 
 def list_published_values(name: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,25 @@ class LabelsTexts(Protocol):
 
     def label_values(self, values: FloatArray) -> Mapping[str, FloatArray]:
         """Return the columns of ``label`` for values of all items; NaN where there is no text."""
+
+
+@runtime_checkable
+class EvaluatesTextsBySettings(Protocol):
+    """A detector that has values of texts with some of its settings only."""
+
+    def evaluates_texts(self) -> bool:
+        """Return whether the labels follow from values of texts under the current settings."""
+
+
+def evaluates_texts(detector: object) -> TypeGuard[LabelsTexts]:
+    """Return whether the labels of a detector follow from values of a text of each item.
+
+    >>> evaluates_texts(object())
+    False
+    """
+    if not isinstance(detector, LabelsTexts):
+        return False
+    return not isinstance(detector, EvaluatesTextsBySettings) or detector.evaluates_texts()
 
 
 class StoredValues(Protocol):

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.dataset.attributes import SEPARATOR, Attributes
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.arrays import BoolArray, FloatArray, Ids
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import Contradiction, NothingLeft, UserError
+from recbias.core.labelled_texts import label_texts
 from recbias.core.models.devices import Device
 from recbias.core.protocols import ModelName
 from recbias.core.stage_context import record_fact, warn
-from recbias.detectors.first_names import first_name, gender_of
+from recbias.detectors.people_counts import count_people, read_column
+from recbias.language.groups.partial_progress import report_part
 from recbias.language.masking.people import find_people
 from recbias.language.masking.person_names import FirstNames, PersonModel, get_dictionary_path
 from recbias.language.model_folders import list_model_files
 from recbias.numerics.devices import find_device
+
+TEXTS_PER_BLOCK = 256
+"""The texts whose people a model finds before their values are stored."""
+
+_DIVIDER = "\x1e"  # between the people that are left out and the text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,8 @@ class Names:
             (``will``) more often than with a capital inside sentences; up to three words with a
             capital after it are surnames. Any other value is a token-classification model (its
             name on the Hugging Face hub, a folder, or an installed package): words that it labels
-            PER or PERSON.
+            PER or PERSON. What it finds is stored by the text: other seeds, filters and datasets
+            with the same texts run it on nothing again.
         exclude: The column of people who are left out of texts; blank for none.
         device: Where a model for persons computes.
         unique: Count a first name once per item: for names extracted from a text, where Betsy and
@@ -70,6 +76,7 @@ class Names:
         MissingFile: The model for persons cannot be found or read.
         WrongType: The model for persons has no label for them.
 
+    >>> import pandas as pd
     >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> cast = pd.DataFrame({"cast": ["Tom Hanks|Tim Allen|Annie Potts", "Mary Woronov|Topol"]})
     >>> items = Attributes(Vocabulary.of(["1", "2"]), cast)
@@ -83,6 +90,7 @@ class Names:
     """
 
     libraries: ClassVar[tuple[str, ...]] = ("gender-guesser",)
+    after_evaluation: ClassVar[frozenset[str]] = frozenset({"from", "exclude", "missing"})
 
     from_: str
     persons: Literal["none", "names"] | ModelName = "none"
@@ -100,7 +108,7 @@ class Names:
 
     def libraries_now(self) -> tuple[str, ...]:
         """Return the packages of a model for persons."""
-        return ("torch", "transformers") if self._has_model else ()
+        return ("torch", "transformers", "tokenizers") if self._has_model else ()
 
     def choose_device(self, default: Device) -> Mapping[str, str]:
         """Return the device of a model for persons; ``auto`` without one."""
@@ -119,13 +127,76 @@ class Names:
         """Return the one kind, gender."""
         return ("gender",)
 
+    def evaluates_texts(self) -> bool:
+        """Return whether a model finds the people, in each text by itself."""
+        return self._has_model
+
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""
-        column = self._read_people(items)
-        rows, signs = self._identify(column)
-        men = np.bincount(rows[signs > 0], minlength=len(column))
-        people = np.bincount(rows, minlength=len(column))
+        if self._has_model:
+            return label_texts(self, None, items)
+        column = read_column(items, self.from_, "from")
+        people = column
+        if self.persons == "names":
+            texts = np.array([text or "" for text in column], dtype=object)
+            people = find_people(texts, FirstNames(), self._read_excluded(items))
+        counts = self._count(people)
+        counts[[text is None for text in column]] = np.nan
+        return self.label_values(counts)
+
+    def texts(self, items: Attributes) -> Ids:
+        """Return the people that are left out and the text of each item; None without a text.
+
+        Raises:
+            UnknownColumn: The items have no such column, or it holds numbers.
+            NothingLeft: No item has a text.
+        """
+        texts = read_column(items, self.from_, "from")
+        if all(text is None for text in texts):
+            raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
+        rows = zip(self._read_excluded(items), texts, strict=True)
+        joined = [
+            None if text is None else f"{names or ''}{_DIVIDER}{text}" for names, text in rows
+        ]
+        return np.array(joined, dtype=object)
+
+    def evaluate(self, texts: Sequence[str]) -> Iterator[FloatArray]:
+        """Yield the men, the people of known gender and all people: ``float64[m, 3]``.
+
+        Raises:
+            MissingFile: The model cannot be found or read.
+            WrongType: The model has no label for persons.
+        """
+        if not texts:
+            return
+        finder = self._load_model()
+        for start in range(0, len(texts), TEXTS_PER_BLOCK):
+            parts = [text.partition(_DIVIDER) for text in texts[start : start + TEXTS_PER_BLOCK]]
+            block = np.array([text for _, _, text in parts], dtype=object)
+            excluded = np.array([names for names, _, _ in parts], dtype=object)
+            with report_part("finding people", start, start + len(parts), len(texts)):
+                people = find_people(block, finder, excluded)
+            yield self._count(people)
+
+    def label_values(self, values: FloatArray) -> Mapping[str, FloatArray]:
+        """Return the labels and scores; count the items in which nobody is identified.
+
+        Raises:
+            NothingLeft: Nobody is identified in any item.
+        """
+        n_items, n_missing = len(values), int(np.isnan(values[:, 0]).sum())
+        men, people, mentioned = np.nan_to_num(values).T
+        if self.persons != "none":
+            record_fact("people_per_item", float(mentioned.sum()) / max(n_items, 1))
         is_empty = people == 0
+        self._report_empty(is_empty, n_missing)
+        labels = (2 * men > people).astype(np.float64)
+        if self.missing == "undefined":
+            labels[is_empty] = np.nan
+        scores = np.divide(men, people, out=np.full(n_items, np.nan), where=~is_empty)
+        return {"gender": labels, "gender_score": scores}
+
+    def _report_empty(self, is_empty: BoolArray, n_missing: int) -> None:
         if is_empty.all():
             message = f"in no item is a first name of {self.from_!r} known"
             remedy = "name a column of people, Tom Hanks|Annie Potts, or try spelling: near"
@@ -133,71 +204,23 @@ class Names:
                 remedy += "; in a column of texts, people are found with persons: names"
             raise NothingLeft(message, where="from", remedy=remedy)
         if is_empty.any():
-            n_missing = int(_read_column(items, self.from_, "from").isna().sum())
             outcome = "labelled 0" if self.missing == "zero" else "given no label"
             unknown = f"{int(is_empty.sum()) - n_missing:,} name nobody of known gender"
             counts = f"{n_missing:,} have no {self.from_!r} and {unknown}"
-            warn(f"names: of {len(column):,} items, {counts}: {outcome}")
-        labels = (2 * men > people).astype(np.float64)
-        if self.missing == "undefined":
-            labels[is_empty] = np.nan
-        scores = np.divide(men, people, out=np.full(len(column), np.nan), where=~is_empty)
-        return {"gender": labels, "gender_score": scores}
+            warn(f"names: of {is_empty.size:,} items, {counts}: {outcome}")
 
-    def _read_people(self, items: Attributes) -> pd.Series[Any]:
-        """Return the people of each item, as ``Tom Hanks|Annie Potts``."""
-        column = _read_column(items, self.from_, "from")
-        if self.persons == "none":
-            return column
-        excluded = np.full(len(column), None, dtype=object)
+    def _read_excluded(self, items: Attributes) -> Ids:
         if self.exclude:
-            people_column = _read_column(items, self.exclude, "exclude").astype(object)
-            excluded = people_column.where(people_column.notna(), None).to_numpy(dtype=object)
-        texts = column.astype(object).where(column.notna(), "").to_numpy(dtype=object)
-        people = pd.Series(find_people(texts, self._load_finder(), excluded), dtype=object)
-        n_people = people.dropna().str.count(re.escape(SEPARATOR)).add(1).sum()
-        record_fact("people_per_item", float(n_people) / max(len(people), 1))
-        return people
+            return read_column(items, self.exclude, "exclude")
+        return np.full(len(items.ids), None, dtype=object)
 
-    def _load_finder(self) -> FirstNames | PersonModel:
-        if not self._has_model:
-            return FirstNames()
+    def _count(self, people: Ids) -> FloatArray:
+        near, in_texts = self.spelling == "near", self.persons != "none"
+        return count_people(people, near=near, unique=self.unique, halves=in_texts)
+
+    def _load_model(self) -> PersonModel:
         try:
             return PersonModel(self.persons, self.device)
         except UserError as error:
             error.where = "persons"
             raise
-
-    def _identify(self, column: pd.Series[Any]) -> tuple[AnyArray, AnyArray]:
-        """Return the rows of the people of known gender, and 1 for a man, -1 for a woman."""
-        cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
-        person_codes, people = pd.factorize(cells)
-        near = self.spelling == "near"
-        first_names = np.array([first_name(person, near=near) for person in people], dtype=object)
-        person_names, names = pd.factorize(first_names)
-        name_signs = np.array([self._find_gender(name) for name in names], dtype=np.int8)
-        rows, name_codes = cells.index.to_numpy(dtype=np.int64), person_names[person_codes]
-        if self.unique:
-            n_names = max(len(names), 1)
-            rows, name_codes = np.divmod(np.unique(rows * n_names + name_codes), n_names)
-        signs = name_signs[name_codes]
-        return rows[signs != 0], signs[signs != 0]
-
-    def _find_gender(self, name: str) -> int:
-        """Return the gender of a first name; in texts, of its first half if it has a hyphen."""
-        near = self.spelling == "near"
-        gender = gender_of(name, near=near)
-        first, hyphen, _ = name.partition("-")
-        is_double = bool(hyphen) and self.persons != "none"
-        return gender_of(first, near=near) if is_double and not gender else gender
-
-
-def _read_column(items: Attributes, name: str, setting: str) -> pd.Series[Any]:
-    try:
-        column = items.column(name).reset_index(drop=True)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
-    if column.dtype.kind == "f" and column.notna().any():
-        message = f"column {name!r} of the items holds numbers, not names of people"
-        raise UnknownColumn(message, where=setting)
-    return column

@@ -98,6 +98,13 @@ def test_missing_outputs_suggest_the_nearest_name(
     assert remedy in caught.value.remedy
 
 
+def test_an_empty_release_names_its_fetch_command(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    with pytest.raises(MissingFile) as caught:
+        LMRecRelease().files(tmp_path)
+    assert caught.value.remedy == "recbias data fetch lmrec-release"
+
+
 def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
     write_release(tmp_path)
     source = LMRecRelease(kinds=("age", "names"), missing="skip")

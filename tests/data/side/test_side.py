@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recbias.core.errors import DownloadFailed, NothingLeft
+from recbias.core.errors import DownloadFailed, NothingLeft, UnknownColumn
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.side.build import build_side_table
@@ -100,6 +100,18 @@ def test_cast_and_directors_of_imdb_are_written_and_read(data: Path, publisher: 
     items: Any = source.load(data, None).items  # type: ignore[arg-type]
     assert items.frame["cast"].tolist() == ["A|B", "C", None]
     assert items.frame["imdb_id"].tolist() == ["0000011", "0000012", "0000013"]
+
+
+def test_a_table_of_imdb_without_overviews_names_the_other_source(
+    data: Path, publisher: Publisher
+) -> None:
+    assert build(data, publisher).code == 0
+    source = MovieLens1M(side=("cast", "overview"))
+    with pytest.raises(UnknownColumn, match="there is no column 'overview'") as caught:
+        source.load(data, None)  # type: ignore[arg-type]
+    assert caught.value.remedy is not None
+    remedy = "recbias data side ml-1m --source tmdb --replace writes all columns"
+    assert caught.value.remedy.endswith(remedy)
 
 
 def test_files_that_are_there_are_not_downloaded_again(data: Path, publisher: Publisher) -> None:

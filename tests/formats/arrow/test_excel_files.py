@@ -59,5 +59,6 @@ def test_faults_of_a_file_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(MalformedLine, match="is no Excel file"):
         read_sheet(path)
     path.write_text("id,rank\n")
-    with pytest.raises(MalformedLine, match="is no Excel file"):
+    with pytest.raises(MalformedLine, match="is no Excel file") as caught:
         read_sheet(path)
+    assert caught.value.remedy == "download or save it again, or save it as CSV"

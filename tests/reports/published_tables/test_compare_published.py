@@ -160,6 +160,13 @@ def test_the_table_has_one_row_per_compared_value() -> None:
     assert table.notes == ("a remark",)
 
 
+def test_sums_and_shares_of_one_table_have_decimals_of_their_own() -> None:
+    values = {"published": [-521.34, 0.007], "measured": [-29.5, 0.002], "difference": [491.8, -5]}
+    frame = pd.DataFrame({"system": "WG", "metric": ["GEAA", "p"], "within": False, **values})
+    table = build_reference_table("aab/text", frame, [])
+    assert [row[2].text for row in table.rows] == ["-521.34", "0.0070"]
+
+
 def test_a_comparison_without_a_match_has_a_note() -> None:
     table = build_reference_table("wok/2", pd.DataFrame(columns=["table", "system"]), [])
     assert table.rows == ()

@@ -49,6 +49,7 @@ def test_r_ripa_matches_by_direction_and_target(tmp_path: Path) -> None:
     ]
     tests = [
         {"model": "ours", "between": "targets", "test": "permutation", "effect_size": 1.5},
+        {"model": "ours", "between": "groups", "test": "permutation", "effect_size": 0.8},
         {"model": "ours", "between": "directions", "test": "random_direction", "effect_size": 9},
     ]
     metric = {"name": "R-RIPA", "parameters": {"direction": "centroid"}}
@@ -93,7 +94,7 @@ def test_tests_of_each_seed_have_the_mean_statistic_and_no_p(tmp_path: Path) -> 
     (measured,) = compare_published(run, "chbias/3")["measured"]
     assert measured == pytest.approx(-2.5)
     (estimate,) = collect_estimates(run)
-    assert math.isnan(estimate.values["p paired_t"])
+    assert math.isnan(estimate.values["p paired_t groups"])
 
 
 def test_price_percentages_match_by_label_and_price(tmp_path: Path) -> None:
@@ -179,6 +180,7 @@ def test_accuracy_matches_by_city_task_and_cutoff(tmp_path: Path) -> None:
 
 def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
     remarks = list_remarks(write_run_of_cities(tmp_path), "lmrec/3")
+    assert any(remark.endswith("; this run uses yelp.") for remark in remarks)
     assert not any("is compared." in remark for remark in remarks)
     assert any("the city that its label names" in remark for remark in remarks)
 

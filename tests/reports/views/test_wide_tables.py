@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,24 @@ def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
         ["race=white", "price=$", "200", "0.2000", "0.2000"],
     ]
     assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
+
+
+def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
+    run = rewrite_metrics(tmp_path, model="(dataset)", value=[2373, 0.5032])
+    (table,) = build_group_tables(run)
+    assert table.title == "Properties of the dataset"
+    assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]
+
+
+def test_a_count_of_0_has_the_decimals_of_the_counts_of_other_labels(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    for row, label in zip(manifest["metrics"], ("gender", "religion"), strict=True):
+        row |= {"name": "labelled_items", "parameters": {"label": label, "form": "count"}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (table,) = build_group_tables(rewrite_metrics(tmp_path, model="(dataset)", value=[358, 0]))
+    assert [row[-1].text for row in table.rows] == ["358", "0"]
 
 
 def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def _explain_absence(kind: str, path: Path) -> MissingFile:
         remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.*")])
     else:
         message = f"there are no such outputs of {folder.name.partition('_')[0]}"
-        remedy = suggest(folder.name, [path.name for path in folder.parent.iterdir()])
+        present = [path.name for path in folder.parent.iterdir()]
+        remedy = suggest(folder.name, present) if present else f"recbias data fetch {NAME}"
     return MissingFile(message, where=str(path), remedy=remedy)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import MissingFile
+from recbias.core.errors import MissingFile, UnknownColumn
 from recbias.core.input_files import has_file
 from recbias.data.datasets.dataset_folder import Folder
 from recbias.data.datasets.movielens_files import Release
@@ -67,7 +67,13 @@ def read_side_columns(
     if "facts" in paths:
         names = [name for name in FACTS if name in side]
         layout = Layout(columns={"item_id": "int32", **dict.fromkeys(names, "text")}, quoted=True)
-        columns |= _read_columns(folder, paths["facts"], layout, items)
+        try:
+            columns |= _read_columns(folder, paths["facts"], layout, items)
+        except UnknownColumn as error:
+            if "overview" in names:  # which a table of IMDb lacks
+                build = f"recbias data side {release.name} --source tmdb --replace"
+                error.remedy = f"{error.remedy}; {build} writes all columns"
+            raise
     if "links" in paths:
         links = _read_columns(folder, paths["links"], LINKS, items)
         columns |= {"imdb_id": links["imdbId"], "tmdb_id": links["tmdbId"]}

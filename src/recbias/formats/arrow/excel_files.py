@@ -13,6 +13,8 @@ from recbias.core.packages import require_packages
 
 SUFFIX = ".xlsx"
 
+REMEDY = "download or save it again, or save it as CSV"
+
 MAX_BYTES = 2**31
 """The largest size of the unpacked content, in bytes."""
 
@@ -38,7 +40,9 @@ def read_sheet(path: Path) -> Any:
     try:
         frame = pd.read_excel(path, **options)
     except (CalamineError, ValueError) as error:
-        raise MalformedLine(f"is no Excel file: {error}", where=str(path)) from error
+        raise MalformedLine(
+            f"is no Excel file: {error}", where=str(path), remedy=REMEDY
+        ) from error
     if frame.empty:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_cell(cell) or "" for cell in frame.iloc[0]]
@@ -55,7 +59,9 @@ def _check_size(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise MalformedLine(f"is no Excel file: {error}", where=str(path)) from error
+        raise MalformedLine(
+            f"is no Excel file: {error}", where=str(path), remedy=REMEDY
+        ) from error
     if size > MAX_BYTES:
         message = f"has {size:,} bytes when unpacked, more than {MAX_BYTES:,}"
         raise MalformedLine(message, where=str(path), remedy="save it as CSV")

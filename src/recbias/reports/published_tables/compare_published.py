@@ -96,7 +96,8 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
     published = load_published(table.name)
     remarks = [f"{table.title}. {table.citation}", *table.remarks]
     published_data = ", ".join(filter(None, published["dataset"].unique()))
-    datasets = ", ".join(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    names = dict.fromkeys(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    datasets = ", ".join(names)
     if published_data and datasets:
         remarks.append(f"Published for {published_data}; this run uses {datasets}.")
     matched = _match_systems(run, table)
@@ -189,11 +190,17 @@ def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]
     """Return the rows of ``reference.csv`` of one published table as a table."""
     records = to_records(frame)
     numbers = ("published", "measured", "difference")
-    places = count_decimals(row[column] for row in records for column in numbers)
+    by_metric: dict[str, list[float]] = {}
+    for row in records:
+        by_metric.setdefault(row["metric"], []).extend(row[column] for column in numbers)
+    places = {metric: count_decimals(values) for metric, values in by_metric.items()}
     rows = tuple(
         (
             *(Cell(row["system"]), Cell(row["metric"])),
-            *(Cell(format_value(row[column], places), row[column]) for column in numbers),
+            *(
+                Cell(format_value(row[column], places[row["metric"]]), row[column])
+                for column in numbers
+            ),
             Cell("yes" if row["within"] else "no"),
         )
         for row in records

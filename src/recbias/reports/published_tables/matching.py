@@ -27,7 +27,8 @@ class Join:
     Args:
         published: The published metrics.
         metric: The name of our metric.
-        figure: ``value``; or a column of ``significance.csv`` and a test: ``statistic paired_t``.
+        figure: ``value``; or a column of ``significance.csv``, a test and what it is between:
+            ``statistic paired_t groups``; of two models, the second: ``p chi_squared NG``.
         only: Columns of the published table and their required values.
         match: Properties of our estimate and the text they must equal, with published columns in
             braces: ``{model: "{system} {method}"}``. The properties are ``model``, ``dataset``,
@@ -225,13 +226,14 @@ def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
 def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
     """Return the results of tests, by the key of the estimate.
 
-    Those between two models belong to the first, and their name ends with the second. A test of
+    Those between two models belong to the first, and their name ends with the second; that of the
+    others ends with what they are between, as a metric may have two tests of one kind. A test of
     each seed and fold has the means over them; its p-value is undefined then.
     """
     tests: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = {}
     for row in to_records(run.significance):
         between_models = row["between"] == "models"
-        test = f"{row['test']} {row['b']}" if between_models else row["test"]
+        test = f"{row['test']} {row['b'] if between_models else row['between']}"
         key = _get_key({**row, "model": row["a"]} if between_models else row)
         tests.setdefault((key, test), []).append(row)
     statistics: dict[tuple[str, ...], dict[str, float]] = {}

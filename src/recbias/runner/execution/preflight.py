@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import Faults, UserError
-from recbias.core.labelled_texts import LabelsTexts
+from recbias.core.labelled_texts import evaluates_texts
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.known_labels import ChecksLabels, ListsLabels
 from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
@@ -73,7 +73,7 @@ def check_inputs(plan: Plan, executor: Executor) -> list[str]:
 def _takes_long(executor: Executor, context: DataContext) -> bool:
     """Return whether the stages of a dataset that are not stored take too long for a plan."""
     missing = [stage for stage in context.labels if _is_missing(executor, stage)]
-    if any(isinstance(getattr(stage.work, "detector", None), LabelsTexts) for stage in missing):
+    if any(evaluates_texts(getattr(stage.work, "detector", None)) for stage in missing):
         return True
     if not _is_missing(executor, context.dataset):
         return False

@@ -9,6 +9,7 @@ from pathlib import Path
 from recbias.config.experiment import DatasetSpec, Experiment
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, MissingFile, UserError
+from recbias.core.packages import list_libraries
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.devices import choose_devices
@@ -147,7 +148,7 @@ class _DataPlanner(StagePlanner):
                 ),
                 spec,
                 identity={"detector": self.identify(spec), "label": spec.label, "seed": seed},
-                libraries=spec.plugin.libraries,
+                libraries=list_libraries(spec.plugin),
             )
             for spec in self.experiment.labels
         )

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
-from recbias.core.labelled_texts import LabelsTexts
+from recbias.core.labelled_texts import evaluates_texts
 from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
+from recbias.core.packages import list_libraries
 from recbias.core.protocols import ActsAfterFit, ReadsModels
 from recbias.runner.addresses import address_values, assign_address
 from recbias.runner.stage import Stage
@@ -29,7 +30,7 @@ def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
 
 def identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
     """Return the digest of what distinguishes the values that a detector gives to a text."""
-    if not isinstance(spec.plugin, LabelsTexts):
+    if not evaluates_texts(spec.plugin):
         return ""
     identity = identify(spec, fingerprints)
     parameters = {
@@ -37,9 +38,8 @@ def identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
         for key, value in omit_device_numbers(identify_plugin(spec, fingerprints.of)[1]).items()
         if key.rstrip("_") not in spec.plugin.after_evaluation
     }
-    return address_values(
-        spec.plugin, identity | {"parameters": parameters}, spec.plugin.libraries
-    )
+    libraries = list_libraries(spec.plugin)
+    return address_values(spec.plugin, identity | {"parameters": parameters}, libraries)
 
 
 def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:

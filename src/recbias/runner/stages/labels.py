@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import BrokenContract, MissingEvidence
-from recbias.core.labelled_texts import LabelsTexts, label_texts
+from recbias.core.labelled_texts import evaluates_texts, label_texts
 from recbias.core.models.planned_requests import AsksAboutItems
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.seeds import make_generator
@@ -62,14 +62,14 @@ class LabelItems:
     def _choose_method(self) -> Callable[..., Any]:
         """Return the method that labels items, by the stored values of their texts if it can."""
         open_values = get_context().open_values
-        method: Callable[..., Any] = self.detector.label
-        if not isinstance(self.detector, LabelsTexts) or open_values is None:
-            return method
+        detector, method = self.detector, self.detector.label
+        if not evaluates_texts(detector) or open_values is None:
+            return cast("Callable[..., Any]", method)
         stored = open_values(self.values_digest)
 
         @wraps(method)
         def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
-            return label_texts(self.detector, stored, items)
+            return label_texts(detector, stored, items)
 
         return label
 

@@ -66,18 +66,27 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
-    places = count_decimals(row["value"] for row in records)
+    kinds = [_identify_kind(run, get_title(row)) for row in records]
+    by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
+    places = {str(kind): count_decimals(values) for kind, values in by_kind}
     rows = tuple(
         (
             Cell(make_heading(get_title(row))),
             *map(Cell, get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
-            build_cell(row, places),
+            build_cell(row, places[kind]),
         )
-        for row in records
+        for row, kind in zip(records, kinds, strict=True)
     )
     heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
     return [Table("Properties of the dataset", heads, rows)]
+
+
+def _identify_kind(run: RunTables, title: str) -> str:
+    """Return the metric and its settings besides the label, of which all values have one unit."""
+    metric = collect_definitions(run)[title]
+    settings = {key: value for key, value in metric.parameters.items() if key != "label"}
+    return f"{metric.name} {settings}"
 
 
 def _build_group_table(
