@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR
+from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import Layout
 from recbias.formats.json_lines import Fields, to_texts
 
@@ -75,7 +76,10 @@ AUTHOR = Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=
 
 
 def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
-    """Return the columns of the table of items, without ``authors`` with their identifiers."""
+    """Return the columns of the table of items, without ``authors`` with their identifiers.
+
+    Authors that the table of authors lacks are counted in a warning.
+    """
     columns = {name: to_texts(books[name]) for name in BOOK_TEXTS}
     for name in BOOK_NUMBERS:
         texts = pd.Series(to_texts(books[name]), dtype=object)
@@ -97,8 +101,16 @@ def _join_field(lists: Any, name: str, names: Any = None) -> Ids:
     cells = pc.struct_field(records.flatten(), name)
     if names is not None:
         positions = pc.index_in(cells, value_set=names["author_id"].combine_chunks())
+        _warn_about_unnamed(cells.filter(positions.is_null()).drop_null())
         cells = pc.coalesce(names["name"].combine_chunks().take(positions), cells)
     cells = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
     sizes = pc.list_value_length(records).to_numpy()
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), type=pa.int32())
     return to_texts(pc.binary_join(pa.ListArray.from_arrays(offsets, cells), SEPARATOR))
+
+
+def _warn_about_unnamed(author_ids: Any) -> None:
+    if n_unnamed := len(author_ids.unique()):
+        example = author_ids[0].as_py()
+        message = f"the file of authors lacks {n_unnamed:,} of the authors ({example}, for example)"
+        warn(f"{message}: their identifiers stand for their names, which descriptions may hold")
