@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownName
-from recbias.language.corpora.division import divide_sentences, swap_sentences
+from recbias.language.corpora.division import Swap, divide_sentences, swap_sentences
 from recbias.language.terms.term_pairs import TermPairs
 
 TERMS = {
@@ -74,3 +74,10 @@ def test_attributes_are_swapped_as_groups_of_their_own() -> None:
     assert [copy["id"] for copy in copies] == ["1-A1", "1-A2"]
     back = swap_sentences([{**row, "text": "a fast young man"}], TERMS, both_directions=True)
     assert back[1]["text"] == "a fast old man"
+
+
+@pytest.mark.parametrize("swap", ["targets", "attributes"])
+def test_terms_of_another_script_are_refused(swap: Swap) -> None:
+    row = {"id": "1", "text": "她的姐姐", "category": ROWS[0]["category"]}
+    with pytest.raises(NothingLeft, match=f"none of the 1 sentences has one of the {swap}"):
+        swap_sentences([row], TERMS, swap)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -163,6 +164,29 @@ def test_a_sorry_story_with_labels_is_read() -> None:
     reading, values = read("Sorry for the delay.\ngender: 0.8")
     assert reading == "lenient"
     assert values == pytest.approx([0.8, NAN, NAN], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Gender: 0.8, Race: 0.1, Religion: 0",
+        "gender: 0.8 (women); race: 0.1; religion: 0",
+        "gender：0.8\nrace：10％\nreligion：0",
+    ],
+)
+def test_lists_in_a_line_and_signs_of_chinese_are_read(answer: str) -> None:
+    reading, values = read(answer)
+    assert reading == "lenient"
+    assert values == pytest.approx([0.8, 0.1, 0])
+    assert read(answer, "strict") == ("format", [])
+
+
+@pytest.mark.parametrize("start", ["Stereotype: ", "gender", "stereotype", "Gender: 0.1,"])
+@pytest.mark.parametrize("blank", [" ", "\t", "\n "])
+def test_long_runs_of_blanks_are_read_in_no_time(start: str, blank: str) -> None:
+    start_time = time.process_time()
+    read_labels(start + 3000 * blank + "x", WORDS)
+    assert time.process_time() - start_time < 0.5
 
 
 @given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))

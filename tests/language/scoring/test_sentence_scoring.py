@@ -279,6 +279,13 @@ def test_settings_that_a_model_lacks_are_refused(name: str, changes: Any, error:
     assert caught.value.remedy
 
 
+def test_segments_are_no_speakers() -> None:
+    network = make_network("gpt2")
+    network.config.type_vocab_size = 2  # as a BERT that is a decoder has
+    with pytest.raises(Contradiction, match="no speakers"):
+        score(SentenceModel("causal", make_tokenizer(), network), ["tea"], token_types="s")
+
+
 def test_tokens_that_the_tokenizer_lacks_are_refused() -> None:
     causal, masked = make_sentence_model("gpt2"), make_sentence_model("bert")
     causal.tokenizer.bos_token = causal.tokenizer.eos_token = None

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from recbias.core.dataset.sentences import SENTENCE_PARTS
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import NothingLeft, OutOfRange
 from recbias.language.terms.term_files import select_category
 from recbias.language.terms.term_pairs import TermPairs
 
@@ -111,11 +111,15 @@ def swap_sentences(
 
     Raises:
         UnknownName: There are no terms of a category.
+        NothingLeft: No copy differs, as with terms of another language.
     """
     copies = []
     for row in rows:
         pairs = select_category(terms, row["category"])
         copies += _make_pair(row, pairs, swap, both_directions=both_directions)
+    if all(a["text"] == b["text"] for a, b in zip(copies[::2], copies[1::2], strict=True)):
+        message = f"none of the {len(rows):,} sentences has one of the {swap} of its category"
+        raise NothingLeft(message, where="terms", remedy="use terms in their language and script")
     return copies
 
 

@@ -56,6 +56,11 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(r"[*`#\"]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
+_BLANKS = re.compile(r"\s+")
+_NEXT_LABEL = re.compile(r"[,;]\s?(?=(?P<label>[^:=|;,.\n\d]{1,60}):)")
+_ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
+"""Signs as they are written with Chinese characters, and as the patterns have them."""
+
 _CONTRAST = re.compile(
     r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
 )
@@ -134,7 +139,7 @@ def _conclude(reading: Reading, stated: Stated, words: Words) -> LabelProbabilit
 
 
 def _read_strict(text: str, words: Words) -> Stated | None:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     if lines == ["0"]:
         return [(kind, 0.0) for kind in words]
     if text.startswith("{"):
@@ -152,7 +157,7 @@ def _read_strict(text: str, words: Words) -> Stated | None:
 
 def _read_lenient(text: str, words: Words) -> Stated | None:
     """Return what a reply states anywhere; None if it states nothing, not even that none is."""
-    plain = _MARKUP.sub("", text)
+    plain = _divide_lists(_join_blanks(_MARKUP.sub("", text.translate(_ASCII_SIGNS))), words)
     if (found := read_json(text, words)) is not None:
         stated, lists_labels = found
         return _complete(stated, "", words) if lists_labels else stated + _find(plain, words)
@@ -164,6 +169,25 @@ def _read_lenient(text: str, words: Words) -> Stated | None:
     first, _, others = plain.strip().partition("\n")
     is_none = _NO_LABEL.fullmatch(first.strip()) and not has_digit(others)
     return [(kind, 0.0) for kind in words] if is_none and not find_kinds(others, words) else None
+
+
+def _join_blanks(text: str) -> str:
+    """Return a text with one blank, or one line break, for each run of them.
+
+    The patterns would read a long run in a time that grows with the square of its length.
+    """
+    return _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+
+
+def _divide_lists(text: str, words: Words) -> str:
+    """Return a text with a line for each kind of a list: ``gender: 0.8, race: 0``."""
+
+    def divide(match: re.Match[str]) -> str:
+        label = match["label"]
+        is_kind = find_kinds(label, words) and not _CONTRAST.search(label)
+        return "\n" if is_kind else match[0]
+
+    return _NEXT_LABEL.sub(divide, text)
 
 
 def _complete(stated: Stated, others: str, words: Words) -> Stated:

@@ -185,9 +185,8 @@ def _find_prefix(model: SentenceModel, settings: ScoringSettings) -> list[int]:
     if model.kind == "masked":
         return []
     if model.kind == "causal":
-        return (
-            [model.start_token] if settings.first_token and model.start_token is not None else []
-        )
+        first = model.start_token if settings.first_token else None
+        return [] if first is None else [first]
     start = find_decoder_start(model)
     sentinel = _find_sentinel(model)
     has_sentinel = settings.encoder_input == "masked" and sentinel is not None
@@ -234,7 +233,7 @@ def find_token_type(model: SentenceModel, name: str) -> int:
         Contradiction: The model adds no embeddings of token types.
         UnknownIdentifier: The vocabulary does not have the token.
     """
-    if model.kind != "causal" or "token_type_ids" not in _list_inputs(model.network):
+    if model.kind != "causal" or not _has_speakers(model.network):
         message = f"a model of the type {model.network.config.model_type} has no speakers"
         raise Contradiction(message, where="token_types", remedy="leave token_types out")
     token = model.tokenizer.get_vocab().get(name)
@@ -245,5 +244,7 @@ def find_token_type(model: SentenceModel, name: str) -> int:
     return int(token)
 
 
-def _list_inputs(network: Any) -> list[str]:
-    return [*signature(network.forward).parameters]
+def _has_speakers(network: Any) -> bool:
+    """Return whether token types are tokens of the vocabulary: those of BERT are segments."""
+    is_read = "token_type_ids" in signature(network.forward).parameters
+    return is_read and not hasattr(network.config, "type_vocab_size")

@@ -75,7 +75,9 @@ def create_bias_loss(
     is_released = debias.reading == "released"
     vectors = TermVectors.create(model, pairs)
     if debias.method == "LMD" and is_released:
-        return ReleasedLogRatio(vectors, _mark_first_terms(texts, pairs))
+        occurs = _mark_first_terms(texts, pairs)
+        _count_without_term(debias, ~occurs.any(axis=1), f"target term of {pairs.groups[0]}")
+        return ReleasedLogRatio(vectors, occurs)
     if debias.method == "LMD":
         numbers = number_targets(pairs, first_only=False)
     else:
@@ -89,11 +91,8 @@ def create_bias_loss(
     if not len(occurrences):
         message = f"none of the {len(texts):,} sentences has {kind} terms of {pairs.category}"
         raise NothingLeft(message, where="terms", remedy="use other terms or another method")
-    n_without = len(texts) - np.unique(occurrences.sentences).size
-    record_fact("sentences_without_term", n_without)
-    if n_without:
-        count = f"{debias.method}: {n_without:,} of {len(texts):,} sentences"
-        warn(f"{count} have no {kind} term of {pairs.category} and add no bias loss")
+    is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
+    _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
     if debias.method == "LMD":
         return LogRatio(vectors, occurrences)
     if debias.method == "ADD":
@@ -202,6 +201,14 @@ class ReleasedProjection:
         """Return the sum of the losses of the sentences."""
         states = _average_states(batch, self.occurrences)
         return compute_released_projection_loss(states, self.basis)
+
+
+def _count_without_term(debias: Debias, is_without: BoolArray, noun: str) -> None:
+    n_without = int(is_without.sum())
+    record_fact("sentences_without_term", n_without)
+    if n_without:
+        count = f"{debias.method}: {n_without:,} of {is_without.size:,} sentences"
+        warn(f"{count} have no {noun} and add no bias loss")
 
 
 def _mark_first_terms(texts: Sequence[str], pairs: TermPairs) -> BoolArray:
