@@ -112,5 +112,5 @@ def _join_field(lists: Any, name: str, names: Any = None) -> Ids:
 def _warn_about_unnamed(author_ids: Any) -> None:
     if n_unnamed := len(author_ids.unique()):
         example = author_ids[0].as_py()
-        message = f"the file of authors lacks {n_unnamed:,} of the authors ({example}, for example)"
+        message = f"the file of authors lacks {n_unnamed:,} of the authors ({example} for example)"
         warn(f"{message}: their identifiers stand for their names, which descriptions may hold")
