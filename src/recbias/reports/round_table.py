@@ -112,11 +112,11 @@ def _select_rounds(numbers: list[int]) -> list[int]:
 
 
 def _explain(rounds: pd.DataFrame | None) -> tuple[str, ...]:
-    notes = (
+    how = (
         "In each round a model is trained on the data of the round before and on what users "
-        "accepted from its lists; every model has a history of its own.",
-        "All other tables are of round 1. Intervals are in rounds.csv.",
+        "accepted from its lists; every model has a history of its own."
     )
+    notes = (how, "All other tables are of round 1. Intervals are in rounds.csv.")
     if rounds is not None and select_varying(rounds, ["seed", "fold"]):
         return (*notes, "The values are means over seeds and folds.")
     return notes
