@@ -131,3 +131,37 @@ def test_a_run_without_feedback_has_no_rounds(folder: Path) -> None:
 def test_the_written_spec_runs_the_same_rounds(run: recbias.Run, folder: Path) -> None:
     again = recbias.run(run.folder / "spec.yaml", out=folder, progress=False)
     pd.testing.assert_frame_equal(read_rounds(again), read_rounds(run))
+
+
+FRAGILE = '''
+from dataclasses import dataclass
+
+from recbias.models.unpersonalised import MostPop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragile(MostPop):
+    """A model that cannot be trained on more than so many interactions."""
+
+    most: int
+
+    def fit(self, data, rng):
+        if len(data.train) > self.most:
+            raise ValueError("too many interactions")
+        return MostPop.fit(self, data, rng)
+'''
+
+
+def test_a_round_that_fails_ends_the_history_of_its_model_only(
+    run: recbias.Run, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "fragile.py").write_text(FRAGILE)
+    first = int(read_rounds(run).query("round == 1")["interactions"].iloc[0])
+    fragile = {"name": f"{tmp_path}/fragile.py:Fragile", "label": "fragile", "most": first}
+    broken = run_loop(folder, models=["MostPop", fragile], metrics=["Gini"])
+    rounds = read_rounds(broken).groupby("model")["round"].unique()
+    assert rounds["MostPop"].tolist() == [1, 2, 3]
+    assert rounds["fragile"].tolist() == [1]
+    (failure,) = broken.failures
+    assert failure["stage"] == "fit fragile, round 2"
+    assert "too many interactions" in failure["message"]

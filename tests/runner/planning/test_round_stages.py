@@ -79,6 +79,20 @@ TUNED = {
     "name": "ItemKNN",
     "tune": {"metric": "nDCG", "trials": 2, "space": {"neighbors": {"int": [5, 9]}}},
 }
+VECTORS = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from recbias.models.unpersonalised import MostPop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors(MostPop):
+    """A model of embeddings only."""
+
+    provides: ClassVar[frozenset] = frozenset({"embeddings"})
+'''
+CHAT = {"name": "WOK", "llm": {"model": "m", "base_url": "http://127.0.0.1:9"}}
 TABLES = {"name": "tables", "interactions": "rows.csv"}
 
 
@@ -95,6 +109,11 @@ TABLES = {"name": "tables", "interactions": "rows.csv"}
             {"models": [TUNED], "split": {"name": "random", "validation": 0.1}},
             "models[0]: ItemKNN would be searched again in every round",
         ),
+        ({"models": [CHAT]}, "models[0]: WOK sends requests whose number in later rounds is not"),
+        (
+            {"models": ["MostPop", "./own.py:Vectors"]},
+            "models[1]: Vectors has no lists from which users could accept items",
+        ),
         (
             {"metrics": [{"name": "intra_list_distance", "embeddings_of": "PureSVD"}]},
             "reads PureSVD, which has another history in each round",
@@ -106,6 +125,7 @@ def test_what_cannot_be_run_in_rounds_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("user_id,item_id\na,b\nc,b\na,d\nc,d\n")
+    Path("own.py").write_text(VECTORS)
     spec = {"models": ["MostPop", "PureSVD"], "metrics": ["Gini"], "feedback": LOOP, **changes}
     with pytest.raises(UserError) as caught:
         recbias.plan(make_small_spec(**spec), out=tmp_path)
