@@ -91,7 +91,7 @@ def sample_users(cohorts: Ids, rng: np.random.Generator) -> Attributes:
 
 def sample_items(
     stereotype: BoolArray,
-    shown: BoolArray,
+    in_texts: BoolArray,
     studios: Mapping[str, Ids],
     rng: np.random.Generator,
 ) -> Attributes:
@@ -99,7 +99,7 @@ def sample_items(
 
     Args:
         stereotype: Which items are stereotyped, ``bool[n]``.
-        shown: Which items have a cast and an overview with the stereotype, ``bool[n]``.
+        in_texts: Which items have a cast and an overview with the stereotype, ``bool[n]``.
         studios: The columns of their studios.
         rng: The generator of the other columns.
     """
@@ -115,8 +115,8 @@ def sample_items(
         "price_level": price_level.astype(np.float64),
         "categories": join_names(CATEGORIES, *rng.integers(0, len(CATEGORIES), (2, n))),
         "genres": join_names(GENRES, first_genre, second_genre),
-        "cast": sample_casts(shown, rng),
-        "overview": sample_overviews(genre, shown, rng),
+        "cast": sample_casts(in_texts, rng),
+        "overview": sample_overviews(genre, in_texts, rng),
         "stereotype": stereotype.astype(np.float64),
         "popularity_rank": rng.permutation(n) + 1.0,
         **studios,

@@ -43,8 +43,8 @@ class Homogenization:
 
     Source:
         Chaney, Stewart and Engelhardt, "How algorithmic confounding in recommendation systems
-        increases homogeneity and decreases utility", RecSys 2018, who compare what users chose,
-        each with the most similar user; here the lists of all pairs. The linear part: Hoeffding,
+        increases homogeneity and decreases utility", RecSys 2018, there of what users chose; here
+        of the lists of all pairs of users. The linear part: Hoeffding,
         "A class of statistics with asymptotically normal distribution", Annals of Mathematical
         Statistics 1948.
     """

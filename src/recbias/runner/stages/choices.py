@@ -55,9 +55,9 @@ def sample_choices(
     draws = rng.standard_exponential((n, k + 1))
     if choice.acceptance == 0:
         return np.zeros((n, k), dtype=bool)
-    seen = np.arange(1, k + 1) ** -choice.position
-    nothing = (1 - choice.acceptance) / choice.acceptance * (ideal_weights * seen).sum(axis=1)
-    rates = np.where(weights > 0, weights * seen, 0.0)
+    attention = np.arange(1, k + 1) ** -choice.position
+    nothing = (1 - choice.acceptance) / choice.acceptance * (ideal_weights * attention).sum(axis=1)
+    rates = np.where(weights > 0, weights * attention, 0.0)
     with np.errstate(divide="ignore"):
         arrivals, end = draws[:, :k] / rates, draws[:, k] / nothing
     order = np.argsort(np.argsort(arrivals, axis=1), axis=1)

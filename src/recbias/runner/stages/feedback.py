@@ -69,10 +69,10 @@ class AcceptItems:
 
 def _select_known_pairs(split: Split, users: Codes) -> Matrix:
     """Return the items of each query's user in any part of the split, CSR ``(q, n_items)``."""
-    known = split.train.binary
+    pairs = split.train.binary
     for part in (split.validation, split.test):
-        known = known if part is None else known + part.binary
-    return known.tocsr()[users]
+        pairs = pairs if part is None else pairs + part.binary
+    return pairs.tocsr()[users]
 
 
 def _add_accepted(
