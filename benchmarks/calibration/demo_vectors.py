@@ -21,7 +21,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.data.datasets.demo import GENRES, Demo, encode_genres
+from recbias.data.datasets.demo import Demo
+from recbias.data.datasets.demo_tables import GENRES, encode_genres
 
 N_USERS, N_ITEMS, MANY = 300, 200, 8_000
 NOISE = 0.3

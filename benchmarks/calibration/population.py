@@ -19,7 +19,8 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
-from recbias.data.datasets.demo import GENRES, Demo, encode_favourites, encode_genres
+from recbias.data.datasets.demo import Demo
+from recbias.data.datasets.demo_tables import GENRES, encode_favourites, encode_genres
 
 K = 10
 N_ITEMS = 120
@@ -37,10 +38,15 @@ class Draws:
     """Chance for the dataset demo: the items are always the same, the users are not."""
 
     def __init__(self, seed: int) -> None:
-        self.users, self.picks = np.random.default_rng(seed).spawn(2)
+        users, picks = np.random.default_rng(seed).spawn(2)
+        cohorts = np.random.default_rng([seed, 3])
+        studios, labels = (np.random.default_rng([ITEMS_SEED, number]) for number in (1, 2))
+        items = np.random.default_rng(ITEMS_SEED)
+        self.streams = [items, users, picks, studios, cohorts, labels]
 
     def spawn(self, n: int) -> list[np.random.Generator]:
-        return [np.random.default_rng(ITEMS_SEED), self.users, self.picks][:n]
+        spawned, self.streams = self.streams[:n], self.streams[n:]
+        return spawned
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class Population:
             items=picks.items,
             users=users,
             candidates=np.ones(N_ITEMS, dtype=bool),
+            odds=self._build_world().compute_odds(users, picks.items),  # type: ignore[arg-type]
             bootstrap_seed=seed,
             n_bootstrap=400,
             metric="calibration",
@@ -115,20 +122,22 @@ class Population:
         return replace(evidence, n_bootstrap=2)
 
     def _load_picks(self, seed: int) -> Dataset:
-        world = Demo(
-            n_users=self.n_users,
-            n_items=N_ITEMS,
-            per_user=80 if self.lists == "split off the picks" else 40,  # all have enough
-            preference=self.taste.preference,
-        )
         draws: Any = Draws(seed)
-        dataset = world.load(Path(), draws)
+        dataset = self._build_world().load(Path(), draws)
         items: Any = dataset.items
         frame = items.frame.assign(
             weight=1000.0 * items.numbers("popularity_rank") ** -0.8,
             romance=items.frame["genres"].str.contains(GENRES[0]).astype(np.float64),
         )
         return replace(dataset, items=replace(items, frame=frame))
+
+    def _build_world(self) -> Demo:
+        return Demo(
+            n_users=self.n_users,
+            n_items=N_ITEMS,
+            per_user=80 if self.lists == "split off the picks" else 40,  # all have enough
+            preference=self.taste.preference,
+        )
 
     def _make_lists(self, evidence: Evidence, rng: np.random.Generator) -> RankedLists:
         shape = (self.n_users, N_ITEMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import demo_vectors
 import exposure_studies
 import fairness_studies
+import ideal_studies
 import label_studies
 import list_studies
 import template_studies
@@ -15,6 +16,7 @@ WORLDS = (
     *list_studies.WORLDS,
     *exposure_studies.WORLDS,
     *fairness_studies.WORLDS,
+    *ideal_studies.WORLDS,
     *label_studies.WORLDS,
     *template_studies.WORLDS,
     *vector_studies.WORLDS,

@@ -35,6 +35,7 @@ from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray, Ids, Mat
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.odds import Odds
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import (
@@ -81,7 +82,7 @@ __all__ += [
 ]
 __all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
 __all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
-__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName", "NothingLeft"]
+__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName", "NothingLeft", "Odds"]
 __all__ += ["OutOfRange", "Output", "Predictions", "Queries", "RankedLists", "Responses"]
 __all__ += ["Reviews", "SentenceScores", "Split", "State", "TrainingData", "UnitScores"]
 __all__ += ["UnknownColumn", "UserError", "Vocabulary", "WrongType", "compute_pair_moments"]

@@ -63,6 +63,12 @@ class Run:
         return None if table is None else _restore_types(table)
 
     @cached_property
+    def rounds(self) -> pd.DataFrame | None:
+        """The values of each round of feedback, as in ``rounds.csv``; None without feedback."""
+        table = read_run(self.folder).rounds
+        return None if table is None else _restore_types(table)
+
+    @cached_property
     def manifest(self) -> dict[str, Any]:
         """The spec, environment, stages, warnings and failures of the run."""
         return dict(read_run(self.folder).manifest)
@@ -128,7 +134,9 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
         table[name] = [
             int(value) if str(value).isdecimal() else value for value in table[name].tolist()
         ]
-    for name in table.columns.intersection(["n", "undefined", "family_size"]):
+    for name in table.columns.intersection(
+        ["n", "undefined", "family_size", "round", "interactions"]
+    ):
         if table[name].notna().all():
             table[name] = table[name].astype("int64")
     if "significant" in table:

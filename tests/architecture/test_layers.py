@@ -99,6 +99,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "popularity": set(),
         "prompts": set(),
         "text": set(),
+        "worlds": {"popularity"},
     },
     "models": {
         "chat": {"ranking"},

@@ -41,8 +41,8 @@ def test_valid_name_cannot_leave_its_folder(name: str) -> None:
 
 def test_experiment_file_has_its_keys_in_order() -> None:
     keys = (
-        "name seed seeds dataset split queries device k models labels metrics tests checks report"
-        " sweep"
+        "name seed seeds dataset split queries device k models labels metrics tests"
+        " feedback checks report sweep"
     )
     assert list(read_settings(ExperimentFile)) == keys.split()
     settings = read_settings(ExperimentFile)

@@ -8,10 +8,10 @@ import pytest
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.dataset import Dataset
-from recbias.data.datasets.demo import (
+from recbias.data.datasets.demo import Demo
+from recbias.data.datasets.demo_tables import (
     GENRES,
     PREFERRED,
-    Demo,
     encode_favourites,
     encode_genres,
 )
@@ -21,31 +21,33 @@ def sample_demo(**settings: Any) -> Dataset:
     return Demo(**settings).load(Path(), np.random.default_rng(1))
 
 
-def count_single_picks(world: Dataset) -> tuple[AnyArray, FloatArray]:
-    """Count the users who picked only one item, and return the terms of their log-odds.
+def count_single_picks(world: Dataset, cohorts: str = "AB") -> tuple[AnyArray, FloatArray]:
+    """Count the users of some cohorts who picked only one item, and return their terms.
 
     Returns:
-        Counts ``[n_types, n_items]`` of the 12 user types (gender, favourite) and the four terms
-        ``[n_types, n_items, 4]`` of popularity, taste, preference and prominence.
+        Counts ``[n_types, n_items]`` of the 12 user types (gender, favourite) and the five terms
+        ``[n_types, n_items, 5]`` of popularity, taste, preference, prominence and provider.
     """
     users, items, rows = world.users, world.items, world.interactions
     assert users is not None
     assert items is not None
     woman = (users.frame["gender"] == "F").to_numpy()
     types = encode_favourites(users) + 6 * woman
-    single = (rows.user_counts() == 1)[rows.users]
+    is_member = users.frame["cohort"].isin(list(cohorts)).to_numpy()
+    single = ((rows.user_counts() == 1) & is_member)[rows.users]
     counts = np.zeros((12, rows.n_items))
     np.add.at(counts, (types[rows.users[single]], rows.items[single]), 1)
-    terms = np.zeros((2, 6, rows.n_items, 4))
+    terms = np.zeros((2, 6, rows.n_items, 5))
     terms[..., 0] = -np.log(items.numbers("popularity_rank"))
     terms[..., 1] = encode_genres(items)
     terms[1, ..., 2] = encode_genres(items)[GENRES.index(PREFERRED)]
     terms[..., 3] = items.numbers("stereotype")
-    return counts, terms.reshape(12, -1, 4)
+    terms[..., 4] = items.frame["studio_group"] == "major"
+    return counts, terms.reshape(12, -1, 5)
 
 
 def fit_conditional_logit(counts: AnyArray, terms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fit the weights of the terms by maximum likelihood with Newton's method.
+    """Fit the weights of the terms by maximum likelihood with Newton's method, steps of 1 at most.
 
     Returns:
         The weights and their standard errors.
@@ -61,21 +63,28 @@ def fit_conditional_logit(counts: AnyArray, terms: FloatArray) -> tuple[FloatArr
         gradient = np.einsum("ki,kit->t", counts - total[:, None] * probability, terms)
         second_moment = np.einsum("k,ki,kit,kis->ts", total, probability, terms, terms)
         information = second_moment - np.einsum("k,kt,ks->ts", total, mean, mean)
-        weights = weights + np.linalg.solve(information, gradient)
+        step = np.linalg.solve(information, gradient)
+        weights = weights + step / max(1.0, np.abs(step).max())
     return weights, np.sqrt(np.diag(np.linalg.inv(information)))
 
 
 @pytest.mark.parametrize(
     "effects",
     [
-        {"popularity": 0.8, "taste": 3.5, "preference": 1.0, "prominence": 0.7},
-        {"popularity": 0.0, "taste": 0.0, "preference": 0.0, "prominence": 0.0},
-        {"popularity": 1.2, "taste": 1.0, "preference": -1.5, "prominence": -0.5},
+        {"popularity": 0.8, "taste": 3.5, "preference": 1.0, "prominence": 0.7, "provider": 0.9},
+        {"popularity": 0.0, "taste": 0.0, "preference": 0.0, "prominence": 0.0, "provider": 0.0},
+        {
+            "popularity": 1.2,
+            "taste": 1.0,
+            "preference": -1.5,
+            "prominence": -0.5,
+            "provider": -1.0,
+        },
     ],
 )
 def test_a_fitted_model_recovers_the_planted_effects(effects: dict[str, Any]) -> None:
     # A user's only pick has the probability of the docstring: a conditional logit model of the
-    # users with one pick must recover the four effects within its standard errors.
+    # users with one pick must recover the five effects within its standard errors.
     world = sample_demo(n_users=30_000, n_items=60, per_user=1, **effects)
     weights, errors = fit_conditional_logit(*count_single_picks(world))
     assert (errors < 0.05).all()
@@ -96,3 +105,30 @@ def test_the_odds_ratio_of_a_preferred_pick_is_the_planted_preference() -> None:
     variance = (1 / inside + 1 / outside).sum(axis=0)
     pooled = (ratio / variance).sum() / (1 / variance).sum()
     assert abs(pooled - 1.0) < 4 * np.sqrt(1 / (1 / variance).sum())
+
+
+@pytest.mark.parametrize(("noise", "cohort_noise"), [(0.4, 0.0), (0.0, 0.5), (0.2, 1.0)])
+def test_noise_shrinks_every_effect_by_the_planted_share(
+    noise: float, cohort_noise: float
+) -> None:
+    # P ~ exp((1 - noise)(1 - cohort_noise [B]) * odds), so the weights that a logit model of one
+    # cohort finds are the planted ones times this factor: of B (1 - 0.2) (1 - 1.0) = 0
+    effects = {"popularity": 0.8, "taste": 2.0, "preference": 1.0, "prominence": 0.7}
+    dials = {"provider": 1.0, "noise": noise, "cohort_noise": cohort_noise}
+    world = sample_demo(n_users=30_000, n_items=60, per_user=1, **effects, **dials)
+    planted = np.array([*effects.values(), 1.0])
+    for cohort, factor in (("A", 1 - noise), ("B", (1 - noise) * (1 - cohort_noise))):
+        weights, errors = fit_conditional_logit(*count_single_picks(world, cohort))
+        assert (errors < 0.06).all()
+        assert (np.abs(weights - factor * planted) < 4 * errors).all()
+
+
+def test_the_odds_of_a_pick_by_a_major_studio_are_the_planted_ones() -> None:
+    # without other effects, 30 of 60 items are by major studios, so the share of first picks is
+    # e^p / (e^p + 1): 0.731 for p = 1, a half for p = 0
+    for provider, share in ((1.0, np.e / (np.e + 1)), (0.0, 0.5)):
+        zeros = dict.fromkeys(("popularity", "taste", "preference", "prominence"), 0.0)
+        world = sample_demo(n_users=30_000, n_items=60, per_user=1, provider=provider, **zeros)
+        counts, terms = count_single_picks(world)
+        by_major = (counts * terms[..., 4]).sum() / counts.sum()
+        assert abs(by_major - share) < 4 * np.sqrt(share * (1 - share) / counts.sum())

@@ -11,7 +11,7 @@ from recbias.config.checks import Check
 from recbias.config.declarations.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
-from recbias.config.specs import ReportSpec
+from recbias.config.specs import FeedbackSpec, ReportSpec
 from recbias.core.errors import ConfigError, UserError
 from recbias.core.models.devices import Device
 from recbias.core.models.selected_models import SelectedModel
@@ -36,6 +36,7 @@ class Experiment:
         document: The spec as written, for messages.
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
         device: Where models compute that do not name a device themselves.
+        feedback: The rounds in which models are trained on what users accept, if there are any.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Experiment:
     document: Document = field(repr=False, compare=False)
     device: Device = "auto"
     checks: tuple[Check, ...] = ()
+    feedback: FeedbackSpec | None = None
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
 
     def fault(
@@ -118,6 +120,7 @@ class Experiment:
                 if self.checks
                 else {}
             ),
+            **({"feedback": as_plain(self.feedback)} if self.feedback else {}),
             "report": as_plain(self.report),
         }
 

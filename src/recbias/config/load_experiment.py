@@ -97,6 +97,7 @@ class _Loader:
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
             checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
+            feedback=self.values["feedback"],
             report=self.values["report"],
             base=self.document.base,
             document=self.document,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray
+from recbias.core.dataset.odds import Odds
 from recbias.core.stage_context import report_progress
 
 CELLS = 2**21
@@ -14,14 +13,6 @@ CELLS = 2**21
 
 MAX_LOG_ODDS_GAP = 80.0
 """The largest gap in log-odds to the best item: the exponential of more overflows float32."""
-
-
-@dataclass(frozen=True, eq=False)
-class Odds:
-    """Log-odds of picks, ``float64[n_types, n_items]``, and the user types, ``int[n_users]``."""
-
-    by_type: FloatArray
-    types: AnyArray
 
 
 def sample_without_replacement(

@@ -66,6 +66,8 @@ METRICS = {
     "self_information": "recbias.metrics.diversity.novelty:SelfInformation",
     "unexpectedness": "recbias.metrics.diversity.unexpectedness:Unexpectedness",
     "serendipity": "recbias.metrics.diversity.unexpectedness:Serendipity",
+    "homogenization": "recbias.metrics.worlds.homogenization:Homogenization",
+    "relative_utility": "recbias.metrics.worlds.relative_utility:RelativeUtility",
     "HIT_BAD": "recbias.metrics.stereotype:HitBad",
     "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
     "REC-ST": "recbias.metrics.stereotype:RecST",

@@ -10,6 +10,7 @@ import pandas as pd
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.odds import Odds
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.evidence import Embeddings, Evidence
@@ -92,6 +93,7 @@ def make_random_evidence() -> Evidence:
         responses=_make_responses(),
         predictions=_sample_predictions(data, rng),
         candidates=data.candidates,
+        odds=_sample_odds(),
         n_bootstrap=50,
     )
 
@@ -119,6 +121,12 @@ def _sample_sentences(rng: np.random.Generator) -> SentenceScores:
     pairs = np.array([f"pair {row // 2}" for row in range(n)], dtype=object)
     groups = np.array([["T1", "T2"][row % 2] for row in range(n)], dtype=object)
     return SentenceScores(ids, pairs, groups, 10.0 + 5.0 * rng.random(n))
+
+
+def _sample_odds() -> Odds:
+    """Return the log-odds of the items for white and black users."""
+    rng = np.random.default_rng(4)
+    return Odds(rng.standard_normal((2, N_ITEMS + 1)), np.arange(N_USERS + 1) % 2)
 
 
 def _make_responses() -> Responses:

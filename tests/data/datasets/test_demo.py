@@ -12,10 +12,10 @@ from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
 from recbias.data.datasets import demo_text
-from recbias.data.datasets.demo import (
+from recbias.data.datasets.demo import Demo
+from recbias.data.datasets.demo_tables import (
     CATEGORIES,
     GENRES,
-    Demo,
     encode_favourites,
     encode_genres,
 )
@@ -96,7 +96,7 @@ def test_parts_and_columns_are_as_documented() -> None:
     assert reviews is not None
     assert (rows.n_users, rows.n_items) == (600, 300)
     assert len(reviews) == len(rows)
-    assert users.names == ["age", "gender", "race", "occupation", "favourite"]
+    assert users.names == ["age", "gender", "race", "occupation", "favourite", "cohort"]
     assert users.numbers("age").min() >= 8
     assert users.numbers("age").max() <= 70
     assert set(users.frame["gender"]) == {"F", "M"}

@@ -14,6 +14,9 @@ VALUE_COLUMNS = ("value", "std", "n", "undefined", "ci_low", "ci_high")
 METRICS_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, *VALUE_COLUMNS)
 """The columns of ``metrics.csv``."""
 
+ROUND_COLUMNS = (*FIT_COLUMNS, "round", "interactions", *METRIC_KEY_COLUMNS, *VALUE_COLUMNS)
+"""The columns of ``rounds.csv``; ``interactions`` is the number that the model is trained on."""
+
 PAIR_COLUMNS = (
     *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high"),
     *("statistic", "df", "p", "effect_size"),

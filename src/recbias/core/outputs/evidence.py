@@ -11,6 +11,7 @@ import numpy.typing as npt
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.odds import Odds
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Measurement, UnitScores
@@ -28,6 +29,7 @@ REMEDIES = {
     "sentence_scores": "choose a model that provides sentence_scores",
     "responses": "choose a model that provides responses",
     "predictions": "choose a model that predicts items of reviews, and a split with a test part",
+    "odds": "choose the dataset demo: how its users choose is known",
 }
 """The kinds of evidence, each with the way to provide it."""
 
@@ -62,6 +64,7 @@ class Evidence:
         choosing_embeddings: The embeddings of the model that a metric names: in ``chosen_in``, by
             which it chooses members of its groups, or in ``embeddings_of``.
         candidates: Which items may be recommended, ``bool[n_items]``.
+        odds: The log-odds by which the users pick items, in a synthetic world.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
             same for every model, seed and fold with the same queries.
         metric: The name of the metric, for messages.
@@ -81,6 +84,7 @@ class Evidence:
     responses: Responses | None = None
     predictions: Predictions | None = None
     candidates: BoolArray | None = None
+    odds: Odds | None = None
     bootstrap_seed: int = 0
     n_bootstrap: int = 1000
     metric: str = field(default="", compare=False)

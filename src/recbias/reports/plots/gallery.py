@@ -26,6 +26,7 @@ from recbias.reports.plots.papers.projection import draw_projections
 from recbias.reports.plots.papers.stereotypes import draw_stereotypes
 from recbias.reports.plots.papers.word_counts import draw_word_counts
 from recbias.reports.plots.popularity_histogram import draw_popularity
+from recbias.reports.plots.round_curves import draw_round_curves
 from recbias.reports.plots.running_means import draw_running_means
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.plots.setting_curves import draw_setting_curves
@@ -50,6 +51,7 @@ UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Values by fold": draw_fold_values,
     "Running means": draw_running_means,
     "Learning curves": draw_learning_curves,
+    "Values over rounds of feedback": draw_round_curves,
 }
 """Plots of the users, items and trainings of one dataset."""
 

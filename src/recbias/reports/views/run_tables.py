@@ -16,11 +16,13 @@ from recbias.core.input_files import convert_read_errors, has_file, open_input
 from recbias.core.measurements.columns import (
     FIT_COLUMNS,
     METRICS_COLUMNS,
+    ROUND_COLUMNS,
     SIGNIFICANCE_COLUMNS,
     TRADEOFF_COLUMNS,
 )
 
 _NUMBERS = {
+    *("round", "interactions"),
     *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
     *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
 }
@@ -58,6 +60,10 @@ def _read_tradeoffs_csv(path: Path) -> pd.DataFrame:
     return _read_csv(path, types, numbers)
 
 
+def _read_rounds_csv(path: Path) -> pd.DataFrame:
+    return _read_table(path, ROUND_COLUMNS)
+
+
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
@@ -87,8 +93,8 @@ class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
     A run without hyperparameter search has no ``trials`` and no ``importances``, one without
-    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, and one
-    without re-ranking no ``tradeoffs``: they are None.
+    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, one
+    without re-ranking no ``tradeoffs``, and one without feedback no ``rounds``: they are None.
 
     Args:
         folder: The run folder.
@@ -110,6 +116,7 @@ class RunTables:
     importances = _read_by(_read_search_csv, "importances.csv")
     groups = _read_by(_read_metrics_csv, "groups.csv")
     tradeoffs = _read_by(_read_tradeoffs_csv, "tradeoffs.csv")
+    rounds = _read_by(_read_rounds_csv, "rounds.csv")
     learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
 
     @cached_property

@@ -16,6 +16,7 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.plots.search_plots import draw_search_plots
 from recbias.reports.published_tables.compare_published import build_reference_table
+from recbias.reports.round_table import build_round_table
 from recbias.reports.tradeoff_table import build_tradeoff_table
 from recbias.reports.views import facts
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
@@ -85,6 +86,7 @@ class Content:
     summary = _build_by(build_summary)
     settings_tables = _build_by(build_settings_tables)
     tradeoffs = _build_by(build_tradeoff_table)
+    rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
@@ -117,7 +119,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.settings_tables, self.tradeoffs, self.checks, *self.group_tables),
+            *(*self.settings_tables, self.tradeoffs, self.rounds, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]

@@ -13,6 +13,7 @@ from recbias.core.errors import UserError
 from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
+from recbias.runner.execution.needed_stages import select_needed_stages
 from recbias.runner.execution.remaining_work import MOST_RECORDS, RemainingWork, WatchesWork
 from recbias.runner.execution.stage_records import (
     Observer,
@@ -191,22 +192,6 @@ def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
             break
     executor.forget([*model_plan.stages, *model_plan.choices])
     return records
-
-
-def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
-    """Return the stages of a model: without training if its answer is stored.
-
-    Nor are the trials of a search needed if its result is stored.
-    """
-    search = model_plan.search
-    results = {"fit": model_plan.asking, "trial": search, "baseline": search}
-    unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
-    if "fit" in unneeded:
-        unneeded |= {stage.digest for stage in model_plan.candidates}
-    elif model_plan.candidates and all(map(executor.is_stored, model_plan.candidates)):
-        unneeded.add("fit")
-    stages = model_plan.stages
-    return tuple(stage for stage in stages if unneeded.isdisjoint({stage.kind, stage.digest}))
 
 
 def execute(  # noqa: PLR0913  the options of a run, each by name

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import Executor, run_model, select_needed_stages
+from recbias.runner.execution.executor import Executor, run_model
+from recbias.runner.execution.needed_stages import select_needed_stages
 from recbias.runner.execution.stage_records import Silent, make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.core.dataset.odds import KnowsOdds
 from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
@@ -26,6 +27,7 @@ from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import KeyPath
 from recbias.runner.planning.plan import count_query_folds, find_chooser, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
+from recbias.runner.planning.round_stages import find_feedback_faults
 
 MOST_STAGES = 500_000
 """The largest plan: planning this many stages takes two minutes and half a gigabyte."""
@@ -51,6 +53,7 @@ def validate_experiment(experiment: Experiment) -> None:
         _check_data,
         _check_searches,
         _check_metrics,
+        find_feedback_faults,
     )
     raise_faults(fault for check in checks for fault in check(experiment))
 
@@ -58,6 +61,7 @@ def validate_experiment(experiment: Experiment) -> None:
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
     evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
+    evidence |= {"odds"} if isinstance(dataset.source.plugin, KnowsOdds) else frozenset()
     return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
 
 
@@ -85,11 +89,12 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
     folds = max(folds, count_query_folds(experiment))
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
     trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
-    model_stages = len(experiment.models) * (2 + len(experiment.metrics)) + trials
+    rounds = experiment.feedback.rounds if experiment.feedback else 1
+    model_stages = len(experiment.models) * (2 + len(experiment.metrics)) * rounds + trials
     stages = contexts * (3 + len(experiment.labels) + model_stages)
     if stages > MOST_STAGES:
         message = f"{stages:,} stages are more than {MOST_STAGES:,}"
-        remedy = "use fewer seeds, folds, trials, models or metrics, or several specs"
+        remedy = "use fewer seeds, folds, trials, rounds, models or metrics, or several specs"
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
 

@@ -16,6 +16,7 @@ from recbias.runner.planning.plan import (
     find_chooser,
     list_missing_outputs,
 )
+from recbias.runner.planning.round_stages import get_world, plan_rounds
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import ComputeMetric
@@ -35,8 +36,13 @@ class ModelPlanner(OutputPlanner):
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
+        feedback = self.experiment.feedback
         for model in self.experiment.models:
-            yield self._plan_model(context, model)
+            planned = self._plan_model(context, model)
+            if feedback is not None:
+                rounds = plan_rounds(planned, feedback, self._plan_model, self.place)
+                planned = replace(planned, rounds=tuple(rounds))
+            yield planned
         metrics = [metric for metric in self.experiment.metrics if not measures_models(metric)]
         if metrics:
             keys = replace(context.keys, model=DATASET)
@@ -77,7 +83,10 @@ class ModelPlanner(OutputPlanner):
         labels = context.labels if "items" in metric.needs else ()
         shared = (context.dataset, context.split, context.queries)
         choice = self._plan_choice(context, metric)
-        compute = ComputeMetric(metric.plugin, metric.name, answer is not None, choice is not None)
+        world = get_world(context) if "odds" in metric.needs else None
+        compute = ComputeMetric(
+            *(metric.plugin, metric.name, answer is not None, choice is not None, world)
+        )
         read = join_stages(*shared, answer, choice, *labels)
         return self.place(
             Stage("measure", title, "", compute, read, keys, location),

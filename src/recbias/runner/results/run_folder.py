@@ -34,6 +34,7 @@ from recbias.runner.results.metric_rows import (
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_label_replies, write_response_lines
+from recbias.runner.results.round_rows import write_rounds
 from recbias.runner.results.supplements import write_counts, write_directions
 from recbias.runner.results.training_tables import (
     describe_searches,
@@ -118,6 +119,7 @@ def write_results(
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
     write_learning_curves(folder, plan, executor)
+    write_rounds(folder, plan, executor)
     _write_manifest(folder, manifest)
 
 

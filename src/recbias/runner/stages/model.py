@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from recbias.core.arrays import Ids
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.odds import Odds
 from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
@@ -30,7 +28,7 @@ from recbias.core.protocols import (
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
 from recbias.runner.stages.labels import ItemLabels, add_labels
-from recbias.runner.stages.model_outputs import ModelOutputs
+from recbias.runner.stages.model_outputs import ModelOutputs, make_review_ids
 from recbias.runner.stages.returned_values import (
     call_for,
     require_embeddings,
@@ -177,12 +175,17 @@ class TakeAnswers:
 
 @dataclass(frozen=True)
 class ComputeMetric:
-    """Compute one metric on the outputs of one model, if it has outputs, or on the dataset."""
+    """Compute one metric on the outputs of one model, if it has outputs, or on the dataset.
+
+    Args:
+        world: The dataset plug-in, for a metric that needs the odds that it knows.
+    """
 
     metric: Any
     name: str
     has_outputs: bool = True
     has_choice: bool = False
+    world: Any = None
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
@@ -197,6 +200,9 @@ class ComputeMetric:
         evidence = build_evidence(dataset, split, queries, labels)
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
+        if self.world is not None:
+            odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
+            evidence = replace(evidence, odds=odds)
         evidence = replace(evidence, **outputs.evidence, metric=self.name)
         return require_measurements(self.metric.measure, self.metric.measure(evidence))
 
@@ -222,15 +228,6 @@ def build_evidence(
 def derive_bootstrap_seed(queries: Queries) -> int:
     """Return the seed of bootstrap samples and permutations, the same for the same queries."""
     return derive_seed(0, "bootstrap", queries.ids.digest)
-
-
-def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
-    """Return an identifier of each review: user, item, and its number among those of the pair."""
-    pairs = pd.DataFrame({"user": reviews.users, "item": reviews.items})
-    numbers = pairs.groupby(["user", "item"]).cumcount().to_numpy() + 1
-    users, items = rows.user_ids.ids[reviews.users], rows.item_ids.ids[reviews.items]
-    triples = zip(users, items, numbers, strict=True)
-    return np.array([f"{user}:{item}:{number}" for user, item, number in triples], dtype=object)
 
 
 def select_histories(queries: Queries, data: TrainingData) -> Any:

@@ -1,0 +1,169 @@
+"""The settings of the demo dataset that plant a difference: what they change and what they do not.
+
+Their effects on the picks are measured in ``test_demo_effects``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.errors import OutOfRange, UserError
+from recbias.data.datasets.demo import Demo
+from support.specs import make_small_spec
+
+
+def sample_demo(seed: int = 1, **settings: Any) -> Dataset:
+    return Demo(**settings).load(Path(), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    ("dials", "changed"),
+    [
+        ({"provider": 2.0, "noise": 0.5, "cohort_noise": 0.5}, set()),
+        ({"misleading": 0.5}, {"cast", "overview"}),
+        ({"studios": 3}, {"studio", "studio_group"}),
+    ],
+)
+def test_a_dial_changes_nothing_that_others_plant(
+    dials: dict[str, Any], changed: set[str]
+) -> None:
+    plain, dialled = sample_demo(), sample_demo(**dials)
+    assert plain.users is not None
+    assert dialled.users is not None
+    assert plain.items is not None
+    assert dialled.items is not None
+    assert plain.users.frame.equals(dialled.users.frame)
+    names = [name for name in plain.items.names if name not in changed]
+    assert plain.items.frame[names].equals(dialled.items.frame[names])
+    same = [plain.items.frame[name].equals(dialled.items.frame[name]) for name in changed]
+    assert not any(same)
+    counts = plain.interactions.user_counts(), dialled.interactions.user_counts()
+    np.testing.assert_array_equal(*counts)
+
+
+def test_cohorts_and_studios_are_as_large_as_each_other() -> None:
+    world = sample_demo(n_users=601, n_items=305, studios=4)
+    assert world.users is not None
+    assert world.items is not None
+    assert world.users.frame["cohort"].value_counts().to_dict() == {"A": 301, "B": 300}
+    sizes = world.items.frame["studio"].value_counts()
+    assert sorted(sizes) == [76, 76, 76, 77]
+    groups = world.items.frame.groupby("studio")["studio_group"].unique().str.join("")
+    assert groups.to_dict() == {
+        "Studio 1": "major",
+        "Studio 2": "major",
+        "Studio 3": "minor",
+        "Studio 4": "minor",
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"n_items": 40, "stereotyped": 0.01}, "stereotyped"),  # round(0.4) = 0 items
+        ({"n_items": 40, "stereotyped": 0.99}, "stereotyped"),
+        ({"n_items": 40, "misleading": 0.01}, "misleading"),
+        ({"n_items": 10, "provider": 1.0}, "studios"),  # 20 studios
+        ({"studios": 1, "provider": 1.0}, "provider"),
+        ({"n_users": 1, "cohort_noise": 0.5}, "cohort_noise"),
+    ],
+)
+def test_a_difference_that_the_size_cannot_hold_is_refused(
+    settings: dict[str, Any], where: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OutOfRange) as caught:
+        Demo(**settings)
+    assert caught.value.where == where
+    assert caught.value.remedy
+    spec = make_small_spec(dataset={"name": "demo", **settings})
+    with pytest.raises(UserError, match=rf"dataset\.{where}: "):
+        recbias.plan(spec, out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_items": 40, "stereotyped": 0.0},
+        {"n_items": 40, "stereotyped": 1.0},
+        {"n_items": 10},
+        {"n_users": 1},
+        {"studios": 1},
+    ],
+)
+def test_a_size_is_refused_only_for_a_difference_that_is_asked_for(
+    settings: dict[str, Any],
+) -> None:
+    assert Demo(**settings).gives()
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Return the values of a world without differences, of one with them, and of pure noise."""
+    world = {"name": "demo", "n_users": 400, "n_items": 100, "per_user": 12}
+    dials = {"provider": 1.5, "cohort_noise": 0.8, "misleading": 0.25}
+    spec = make_small_spec(
+        dataset=[
+            {**world, "label": "none"},
+            {**world, "label": "planted", **dials},
+            {**world, "label": "noise", "noise": 1.0},
+        ],
+        models=["EASE", "Random"],
+        labels=[{"name": "ngim", "detector": "names", "from": "cast"}],
+        metrics=[
+            {"name": "EXP", "attribute": "studio_group", "label": "parity"},
+            {"name": "nDCG", "by": "cohort", "gap": "difference", "label": "gap"},
+            {"name": "nDCG", "label": "accuracy"},
+            {"name": "label_accuracy", "a": "ngim.gender", "b": "stereotype", "label": "labels"},
+        ],
+        tests=None,
+    )
+    run = recbias.run(spec, out=tmp_path_factory.mktemp("run"), progress=False)
+    rows = run.metrics[run.metrics["dataset"] != "all"]
+    return rows.set_index(["dataset", "model", "metric"])[["value", "ci_low", "ci_high"]]
+
+
+def select_row(values: pd.DataFrame, *keys: str) -> pd.Series[Any]:
+    """Return the row of a dataset, a model and a metric."""
+    (row,) = (row for index, row in values.iterrows() if index == keys)
+    return row
+
+
+def test_the_planted_gap_between_cohorts_is_seen_and_none_where_none_is(
+    values: pd.DataFrame,
+) -> None:
+    assert select_row(values, "none", "EASE", "gap").ci_low == 0
+    assert select_row(values, "planted", "EASE", "gap").ci_low > 0.2
+    assert (
+        select_row(values, "planted", "Random", "gap").ci_low == 0
+    )  # it learns nothing from the picks
+
+
+def test_the_planted_gap_between_providers_is_seen_and_none_where_none_is(
+    values: pd.DataFrame,
+) -> None:
+    # Random shows both groups of studios equally often in every world
+    for dataset in ("none", "planted", "noise"):
+        parity = select_row(values, dataset, "Random", "parity")
+        assert parity.ci_low < 1 < parity.ci_high
+    planted, none = (select_row(values, name, "EASE", "parity") for name in ("planted", "none"))
+    assert planted.ci_high < none.ci_low
+
+
+def test_misleading_texts_lower_the_agreement_of_a_perfect_detector_by_their_share(
+    values: pd.DataFrame,
+) -> None:
+    accuracy = values.xs(("(dataset)", "labels"), level=("model", "metric"))["value"]
+    assert accuracy.to_dict() == {"none": 1.0, "planted": 0.75, "noise": 1.0}
+
+
+def test_nothing_can_be_learned_from_noise(values: pd.DataFrame) -> None:
+    random = select_row(values, "noise", "Random", "accuracy")
+    assert random.ci_low < select_row(values, "noise", "EASE", "accuracy").value < random.ci_high
+    assert select_row(values, "none", "EASE", "accuracy").ci_low > random.ci_high

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.measurements.columns import ROUND_COLUMNS
+from recbias.reports.plots.drawing.svg import FileNames, Plot
+from recbias.reports.plots.round_curves import draw_round_curves
+from recbias.reports.round_table import MOST_ROUNDS, build_round_table
+from recbias.reports.views.run_tables import RunTables, read_run
+from reports.plots.svg_reading import find_elements, read_tooltips
+from support.run_folders import RunSpec, make_run
+
+MODELS = ("Random", "MostPop")
+
+
+def make_rounds(n_rounds: int, *, group: str = "") -> pd.DataFrame:
+    """nDCG from 0.1 (Random) and 0.2, 0.1 more a round, of two seeds that differ by 0.02."""
+    rows = [
+        {
+            "dataset": "ml-1m",
+            "model": model,
+            "seed": seed,
+            "fold": 1,
+            "round": number,
+            "interactions": 100 * number,
+            "metric": "nDCG",
+            "k": 10,
+            "group": group,
+            "value": 0.1 * (at + number) + 0.02 * (seed - 1),
+        }
+        for at, model in enumerate(MODELS)
+        for seed in (1, 2)
+        for number in range(1, n_rounds + 1)
+    ]
+    return pd.DataFrame(rows, columns=list(ROUND_COLUMNS))
+
+
+def make_tables(folder: Path, rounds: pd.DataFrame | None) -> RunTables:
+    made = make_run(folder, RunSpec(models=MODELS))
+    if rounds is not None:
+        rounds.to_csv(made / "rounds.csv", index=False)
+    return read_run(made)
+
+
+def draw(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
+    return list(draw_round_curves(run, dataset, FileNames().free))
+
+
+def test_each_metric_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> None:
+    (plot,) = draw(make_tables(tmp_path, make_rounds(3)))
+    assert plot.name == "rounds-ndcg-10"
+    curves = find_elements(plot, "polyline", "curve")
+    assert [len(curve.get("points", "").split()) for curve in curves] == [3, 3]
+    # the mean of both seeds: 0.1 + 0.01 in round 1 of Random
+    assert "Random, round 1: 0.110" in read_tooltips(plot)[2]
+
+
+def test_each_group_has_a_curve(tmp_path: Path) -> None:
+    rounds = pd.concat([make_rounds(2, group=f"gender={name}") for name in "FM"])
+    (plot,) = draw(make_tables(tmp_path, rounds))
+    assert len(find_elements(plot, "polyline", "curve")) == 4
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_no_axis_can_show_are_left_out(tmp_path: Path, value: float) -> None:
+    rounds = make_rounds(3)
+    rounds.loc[rounds["round"] == 2, "value"] = value
+    (plot,) = draw(make_tables(tmp_path / "part", rounds))
+    curves = find_elements(plot, "polyline", "curve")
+    assert [len(curve.get("points", "").split()) for curve in curves] == [2, 2]
+    assert draw(make_tables(tmp_path / "all", rounds.assign(value=value))) == []
+
+
+def test_a_run_without_feedback_has_neither_plot_nor_table(tmp_path: Path) -> None:
+    run = make_tables(tmp_path, None)
+    assert draw(run) == []
+    assert build_round_table(run) is None
+
+
+def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path: Path) -> None:
+    table = build_round_table(make_tables(tmp_path, make_rounds(3)))
+    assert table is not None
+    assert [column.title for column in table.columns] == [
+        *("metric", "model", "round 1", "round 2", "round 3")
+    ]
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["nDCG@10", "Random", "0.1100", "0.2100", "0.3100"],
+        ["nDCG@10", "MostPop", "0.2100", "0.3100", "0.4100"],
+    ]
+    assert table.notes[-1] == "The values are means over seeds and folds."
+
+
+def test_the_table_shows_some_of_many_rounds_with_the_first_and_the_last(tmp_path: Path) -> None:
+    table = build_round_table(make_tables(tmp_path, make_rounds(40)))
+    assert table is not None
+    titles = [column.title for column in table.columns[2:]]
+    assert len(titles) == MOST_ROUNDS
+    assert (titles[0], titles[-1]) == ("round 1", "round 40")
