@@ -7,12 +7,14 @@ import exposure_studies
 import fairness_studies
 import label_studies
 import list_studies
+import price_studies
 import template_studies
 import text_studies
 import vector_studies
 
 WORLDS = (
     *list_studies.WORLDS,
+    *price_studies.WORLDS,
     *exposure_studies.WORLDS,
     *fairness_studies.WORLDS,
     *label_studies.WORLDS,

@@ -13,6 +13,7 @@ from recbias.core.arrays import Ids
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData, select_reviews
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.models.learning_curves import HasLearningCurve
@@ -215,13 +216,13 @@ def build_evidence(
         items=labelled.items,
         users=labelled.users,
         candidates=split.train.item_counts() > 0 if len(split.train) else None,
-        bootstrap_seed=derive_bootstrap_seed(queries),
+        bootstrap_seed=derive_bootstrap_seed(queries.ids),
     )
 
 
-def derive_bootstrap_seed(queries: Queries) -> int:
+def derive_bootstrap_seed(queries: Vocabulary) -> int:
     """Return the seed of bootstrap samples and permutations, the same for the same queries."""
-    return derive_seed(0, "bootstrap", queries.ids.digest)
+    return derive_seed(0, "bootstrap", queries.digest)
 
 
 def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
