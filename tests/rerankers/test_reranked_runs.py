@@ -108,7 +108,9 @@ def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     recbias_report = invoke_recbias("report", run.folder, "--format", "html", folder=run.folder)
     assert recbias_report.code == 0, recbias_report.err
     assert "re-ranked" in (run.folder / "report.html").read_text(encoding="utf-8")
-    assert (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").is_file()
+    figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
+    assert "lower is better" in figure  # the direction of the bias is that of its metric
+    assert figure.count("ItemKNN</text>") == 1
 
 
 def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.runner.stages.model import derive_bootstrap_seed
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
+from recbias.statistics.bootstrap.query_bootstrap import ROUNDING, resample_sums
 from recbias.statistics.compared_estimates import SystemEstimates
 from recbias.statistics.intervals import normal_interval, t_interval
 from recbias.statistics.ratios import estimate_ratio, estimate_resampled_ratio
@@ -35,6 +35,11 @@ class VersionDifference:
     def point(self) -> float:
         """The difference of the estimates."""
         return float(self._subtract(self.estimates.points))
+
+    @property
+    def scale(self) -> float:
+        """The larger of the absolute estimates, NaN if none is defined."""
+        return float(np.fmax.reduce(np.abs(self.estimates.points[list(self.rows)])))
 
     @property
     def values(self) -> FloatArray | None:
@@ -66,22 +71,21 @@ def measure_price(
     """
     lost_values, removed_values = lost.values, removed.values
     if lost_values is None:
-        return _measure_points(lost.point, removed.point)
+        return _measure_points(lost.point, removed.point, removed.scale)
     if removed_values is not None and lost_values.size == removed_values.size:
-        return _measure_units(lost_values, removed_values)
-    columns = _measure_points(lost.point, removed.point)
+        return _measure_units(lost_values, removed_values, removed.scale)
+    columns = _measure_points(lost.point, removed.point, removed.scale)
     columns |= _name_ends("accuracy_lost", *_find_t_ends(lost_values))
     if removed.replicates is not None:
         columns |= _measure_samples(columns, lost, removed, shares_samples=shares_samples)
     return columns
 
 
-def _measure_units(lost: FloatArray, removed: FloatArray) -> dict[str, float]:
+def _measure_units(lost: FloatArray, removed: FloatArray, scale: float) -> dict[str, float]:
     defined = ~np.isnan(lost) & ~np.isnan(removed)
     lost, removed = lost[defined], removed[defined]
-    columns = _measure_points(
-        *(float(values.mean()) if values.size else math.nan for values in (lost, removed))
-    )
+    means = [float(values.mean()) if values.size else math.nan for values in (lost, removed)]
+    columns = _measure_points(means[0], means[1], scale)
     for name, values in (("accuracy_lost", lost), ("bias_removed", removed)):
         columns |= _name_ends(name, *_find_t_ends(values))
     if not math.isnan(columns["price"]):
@@ -150,7 +154,10 @@ def _name_ends(name: str, low: float, high: float) -> dict[str, float]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _measure_points(lost: float, removed: float) -> dict[str, float]:
-    """Return what is lost and removed, and the price, undefined unless bias is removed."""
-    price = lost / removed if removed > 0 else math.nan
+def _measure_points(lost: float, removed: float, scale: float) -> dict[str, float]:
+    """Return what is lost and removed, and the price, undefined unless bias is removed.
+
+    What is removed counts as 0 if it is a rounding error of the bias, ``scale``.
+    """
+    price = lost / removed if removed > ROUNDING * scale else math.nan
     return {"accuracy_lost": lost, "bias_removed": removed, "price": price}
