@@ -61,11 +61,14 @@ def list_versions(evidence: Evidence) -> tuple[RankedLists, RankedLists]:
     popularity = items.numbers(WEIGHT)[ranked.items]
     chosen = np.sort(np.argsort(popularity, axis=1, kind="stable")[:, :CUT], axis=1)
     first = np.broadcast_to(np.arange(CUT), chosen.shape)
-    plain, version = (
-        RankedLists(*(np.take_along_axis(of, at, axis=1) for of in (ranked.items, ranked.scores)))
-        for at in (first, chosen)
+    return _take(ranked, first), _take(ranked, chosen)
+
+
+def _take(ranked: RankedLists, at: Any) -> RankedLists:
+    return RankedLists(
+        np.take_along_axis(ranked.items, at, axis=1),
+        np.take_along_axis(ranked.scores, at, axis=1),
     )
-    return plain, version
 
 
 def _stack(metric: Any, versions: list[Evidence]) -> SystemEstimates:
