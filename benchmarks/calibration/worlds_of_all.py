@@ -8,12 +8,14 @@ import fairness_studies
 import ideal_studies
 import label_studies
 import list_studies
+import price_studies
 import template_studies
 import text_studies
 import vector_studies
 
 WORLDS = (
     *list_studies.WORLDS,
+    *price_studies.WORLDS,
     *exposure_studies.WORLDS,
     *fairness_studies.WORLDS,
     *ideal_studies.WORLDS,

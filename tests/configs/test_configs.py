@@ -60,6 +60,14 @@ def create_blank_goodreads_files(folder: Path) -> Path:
     return folder
 
 
+def create_blank_goodbooks_files(folder: Path) -> Path:
+    """Return a data folder with the files of goodbooks-10k, of which tests have no ratings."""
+    (folder / "goodbooks-10k").mkdir()
+    for name in ("ratings.csv", "books.csv"):
+        (folder / "goodbooks-10k" / name).touch()
+    return folder
+
+
 def create_blank_release_files(folder: Path) -> Path:
     """Return a data folder with the LMRec authors' outputs, which nobody may pass on; blank."""
     for city in CITIES:
@@ -76,6 +84,8 @@ def name_dataset(path: Path) -> str:
         return "lmrec-release" if path.stem == "release" else "yelp"
     if path.stem.startswith("goodreads"):
         return "goodreads"
+    if path.stem.startswith("goodbooks"):
+        return "goodbooks-10k"
     if path.parent.name == "chbias":
         return "chbias"
     return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
@@ -107,6 +117,7 @@ def test_every_config_plans(
         blank = {
             "yelp": create_blank_yelp_files,
             "goodreads": create_blank_goodreads_files,
+            "goodbooks-10k": create_blank_goodbooks_files,
             "lmrec-release": create_blank_release_files,
             "ml-10m": create_blank_ml_10m_files,
         }

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import recbias
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Faults, UserError
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
@@ -87,8 +88,18 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
     assert (plain[["accuracy_lost", "bias_removed"]] == 0).all(axis=None)
     assert plain["price"].isna().all()  # no bias is removed
     gini = table[(table["bias"] == "Gini@5") & (table["model"] == NAMES[2])].iloc[0]
-    assert not np.isnan(gini["bias_removed"])
-    assert np.isnan(gini["bias_removed_low"])  # of all lists together, without values by user
+    replicates = pd.read_parquet(run.folder / "replicates.parquet")
+    samples = replicates[replicates["metric"] == "Gini"]
+    units = run.per_unit[(run.per_unit["metric"] == "nDCG") & (run.per_unit["model"] == NAMES[0])]
+    queries = Vocabulary(units["unit_id"].to_numpy(dtype=object))
+    assert set(samples["queries"]) == {queries.digest}  # accuracy is resampled by these
+    before, after = (
+        samples[samples["model"] == name]["value"].to_numpy() for name in (NAMES[0], NAMES[2])
+    )
+    half_width = (gini["bias_removed_high"] - gini["bias_removed_low"]) / 2
+    assert half_width == pytest.approx(1.96 * np.std(before - after, ddof=1), rel=1e-4)
+    if gini["bias_removed_low"] > 0:
+        assert gini["price_low"] < gini["price"] < gini["price_high"]
 
 
 def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
@@ -97,7 +108,9 @@ def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     recbias_report = invoke_recbias("report", run.folder, "--format", "html", folder=run.folder)
     assert recbias_report.code == 0, recbias_report.err
     assert "re-ranked" in (run.folder / "report.html").read_text(encoding="utf-8")
-    assert (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").is_file()
+    figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
+    assert "lower is better" in figure  # the direction of the bias is that of its metric
+    assert figure.count("ItemKNN</text>") == 1
 
 
 def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:

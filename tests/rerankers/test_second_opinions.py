@@ -16,6 +16,7 @@ from recbias.numerics.inequality import head
 from recbias.registry import REGISTRIES
 from recbias.rerankers.calibrated_popularity import CalibratedPopularity
 from recbias.rerankers.calibration import Calibration
+from recbias.rerankers.cp_fair import CPFair
 from recbias.rerankers.fa_ir import FAIR
 from recbias.rerankers.mmr import MMR
 from recbias.rerankers.protected_minimum import adjust_alpha, compute_minimum
@@ -177,6 +178,7 @@ PLAIN: list[Any] = [
     XQuAD(strength=0),
     XQuAD(strength=0, form="binary"),
     FAIR(attribute="genres", protected="war", share=0),
+    CPFair(strength=0),
 ]
 """Re-rankers that change nothing."""
 

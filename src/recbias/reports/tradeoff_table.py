@@ -76,12 +76,13 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
         "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
         "Price: accuracy lost for one unit of bias removed.",
         "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
+        "Intervals of metrics of the whole set of lists are by a bootstrap of the queries.",
     ]
     if any(math.isnan(row["price"]) for row in rows):
         notes.append("The price is undefined (n/a) where no bias is removed.")
     if any(not math.isnan(row["price"]) and math.isnan(row["price_low"]) for row in rows):
         notes.append(
             "A price has no interval where the bias removed is not significantly different from "
-            "0, or where the metric has no values by unit."
+            "0, and for gaps between groups."
         )
     return notes

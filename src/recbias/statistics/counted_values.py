@@ -70,7 +70,7 @@ class CountedValues:
             return math.nan, math.nan
         mean = float(self.values[defined].mean())
         rows = self.users[defined]
-        slopes = self.slopes[np.flatnonzero(defined)]
+        slopes = _take_rows(self.slopes, np.flatnonzero(defined))
         gradient = np.asarray(slopes.sum(axis=0)).ravel() / q
         of_counts = np.append(self.counts @ gradient, 0.0)  # row -1 reads the last entry
         derivatives = of_counts[:-1].copy()
@@ -86,10 +86,15 @@ class CountedValues:
         error = math.sqrt(n) * float(influences.std(ddof=1))
         totals = np.asarray(self.counts.sum(axis=0)).ravel()
         squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
-        own_slopes = (
-            slopes[np.flatnonzero(is_of_user)].multiply(self.counts[rows[is_of_user]]).sum()
-        )
+        of_users = _take_rows(slopes, np.flatnonzero(is_of_user))
+        own_slopes = of_users.multiply(_take_rows(self.counts, rows[is_of_user])).sum()
         bias = float(own_slopes) / q - float(of_counts[rows].sum()) / q
         bias += float(self.curvatures @ (squares - totals**2 / n)) / (2 * q)
         half_width = float(stdtrit(n - 1, 0.975)) * error
         return mean - bias - half_width, mean - bias + half_width
+
+
+def _take_rows(matrix: Matrix, rows: AnyArray) -> Matrix:
+    """Return rows of a matrix: the matrix itself if they are all of it, in order."""
+    is_all = np.array_equal(rows, np.arange(matrix.shape[0]))
+    return matrix if is_all else matrix[rows]

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from recbias.statistics.bootstrap import query_bootstrap as module
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates, resample_sums
+from recbias.statistics.bootstrap.query_bootstrap import (
+    compare_replicates,
+    resample_sums,
+    transpose_rows,
+)
 
 
 def sample_sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
@@ -209,3 +213,14 @@ def test_rounding_does_not_change_p(seed: int, alike: bool, constant: bool) -> N
     assert rounded["p"] == pytest.approx(exact["p"], abs=1e-9)
     if alike:
         assert rounded["p"][0] == exact["p"][0] == 1
+
+
+def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Generator) -> None:
+    counts = csr_array(rng.integers(0, 500, size=(40, 30)))
+    dense, sparse = (transpose_rows(counts, is_joined=joined) for joined in (True, False))
+    weights = np.array(rng.multinomial(40, np.full(40, 1 / 40), 50))
+    sums = dense @ weights.T.astype(dense.dtype)
+    assert dense.dtype == np.float32
+    np.testing.assert_array_equal(sums, sparse @ weights.T)
+    assert transpose_rows(counts * 10**6, is_joined=True).dtype == np.float64
+    assert transpose_rows(counts * 0.5, is_joined=True).dtype == np.float64

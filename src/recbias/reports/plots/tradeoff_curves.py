@@ -11,8 +11,9 @@ from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes, Scale, fits_axis, pad_range
-from recbias.reports.plots.drawing.label_placement import draw_curve_labels, draw_labels
+from recbias.reports.plots.drawing.label_placement import draw_curve_labels
 from recbias.reports.tradeoff_table import select_tradeoffs
+from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.run_tables import RunTables
 
@@ -28,6 +29,7 @@ def draw_tradeoff_curves(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
+    definitions = collect_definitions(run)
     plots: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
@@ -37,10 +39,11 @@ def draw_tradeoff_curves(
     for (baseline, bias, _), points in plots.items():
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
-            yield _draw(points, name_file(f"tradeoff-{baseline}-{bias}"))
+            note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
+            yield _draw(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
 
 
-def _draw(points: Sequence[Row], name: str) -> svg.Plot:
+def _draw(points: Sequence[Row], name: str, direction: str) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
@@ -53,8 +56,8 @@ def _draw(points: Sequence[Row], name: str) -> svg.Plot:
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
         f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
-        "order of its setting. Vertical lines: 95% intervals of the difference in accuracy from "
-        f"{first['baseline']}."
+        "order of its setting, and by a dotted line with the model. Vertical lines: 95% "
+        f"intervals of the difference in accuracy from {first['baseline']}."
     )
     return svg.Plot(
         name=name,
@@ -64,7 +67,7 @@ def _draw(points: Sequence[Row], name: str) -> svg.Plot:
         body=join(
             axes.draw(),
             svg.draw_title((4, 16), accuracy, "higher is better"),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), f"{bias}{target}", "", "end"),
+            svg.draw_title((_RIGHT, _HEIGHT - 8), f"{bias}{target}", direction, "end"),
             _draw_curves(curves, first, axes),
         ),
     )
@@ -93,6 +96,9 @@ def _list_ends(row: Row) -> list[float]:
 def _draw_curves(curves: Mapping[str, Sequence[Row]], first: Row, axes: Axes) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
+    for points in curves.values():
+        nearest = axes.at(points[0]["bias_after"], points[0]["accuracy_after"])
+        elements.append(svg.draw_line(start, nearest, "zero"))
     for number, (name, points) in enumerate(curves.items()):
         lines[name] = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
         colour = svg.format_colour(number)
@@ -107,6 +113,7 @@ def _draw_curves(curves: Mapping[str, Sequence[Row]], first: Row, axes: Axes) ->
     title = f"{first['baseline']}: {first['accuracy_before']:.4f}, {first['bias_before']:.4f}"
     elements.append(svg.draw_circle(start, 5, "dot", title))
     frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
-    elements += draw_labels([start], [svg.shorten(first["baseline"], 22)], frame)
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
-    return join(*elements, draw_curve_labels(lines, texts, frame))
+    return join(
+        *elements, draw_curve_labels(lines, texts, frame, marks={first["baseline"]: start})
+    )

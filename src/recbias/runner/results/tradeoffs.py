@@ -8,19 +8,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
-from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import TRADEOFF_COLUMNS
 from recbias.core.measurements.metric_names import format_metric
 from recbias.core.measurements.scores import Direction
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import collect_estimates
+from recbias.runner.results.version_prices import VersionDifference, measure_price
 from recbias.statistics.compared_estimates import SystemEstimates
-from recbias.statistics.intervals import t_interval
-from recbias.statistics.ratios import estimate_ratio
 
 ACCURACY_NEEDS = frozenset({"lists", "test"})
 """What the metrics of accuracy need."""
@@ -50,7 +47,9 @@ def build_tradeoffs(
     of the re-ranked one. ``bias_removed`` is the reduction of the bias, of a metric of which 0 is
     best that of its absolute value. ``price`` is their ratio, NaN unless bias is removed. The
     means are over the units for which both metrics are defined for both models, and the intervals
-    are of their differences by unit; a metric of the whole set of lists has none.
+    are of their differences by unit. Those of a metric of the whole set of lists are of its
+    bootstrap samples, and the price has that of both metrics on the same samples; none for a gap
+    between groups, whose samples are others.
     """
     by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
     estimates_by_run: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
@@ -72,7 +71,7 @@ def build_tradeoffs(
         for model in filter(lambda model: model.reranked, models):
             for accuracy in (estimate for estimate in accuracies if not estimate.keys["group"]):
                 for bias, metric in biases:
-                    rows += _compare(run_keys, model, accuracy, bias, metric.direction)
+                    rows += _compare(run_keys, model, accuracy, bias, metric)
     return pd.DataFrame(rows, columns=list(TRADEOFF_COLUMNS))
 
 
@@ -96,7 +95,7 @@ def _compare(
     model: PluginSpec,
     accuracy: SystemEstimates,
     bias: SystemEstimates,
-    direction: Direction,
+    metric: PluginSpec,
 ) -> Iterator[dict[str, Any]]:
     """Yield the row of a re-ranked model, if both metrics are there for it and its model."""
     if model.reranked is None:
@@ -110,13 +109,10 @@ def _compare(
         for estimates in (accuracy, bias)
     )
     before, after = (float(bias.points[row]) for row in bias_at)
-    signs = _orient(before, after, direction)
-    lost, removed = _pair(accuracy, at, (1.0, 1.0)), _pair(bias, bias_at, signs)
-    if lost is not None and removed is not None and lost.size == removed.size:
-        columns = _measure_units(lost, removed)
-    else:
-        points = accuracy.points[at]
-        columns = _measure_points(points[0] - points[1], signs[0] * before - signs[1] * after)
+    signs = _orient(before, after, metric.direction)
+    lost = VersionDifference(accuracy, (at[0], at[1]))
+    removed = VersionDifference(bias, (bias_at[0], bias_at[1]), signs)
+    columns = measure_price(lost, removed, shares_samples=metric.grouping is None)
     dial = getattr(reranker.plugin, "dial", "")
     value = reranker.parameters.get(dial) if model.tune is None else None
     yield {
@@ -142,34 +138,3 @@ def _orient(before: float, after: float, direction: Direction) -> tuple[float, f
     if direction == "zero":
         return math.copysign(1.0, before), math.copysign(1.0, after)
     return (-1.0, -1.0) if direction == "higher" else (1.0, 1.0)
-
-
-def _pair(
-    estimates: SystemEstimates, rows: Sequence[int], signs: tuple[float, float]
-) -> FloatArray | None:
-    """Return the value before minus that after by unit, None without units."""
-    if estimates.values is None:
-        return None
-    before, after = (estimates.values[row] for row in rows)
-    return np.asarray(signs[0] * before - signs[1] * after)
-
-
-def _measure_units(lost: FloatArray, removed: FloatArray) -> dict[str, float]:
-    defined = ~np.isnan(lost) & ~np.isnan(removed)
-    lost, removed = lost[defined], removed[defined]
-    columns = _measure_points(
-        *(float(values.mean()) if values.size else math.nan for values in (lost, removed))
-    )
-    for name, values in (("accuracy_lost", lost), ("bias_removed", removed)):
-        std = float(values.std(ddof=1)) if values.size > 1 else math.nan
-        low, high = t_interval(columns[name], std, values.size)
-        columns |= {f"{name}_low": float(low), f"{name}_high": float(high)}
-    if not math.isnan(columns["price"]):
-        _, columns["price_low"], columns["price_high"] = estimate_ratio(lost, removed)
-    return columns | {"n": int(defined.sum())}
-
-
-def _measure_points(lost: float, removed: float) -> dict[str, float]:
-    """Return what is lost and removed, and the price, undefined unless bias is removed."""
-    price = lost / removed if removed > 0 else math.nan
-    return {"accuracy_lost": lost, "bias_removed": removed, "price": price}

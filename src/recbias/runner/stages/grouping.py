@@ -69,7 +69,7 @@ class GroupMeasurements:
             message = f"{self.name} has no value for each query, so it cannot be grouped"
             raise BrokenContract(message, remedy="remove `by`")
         gap, least = self.grouping.gap, self.grouping.min_group
-        rng = np.random.default_rng(derive_bootstrap_seed(queries))
+        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         if gap in {"difference", "ratio", "std"}:
             yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
         elif gap == "ugf":

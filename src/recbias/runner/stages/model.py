@@ -11,6 +11,7 @@ import numpy as np
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.odds import Odds
 from recbias.core.dataset.split import Split, TrainingData, select_reviews
+from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.models.learning_curves import HasLearningCurve
@@ -221,13 +222,13 @@ def build_evidence(
         items=labelled.items,
         users=labelled.users,
         candidates=split.train.item_counts() > 0 if len(split.train) else None,
-        bootstrap_seed=derive_bootstrap_seed(queries),
+        bootstrap_seed=derive_bootstrap_seed(queries.ids),
     )
 
 
-def derive_bootstrap_seed(queries: Queries) -> int:
+def derive_bootstrap_seed(queries: Vocabulary) -> int:
     """Return the seed of bootstrap samples and permutations, the same for the same queries."""
-    return derive_seed(0, "bootstrap", queries.ids.digest)
+    return derive_seed(0, "bootstrap", queries.digest)
 
 
 def select_histories(queries: Queries, data: TrainingData) -> Any:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.statistics.bootstrap.joined_rows import LARGE, N_SETS
+from recbias.statistics.bootstrap.query_bootstrap import transpose_rows
 
 N_SAMPLES = 200
 """The number of bootstrap samples."""
+
+BLOCK = 50
+"""The number of samples whose sums are held at once, a divisor of ``N_SAMPLES``."""
 
 MAX_QUERIES = 500
 """The number of queries that are evaluated on each sample; more are a random sample of them."""
@@ -63,22 +67,38 @@ def resample_counts(
     evaluate, before = prepare(chosen), values[chosen]
     sums, set_of_user = _join_users(counts, users[defined], rng)
     n_sets = sums.shape[0]
+    # the last set, of queries without a user, always has a weight of 1
+    set_of_query = np.append(set_of_user, n_sets)[users]
+    sizes = np.bincount(set_of_query[defined], minlength=n_sets + 1)
+    totals = np.bincount(set_of_query[defined], values[defined] - mean, minlength=n_sets + 1)
     estimates, shifts = np.empty(N_SAMPLES), np.empty(N_SAMPLES)
-    for sample in range(N_SAMPLES):
-        of_set = np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets)
-        of_user = np.append(of_set[set_of_user].astype(np.float64), 1.0)  # row -1: no user
-        weights, chosen_weights = of_user[users[defined]], of_user[users[chosen]]
-        after = evaluate(np.asarray(of_set @ sums).ravel())
-        shifts[sample] = _average(np.nan_to_num(after - before), chosen_weights)
-        estimates[sample] = _average(values[defined] - mean, weights) + shifts[sample]
+    for sample, (of_set, resampled) in enumerate(_sample_sums(sums, rng)):
+        chosen_weights = of_set[set_of_query[chosen]]
+        change = np.nan_to_num(evaluate(resampled) - before)
+        shifts[sample] = _divide(float(chosen_weights @ change), float(chosen_weights.sum()))
+        estimates[sample] = _divide(float(of_set @ totals), float(of_set @ sizes))
+    estimates += shifts
     error = math.hypot(float(estimates.std(ddof=1)), float(shifts.mean()))
     half_width = float(ndtri(0.975)) * error
     return mean - half_width, mean + half_width
 
 
-def _average(values: FloatArray, weights: FloatArray) -> float:
-    total = float(weights.sum())
-    return float(weights @ values) / total if total else 0.0
+def _sample_sums(sums: Matrix, rng: np.random.Generator) -> Iterator[tuple[AnyArray, FloatArray]]:
+    """Yield the weight of each set in each sample, 1 at the end, and the sums of the sample."""
+    n_sets = sums.shape[0]
+    columns = transpose_rows(sums, is_joined=n_sets == N_SETS)
+    for _ in range(0, N_SAMPLES, BLOCK):
+        drawn = [
+            np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets) for _ in range(BLOCK)
+        ]
+        weights = np.stack(drawn)
+        resampled = (columns @ weights.T.astype(columns.dtype)).T.astype(np.float64)
+        for of_set, of_sample in zip(weights, resampled, strict=True):
+            yield np.append(of_set, 1), of_sample
+
+
+def _divide(total: float, weight: float) -> float:
+    return total / weight if weight else 0.0
 
 
 def _join_users(

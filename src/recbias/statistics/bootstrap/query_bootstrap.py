@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ BLOCK_VALUES = 2**19
 
 DENSE_CELLS = 2**25
 """The number of sums of sets that are held as a dense matrix."""
+
+DENSE_BLOCK = 128
+"""Samples of a dense matrix at once: so that the matrix is read a few times only."""
 
 ROUNDING = 1e-12
 """Differences below this share of the estimates are rounding errors and count as 0."""
@@ -40,14 +44,33 @@ def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArra
     rng = np.random.default_rng(seed)
     rows = join_rows(matrix, rng)
     n_rows, dtype = rows.shape[0], np.float64 if matrix.dtype.kind == "f" else np.int32
-    is_dense = n_rows < matrix.shape[0] and rows.shape[1] * n_rows <= DENSE_CELLS
-    columns = rows.T.toarray().astype(np.float64) if is_dense else rows.T.tocsr().astype(dtype)
-    size = min(max(16, BLOCK_VALUES // max(*rows.shape)), max(n_samples, 1))
+    columns = transpose_rows(rows, is_joined=n_rows < matrix.shape[0])
+    is_dense = isinstance(columns, np.ndarray)
+    size = DENSE_BLOCK if is_dense else max(16, BLOCK_VALUES // max(*rows.shape))
+    size = min(size, max(n_samples, 1))
     for start in range(0, n_samples, size):
         weights = np.zeros((min(size, n_samples - start), n_rows), dtype=columns.dtype)
         for row in weights:
             row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
         yield (columns @ np.ascontiguousarray(weights.T)).T.astype(dtype, copy=False)
+
+
+def transpose_rows(rows: Matrix, *, is_joined: bool) -> Any:
+    """Return a matrix ``(m, q)`` that is fast to multiply by the weights of samples.
+
+    It is CSR; for joined rows, which are few and full, a dense array if it is not too large, in
+    single precision if all sums over a sample are exact in it.
+
+    >>> from scipy.sparse import csr_array
+    >>> transpose_rows(csr_array([[1, 0], [1, 2]]), is_joined=True).dtype.name
+    'float32'
+    """
+    is_float = rows.dtype.kind == "f"
+    if not is_joined or rows.shape[0] * rows.shape[1] > DENSE_CELLS:
+        return rows.T.tocsr().astype(np.float64 if is_float else np.int32)
+    is_whole = not is_float or bool((rows.data == np.rint(rows.data)).all())
+    is_exact = is_whole and rows.shape[0] * np.abs(rows.data).max(initial=0) < 2**24
+    return rows.toarray().astype(np.float32 if is_exact else np.float64).T
 
 
 def compare_replicates(

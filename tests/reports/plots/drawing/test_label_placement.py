@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from recbias.reports.plots.drawing.label_placement import (
     Spot,
+    draw_curve_labels,
     draw_label,
     interpolate_points,
     place_labels,
 )
+from recbias.reports.plots.drawing.svg import estimate_width
 from support.plot_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)
@@ -93,3 +96,21 @@ def test_points_along_a_line_are_close_together() -> None:
     assert points[-1] == (30, 40)
     assert max(gaps) <= 8
     assert interpolate_points([(3, 4)]) == [(3, 4), (3, 4)]
+
+
+def test_names_of_curves_and_marks_do_not_overlap() -> None:
+    curve = [(100.0, 100.0), (110.0, 101.0)]
+    names = {"first": curve, "second": [(100.0, 102.0), (110.0, 103.0)]}
+    drawn = draw_curve_labels(
+        names,
+        dict.fromkeys(names, "c0"),
+        (0.0, 0.0, 400.0, 200.0),
+        marks={"model": (100.0, 100.0)},
+    )
+    root = ET.fromstring(f"<svg>{drawn}</svg>")
+    spots = [
+        Spot(float(text.get("x", "")), float(text.get("y", "")), estimate_width(text.text or ""))
+        for text in root.iter("text")
+    ]
+    assert len(spots) == 3
+    assert count_overlaps([*spots]) == 0

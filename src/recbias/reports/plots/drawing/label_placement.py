@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -124,17 +125,29 @@ def draw_labels(
 
 
 def draw_curve_labels(
-    curves: Mapping[str, Sequence[Point]], classes: Mapping[str, str], frame: Frame
+    curves: Mapping[str, Sequence[Point]],
+    classes: Mapping[str, str],
+    frame: Frame,
+    *,
+    marks: Mapping[str, Point] = MappingProxyType({}),
 ) -> Safe:
-    """Return the name of each curve beside it, where it covers other curves least."""
-    labels = [shorten(name, 22) for name in curves]
+    """Return the name of each curve beside it, where it covers other curves least.
+
+    ``marks`` are further points, whose names stand beside them.
+    """
+    curve_labels, mark_labels = (
+        [shorten(name, 22) for name in names] for names in (curves, marks)
+    )
     return join(
         *draw_labels(
-            [curve[len(curve) // 2] for curve in curves.values()],
-            labels,
+            [*(curve[len(curve) // 2] for curve in curves.values()), *marks.values()],
+            [*curve_labels, *mark_labels],
             frame,
-            [classes[name] for name in curves],
-            spots=list(map(_list_spots_beside, curves.values(), labels)),
+            [*(classes[name] for name in curves), *["halo"] * len(marks)],
+            spots=[
+                *map(_list_spots_beside, curves.values(), curve_labels),
+                *map(list_spots, marks.values(), mark_labels),
+            ],
             obstacles=[
                 point for curve in curves.values() for point in interpolate_points(curve, 4)
             ],
