@@ -10,7 +10,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
@@ -42,12 +42,20 @@ _FILE_MODULE = "_recbias_file_"
 class Registry:
     """The plug-ins of one kind (``model``): a table of built-in ``module:Class`` by name.
 
-    Other packages add to it by the entry-point group (``recbias.models``).
+    Other packages add to it by the entry-point group (``recbias.models``). A plug-in of
+    ``families`` serves many names: ``recbole/BPR`` is ``recbole`` with ``model: BPR``.
+
+    Args:
+        kind: What its plug-ins are called in messages.
+        table: The built-in plug-ins.
+        group: The entry-point group.
+        families: The setting that takes the part of a name after the slash, by the part before.
     """
 
     kind: str
     table: Mapping[str, str]
     group: str
+    families: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the built-in names, then those of other packages as ``package/Name``."""
@@ -67,6 +75,9 @@ class Registry:
         """Return the registered spelling of a name; ``./file.py:Name`` stays as it is."""
         if is_file(name):
             return name
+        family, member = self._split_family(name)
+        if family:
+            return f"{family}/{member}"
         normalized = normalize_name(name)
         for list_names in (self.table.keys, self._list_entry_points):
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
@@ -87,7 +98,8 @@ class Registry:
         if is_file(name):
             return _load_from_file(name, base or Path())
         spelling = self.resolve_name(name)
-        target = self.table.get(spelling) or self._list_entry_points()[spelling]
+        key = self._split_family(spelling)[0] or spelling
+        target = self.table.get(key) or self._list_entry_points()[key]
         module_name, _, attribute = target.partition(":")
         try:
             module = importlib.import_module(module_name)
@@ -99,6 +111,18 @@ class Registry:
             message = f"{spelling}: the module {module_name} has no class {attribute!r}"
             raise BrokenContract(message, remedy="correct its entry point")
         return cast("type", getattr(module, attribute))
+
+    def read_member(self, name: str) -> dict[str, str]:
+        """Return the setting in the name of a member of a family: ``model: BPR``; else none."""
+        family, member = self._split_family(name)
+        return {self.families[family]: member} if family else {}
+
+    def _split_family(self, name: str) -> tuple[str, str]:
+        """Return the family and the member that a name consists of, blank for other names."""
+        prefix, _, member = name.partition("/")
+        families = {normalize_name(family): family for family in self.families}
+        family = families.get(normalize_name(prefix), "") if member else ""
+        return family, member if family else ""
 
     def _list_entry_points(self) -> dict[str, str]:
         return _read_entry_points(self.group, tuple(_list_import_folders()))
