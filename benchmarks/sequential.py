@@ -205,12 +205,12 @@ def run_tool(tool: str, name: str, epochs: int, split: Split, seed: int) -> tupl
     return (run_rectools if tool == "RecTools" else run_recbole)(name, epochs, split, seed)
 
 
-def compare_peers(names: list[str], epochs: int, n: int) -> None:
+def compare_peers(names: list[str], tools: list[str], epochs: int, n: int) -> None:
     """Print our models beside those of RecBole and RecTools."""
     print(f"| model | tool | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
     for name in names:
         split = load_holdout() if name == "LightGCN" else load_last_out()
-        for tool in list_tools(name):
+        for tool in [tool for tool in list_tools(name) if not tools or tool in tools]:
             print_row([name, tool], partial(run_tool, tool, name, epochs, split), split, n)
 
 
@@ -219,11 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="models; by default all")
     parser.add_argument("--peers", action="store_true", help="beside RecBole and RecTools")
+    parser.add_argument("--tools", nargs="*", default=[], help="with --peers: only these")
     parser.add_argument("--epochs", type=int, default=10, help="with --peers")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 0")
     options = parser.parse_args()
     if options.peers:
-        compare_peers(options.names or list(CONTESTS), options.epochs, options.seeds)
+        names = options.names or list(CONTESTS)
+        compare_peers(names, options.tools, options.epochs, options.seeds)
         return
     split = load_last_out()
     print(f"| model | settings | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")

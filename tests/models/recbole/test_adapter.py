@@ -129,7 +129,7 @@ SPEC = {
 @pytest.mark.usefixtures("fake")
 def test_a_run_equals_our_own_model(tmp_path: Path) -> None:
     run = api.run(SPEC, out=tmp_path / "results")
-    scores = {row.model: row.value for row in run.metrics.itertuples()}
+    scores = dict(zip(run.metrics["model"], run.metrics["value"], strict=True))
     assert scores["recbole/Pop"] == scores["MostPop"] > 0
 
 

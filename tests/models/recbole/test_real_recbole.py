@@ -35,12 +35,18 @@ def recommend(k: int = 4, **settings: Any) -> RankedLists:
 
 
 def test_bpr_learns_the_colours_and_a_seed_repeats() -> None:
-    settings = {"model": "BPR", "epochs": 60, "embedding_size": 8}
-    lists = recommend(**settings, config={"learning_rate": 0.05, "train_batch_size": 32})
+    config = {"learning_rate": 0.05, "train_batch_size": 32}
+    settings: dict[str, Any] = {
+        "model": "BPR",
+        "epochs": 60,
+        "embedding_size": 8,
+        "config": config,
+    }
+    lists = recommend(**settings)
     same_colour = (lists.items[:40] - np.arange(40)[:, None]) % 2 == 0
     assert same_colour.mean() > 0.95
     assert (lists.items[40:] == -1).all()
-    again = recommend(**settings, config={"learning_rate": 0.05, "train_batch_size": 32})
+    again = recommend(**settings)
     assert np.array_equal(lists.items, again.items)
 
 

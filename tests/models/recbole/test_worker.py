@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,21 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from recbias.models.recbole import worker
 from recbias.models.recbole.worker.requests import Refusal, write_error
 from recbias.models.recbole.worker.stored_state import export_state, load_state
 from recbias.models.recbole.worker.training import group_rows, write_rows
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
+WORKER = Path(worker.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(WORKER.glob("*.py")), ids=lambda path: path.stem)
+def test_the_program_runs_on_python_3_8_without_the_rest_of_recbias(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    ours = {name for name in imported if name.startswith("recbias")}
+    assert all(name.startswith(worker.__name__) for name in ours)
 
 
 @pytest.fixture
@@ -44,7 +55,7 @@ def test_groups_are_in_the_order_of_the_rows() -> None:
     assert [group.tolist() for group in groups] == [[], [8], [], [7, 9]]
 
 
-class ToyModel(torch.nn.Module):
+class ToyModel(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, **other: Any) -> None:
         super().__init__()
         self.vectors = torch.nn.Embedding(2, 3)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,10 +170,12 @@ def _copy_module(module: ModuleType, folder: Path) -> None:
 
 def _read_arrays(path: Path) -> dict[str, AnyArray] | None:
     """Return the arrays of a file, None if it is damaged or absent."""
+    if not zipfile.is_zipfile(path):  # numpy would read a single array, or a pickle
+        return None
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile):
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
 
 

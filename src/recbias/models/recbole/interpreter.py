@@ -62,7 +62,7 @@ def find_interpreter() -> Interpreter | None:
     named = os.environ.get(VARIABLE, "").strip()
     if not named:
         return inspect_interpreter(sys.executable) if is_installed("recbole") else None
-    path = shutil.which(Path(named).expanduser())
+    path = shutil.which(str(Path(named).expanduser()))
     if path is None:
         raise _report_unusable(f"no program {make_printable(named)!r}")
     return inspect_interpreter(path)
