@@ -10,7 +10,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
@@ -34,28 +34,19 @@ CODE_FAULTS = (
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 
-_FILE_MODULE = "_recbias_file_"
-"""Prefix of the module names of plug-in files."""
+_FILE_MODULE = "_recbias_file_"  # Prefix of the module names of plug-in files
 
 
 @dataclass(frozen=True)
 class Registry:
     """The plug-ins of one kind (``model``): a table of built-in ``module:Class`` by name.
 
-    Other packages add to it by the entry-point group (``recbias.models``). A plug-in of
-    ``families`` serves many names: ``recbole/BPR`` is ``recbole`` with ``model: BPR``.
-
-    Args:
-        kind: What its plug-ins are called in messages.
-        table: The built-in plug-ins.
-        group: The entry-point group.
-        families: The setting that takes the part of a name after the slash, by the part before.
+    Other packages add to it by the entry-point group (``recbias.models``).
     """
 
     kind: str
     table: Mapping[str, str]
     group: str
-    families: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the built-in names, then those of other packages as ``package/Name``."""
@@ -75,16 +66,12 @@ class Registry:
         """Return the registered spelling of a name; ``./file.py:Name`` stays as it is."""
         if is_file(name):
             return name
-        family, member = self._split_family(name)
-        if family:
-            return f"{family}/{member}"
         normalized = normalize_name(name)
         for list_names in (self.table.keys, self._list_entry_points):
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
-        message = f"no {self.kind} is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, self.names()))
+        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=suggest(name, self.names()))
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name; ``./file.py:Name`` is relative to ``base``.
@@ -98,8 +85,7 @@ class Registry:
         if is_file(name):
             return _load_from_file(name, base or Path())
         spelling = self.resolve_name(name)
-        key = self._split_family(spelling)[0] or spelling
-        target = self.table.get(key) or self._list_entry_points()[key]
+        target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module_name, _, attribute = target.partition(":")
         try:
             module = importlib.import_module(module_name)
@@ -113,16 +99,8 @@ class Registry:
         return cast("type", getattr(module, attribute))
 
     def read_member(self, name: str) -> dict[str, str]:
-        """Return the setting in the name of a member of a family: ``model: BPR``; else none."""
-        family, member = self._split_family(name)
-        return {self.families[family]: member} if family else {}
-
-    def _split_family(self, name: str) -> tuple[str, str]:
-        """Return the family and the member that a name consists of, blank for other names."""
-        prefix, _, member = name.partition("/")
-        families = {normalize_name(family): family for family in self.families}
-        family = families.get(normalize_name(prefix), "") if member else ""
-        return family, member if family else ""
+        """Return the setting in the name of a member of a family, see ``registry.families``."""
+        return {}
 
     def _list_entry_points(self) -> dict[str, str]:
         return _read_entry_points(self.group, tuple(_list_import_folders()))
@@ -156,8 +134,7 @@ def digest_source(name: str, *, base: Path | None = None) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """Return the type and the message of an exception."""
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def locate_code(code: Any) -> str:
@@ -242,8 +219,7 @@ def _load_from_file(name: str, base: Path) -> type:
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         message = f"{file_name} has no class {attribute!r}"
         raise BrokenContract(message, remedy=suggest(attribute, classes))
-    plugin: type = getattr(module, attribute)
-    return plugin
+    return cast("type", getattr(module, attribute))
 
 
 class _UncachedLoader(SourceFileLoader):
