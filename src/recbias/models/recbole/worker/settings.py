@@ -29,7 +29,6 @@ def find_model_class(name: str) -> Any:
         Refusal: There is no such model, or it is of another kind.
     """
     from recbole.model import general_recommender, sequential_recommender
-    from recbole.utils import get_model
 
     modules = (general_recommender, sequential_recommender)
     classes = {
@@ -40,14 +39,19 @@ def find_model_class(name: str) -> Any:
     }
     if name in classes:
         return classes[name]
-    try:
-        get_model(name)
-    except (AttributeError, ValueError):
+    if not _find_defaults(name).exists():
         remedy = suggest(name, list(classes))
-        raise Refusal(f"RecBole has no model {name!r}", where="model", remedy=remedy) from None
+        raise Refusal(f"RecBole has no model {name!r}", where="model", remedy=remedy)
     message = f"{name} of RecBole needs more than interactions"
     remedy = "choose a general or a sequential model, such as BPR or SASRec"
     raise Refusal(message, where="model", remedy=remedy)
+
+
+def _find_defaults(name: str) -> Path:
+    """Return the path of RecBole's file with the settings of a model."""
+    import recbole
+
+    return Path(recbole.__file__).parent / "properties" / "model" / f"{name}.yaml"
 
 
 def suggest(name: str, names: list[str]) -> str:
@@ -117,11 +121,10 @@ def _fix_settings(request: dict[str, Any], *, is_sequential: bool) -> dict[str, 
 
 def _list_allowed(defaults: Any, name: str) -> list[str]:
     """Return the settings that a user may give: those of training and of the model."""
-    import recbole
     import yaml
     from recbole.utils import training_arguments
 
-    path = Path(recbole.__file__).parent / "properties" / "model" / f"{name}.yaml"
+    path = _find_defaults(name)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     own = yaml.load(text, Loader=defaults.yaml_loader) or {}  # noqa: S506, TID251  RecBole's file
     return sorted({*ALLOWED, *own, *training_arguments} - {"epochs"})
