@@ -104,8 +104,7 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], message: str, reme
 EVALUATE = """
 import json, sys
 import numpy as np
-for name, kind in {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}.items():
-    setattr(np, name, kind)
+np.float, np.float_, np.complex_, np.unicode_ = float, np.float64, np.complex128, np.str_
 from recbole.evaluator.metrics import NDCG, Recall
 hits, counts = map(np.array, json.load(sys.stdin))
 config = {"topk": [hits.shape[1]], "metric_decimal_place": 9}
