@@ -1,17 +1,35 @@
-"""Accuracy and CPU seconds per epoch of the sequential models and LightGCN on MovieLens-100K.
+"""Accuracy and CPU seconds an epoch of the sequential models and LightGCN, beside other tools.
 
-    python benchmarks/sequential.py [NAME ...]
+    python benchmarks/sequential.py                          # ours on MovieLens-100K
+    python benchmarks/sequential.py SASRec LightGCN          # some of them
+    python benchmarks/sequential.py --peers --seeds 2        # beside RecBole and RecTools
 
-The last interaction of each user by time is the test item, and all items that the user does not
-have are ranked. The numbers of epochs are stated, not chosen by accuracy. ``RECBIAS_DATA`` names
-the folder that holds ``ml-100k/``. One thread: set ``OMP_NUM_THREADS=1``.
+MovieLens-100K: the last interaction of each user by time is the test item. With ``--peers``
+LightGCN is trained on MovieLens-1M (ratings of 4 and 5, 10-core, a random fifth of each user's
+rows held out), whose published copy may have no times. All items with a training row that the user
+does not have are ranked, and all lists are evaluated by the code below. The numbers of epochs are
+stated, not chosen by accuracy.
+
+RecBole runs by the adapter ``recbole/...`` in the Python that ``RECBIAS_RECBOLE_PYTHON`` names,
+RecTools in the one that ``RECTOOLS_PYTHON`` names; what is not named is left out. Vectors, layers,
+heads, dropout, learning rate, epochs and the longest history are alike. A step of ours and of
+RecTools' reads ``WINDOWS`` windows of a history, which is about as many predicted items as the
+2,048 of RecBole's step; RecTools trains on the last window of a user only.
+
+``RECBIAS_DATA`` names the folder with the data. One thread: set ``OMP_NUM_THREADS=1``.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
-import sys
+import subprocess
+import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +39,18 @@ import pandas as pd
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import Split
 from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens100K
+from recbias.core.stage_context import collect_facts, collect_warnings
+from recbias.data.datasets.movielens import MovieLens1M, MovieLens100K
+from recbias.data.filters import KCore, Threshold
 from recbias.data.splits.leave_one_out import LeaveOneOut
+from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.models.recbole.adapter import RecBole
 from recbias.registry import REGISTRIES
 
 K, SEED = 10, 0
+LENGTH, WINDOWS, ITEMS = 20, 102, 2048
+"""The longest history, and the windows and the predicted items of a step."""
+
 MODELS: dict[str, dict[str, Any]] = {
     "MostPop": {},
     "EASE": {},
@@ -35,43 +59,180 @@ MODELS: dict[str, dict[str, Any]] = {
     "GRU4Rec": {"epochs": 20},
     "BERT4Rec": {"epochs": 60},
 }
-"""The settings that differ from the defaults."""
+"""The settings that differ from the defaults, without peers."""
 
 
-def load_split() -> Split:
-    """Return all ratings as interactions, the last one of each user as the test part."""
+@dataclass(frozen=True)
+class Contest:
+    """A model of ours and the same of other tools.
+
+    Args:
+        ours: Our settings.
+        recbole: Those of RecBole, besides the epochs and the size.
+        rectools: The class of RecTools with its settings; blank if it has none.
+    """
+
+    ours: dict[str, Any]
+    recbole: dict[str, Any]
+    rectools: tuple[str, dict[str, Any]] = ("", {})
+
+
+RECTOOLS = {
+    "n_factors": 64,
+    "n_blocks": 2,
+    "dropout_rate": 0.2,
+    "session_max_len": LENGTH,
+    "batch_size": WINDOWS,
+    "lr": 0.001,
+    "loss": "softmax",
+    "deterministic": True,
+    "recommend_torch_device": "cpu",
+}
+WINDOW = {"max_length": LENGTH, "batch_size": WINDOWS}
+SEQUENCE = {"MAX_ITEM_LIST_LENGTH": LENGTH, "train_batch_size": ITEMS}
+ATTENTION = SEQUENCE | {"hidden_dropout_prob": 0.2, "attn_dropout_prob": 0.2}
+
+CONTESTS = {
+    "SASRec": Contest(WINDOW, ATTENTION | {"n_heads": 1}, ("SASRecModel", {"n_heads": 1})),
+    "GRU4Rec": Contest(WINDOW, SEQUENCE | {"hidden_size": 64, "dropout_prob": 0.2}),
+    "BERT4Rec": Contest(WINDOW, ATTENTION, ("BERT4RecModel", {"n_heads": 2, "mask_prob": 0.2})),
+    "LightGCN": Contest(
+        {"batch_size": 16_384, "learning_rate": 0.005},
+        {"n_layers": 3, "train_batch_size": 16_384, "learning_rate": 0.005},
+    ),
+}
+
+
+def load_last_out() -> Split:
+    """Return MovieLens-100K, the last interaction of each user as the test part."""
     rng = np.random.default_rng(SEED)
     dataset = MovieLens100K().load(Path(os.environ["RECBIAS_DATA"]), rng)
     return LeaveOneOut().split(dataset, 0, rng)
 
 
-def measure(name: str, split: Split) -> str:
-    """Return a row of the table: seconds per epoch, HR and nDCG."""
-    data, settings = split.training_data(), MODELS[name]
-    trained = {"device": "cpu", "patience": 0} if "epochs" in settings else {}
-    model: Any = REGISTRIES["models"].load(name)(**settings, **trained)
+def load_holdout() -> Split:
+    """Return MovieLens-1M, a random fifth of each user's rows as the test part."""
+    rng = np.random.default_rng(SEED)
+    dataset = MovieLens1M().load(Path(os.environ["RECBIAS_DATA"]), rng)
+    for data_filter in (Threshold(at_least=4), KCore(k=10)):
+        dataset = data_filter.apply(dataset, rng)
+    return RandomHoldout(test=0.2).split(dataset, 0, rng)
+
+
+def evaluate(items: np.ndarray, split: Split) -> tuple[float, float]:
+    """Return the hit rate and the nDCG of lists of all users, over those with test rows."""
+    assert split.test is not None
+    counts = split.test.user_counts()
+    keys = split.test.users.astype(np.int64) * split.test.n_items + split.test.items
+    users = np.arange(len(items))[:, None]
+    hits = np.isin(users * split.test.n_items + items, keys) & (items >= 0)
+    discounts = 1 / np.log2(np.arange(K) + 2)
+    ideal = np.append(0, np.cumsum(discounts))[np.minimum(counts, K)]
+    tested = counts > 0
+    return hits[tested].any(axis=1).mean(), ((hits @ discounts)[tested] / ideal[tested]).mean()
+
+
+def run_model(model: Any, split: Split, seed: int) -> tuple[np.ndarray, float]:
+    """Return the lists of all users, and the CPU seconds an epoch of this process."""
+    data = split.training_data()
+    ids = data.train.user_ids
+    labels = Attributes(ids, pd.DataFrame(index=range(len(ids))), "query")
+    queries = Queries(ids, labels, np.arange(len(ids), dtype=np.int32))
     with collect_warnings():
         start = time.process_time()
-        fitted = model.fit(data, np.random.default_rng(SEED))
+        fitted = model.fit(data, np.random.default_rng(seed))
         seconds = (time.process_time() - start) / getattr(model, "epochs", 1)
-        ids = data.train.user_ids
-        labels = Attributes(ids, pd.DataFrame(index=range(len(ids))), "query")
-        queries = Queries(ids, labels, np.arange(len(ids), dtype=np.int32))
-        lists = fitted.recommend(queries, K, data)
-    assert split.test is not None
-    hits = lists.items[split.test.users] == split.test.items[:, None]
-    gains = (hits / np.log2(np.arange(K) + 2)).sum(axis=1)
-    written = ", ".join(f"{key} {value}" for key, value in settings.items())
-    shown = f"{seconds:.2f}" if trained else ""
-    return f"| {name} | {written} | {shown} | {hits.any(axis=1).mean():.4f} | {gains.mean():.4f} |"
+        return fitted.recommend(queries, K, data).items, seconds
+
+
+def run_ours(name: str, settings: dict[str, Any], split: Split, seed: int) -> tuple[Any, float]:
+    trained = {"device": "cpu", "patience": 0} if "epochs" in settings else {}
+    return run_model(REGISTRIES["models"].load(name)(**settings, **trained), split, seed)
+
+
+def run_recbole(name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+    config = CONTESTS[name].recbole
+    model = RecBole(model=name, epochs=epochs, embedding_size=64, config=config)
+    with collect_facts() as facts:
+        items, _ = run_model(model, split, seed)
+    return items, float(str(facts["recbole_cpu_seconds_an_epoch"]))
+
+
+def run_rectools(name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+    kind, settings = CONTESTS[name].rectools
+    train = split.train
+    settings = RECTOOLS | settings | {"epochs": epochs}
+    request = {"model": kind, "settings": settings, "seed": seed, "k": K}
+    script = Path(__file__).with_name("sequential_rectools.py")
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder)
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        np.savez(folder / "rows.npz", users=train.users, items=train.items, times=train.times)
+        command = [os.environ["RECTOOLS_PYTHON"], str(script), name_of_folder]
+        environment = {key: os.environ[key] for key in os.environ if key != "PYTHONPATH"}
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
+        with np.load(folder / "lists.npz") as lists:
+            return lists["items"], json.loads((folder / "seconds.json").read_text("utf-8"))
+
+
+def print_row(
+    cells: list[str], run: Callable[[int], tuple[Any, float]], split: Split, n: int
+) -> None:
+    """Print the mean of n seeds: seconds an epoch, hit rate, and nDCG with its range."""
+    rows = []
+    for seed in range(n):
+        items, seconds = run(seed)
+        rows.append((seconds, *evaluate(items, split)))
+    seconds, hit_rate, ndcg = np.mean(rows, axis=0)
+    spread = f" ({min(r[2] for r in rows):.4f} to {max(r[2] for r in rows):.4f})" if n > 1 else ""
+    cells = [*cells, f"{seconds:.2f}", f"{hit_rate:.4f}", f"{ndcg:.4f}{spread}"]
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def list_tools(name: str) -> list[str]:
+    """Return the tools that have a model and whose Python is named, ours first."""
+    named = {
+        "RecTools": CONTESTS[name].rectools[0] and os.environ.get("RECTOOLS_PYTHON"),
+        "RecBole": os.environ.get("RECBIAS_RECBOLE_PYTHON"),
+    }
+    return ["recbias", *(tool for tool, python in named.items() if python)]
+
+
+def run_tool(tool: str, name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+    """Return the lists of a model of a tool, and its CPU seconds an epoch."""
+    if tool == "recbias":
+        return run_ours(name, CONTESTS[name].ours | {"epochs": epochs}, split, seed)
+    return (run_rectools if tool == "RecTools" else run_recbole)(name, epochs, split, seed)
+
+
+def compare_peers(names: list[str], tools: list[str], epochs: int, n: int) -> None:
+    """Print our models beside those of RecBole and RecTools."""
+    print(f"| model | tool | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
+    for name in names:
+        split = load_holdout() if name == "LightGCN" else load_last_out()
+        for tool in [tool for tool in list_tools(name) if not tools or tool in tools]:
+            print_row([name, tool], partial(run_tool, tool, name, epochs, split), split, n)
 
 
 def main() -> None:
     """Print the table."""
-    split = load_split()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="models; by default all")
+    parser.add_argument("--peers", action="store_true", help="beside RecBole and RecTools")
+    parser.add_argument("--tools", nargs="*", default=[], help="with --peers: only these")
+    parser.add_argument("--epochs", type=int, default=10, help="with --peers")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 0")
+    options = parser.parse_args()
+    if options.peers:
+        names = options.names or list(CONTESTS)
+        compare_peers(names, options.tools, options.epochs, options.seeds)
+        return
+    split = load_last_out()
     print(f"| model | settings | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
-    for name in sys.argv[1:] or MODELS:
-        print(measure(name, split), flush=True)
+    for name in options.names or MODELS:
+        settings = MODELS[name]
+        written = ", ".join(f"{key} {value}" for key, value in settings.items())
+        print_row([name, written], partial(run_ours, name, settings, split), split, options.seeds)
 
 
 if __name__ == "__main__":

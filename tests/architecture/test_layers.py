@@ -111,6 +111,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "neighbours": {"ranking"},
         "neural": {"elliot", "factorization", "ranking", "training"},
         "ranking": set(),
+        "recbole": {"ranking"},
         "sentences": {"ranking", "training"},
         "sequential": {"ranking", "training"},
         "text": {"ranking", "training"},

@@ -17,12 +17,16 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
         *("safetensors", "tokenizers", "torch", "transformers"),
     ),
     "libraries": ("implicit", "lenskit", "torch"),
+    "recbole": ("recbole",),
     "llm": ("anthropic", "openai", "rapidfuzz"),
     "tune": ("optuna",),
     "ray": ("ray",),
     "excel": ("python-calamine",),
 }
 """The packages of each extra, as in pyproject.toml."""
+
+ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
+"""What to do instead of installing a package beside recbias."""
 
 _MODULES = {"scikit-learn": "sklearn"}
 """The modules that are not called as the package that installs them."""
@@ -89,7 +93,8 @@ def suggest_install(packages: Collection[str]) -> str:
     covered = {package for extra in extras for package in EXTRAS[extra]}
     words = [f"'recbias[{','.join(extras)}]'"] if extras else []
     words += sorted(name for name in packages if name.replace("_", "-") not in covered)
-    return " ".join(["pip install", *words])
+    elsewhere = [ELSEWHERE[name] for name in packages if name in ELSEWHERE]
+    return ", ".join([" ".join(["pip install", *words]), *elsewhere])
 
 
 def describe_missing(users: Sequence[str], packages: Collection[str]) -> tuple[str, str]:

@@ -34,8 +34,7 @@ CODE_FAULTS = (
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 
-_FILE_MODULE = "_recbias_file_"
-"""Prefix of the module names of plug-in files."""
+_FILE_MODULE = "_recbias_file_"  # Prefix of the module names of plug-in files
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ class Registry:
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
-        message = f"no {self.kind} is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, self.names()))
+        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=suggest(name, self.names()))
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name; ``./file.py:Name`` is relative to ``base``.
@@ -99,6 +97,10 @@ class Registry:
             message = f"{spelling}: the module {module_name} has no class {attribute!r}"
             raise BrokenContract(message, remedy="correct its entry point")
         return cast("type", getattr(module, attribute))
+
+    def read_member(self, name: str) -> dict[str, str]:
+        """Return the setting in the name of a member of a family, see ``registry.families``."""
+        return {}
 
     def _list_entry_points(self) -> dict[str, str]:
         return _read_entry_points(self.group, tuple(_list_import_folders()))
@@ -132,8 +134,7 @@ def digest_source(name: str, *, base: Path | None = None) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """Return the type and the message of an exception."""
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def locate_code(code: Any) -> str:
@@ -218,8 +219,7 @@ def _load_from_file(name: str, base: Path) -> type:
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         message = f"{file_name} has no class {attribute!r}"
         raise BrokenContract(message, remedy=suggest(attribute, classes))
-    plugin: type = getattr(module, attribute)
-    return plugin
+    return cast("type", getattr(module, attribute))
 
 
 class _UncachedLoader(SourceFileLoader):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recbias.core.registry import Registry
+from recbias.registry.families import FamilyRegistry
 from recbias.registry.metric_names import METRICS
-from recbias.registry.model_names import MODELS
+from recbias.registry.model_names import FAMILIES, MODELS
 
 DATASETS = {
     "demo": "recbias.data.datasets.demo:Demo",
@@ -84,7 +85,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "filters": Registry("filter", FILTERS, "recbias.filters"),
     "splits": Registry("split", SPLITS, "recbias.splits"),
     "queries": Registry("query source", QUERIES, "recbias.queries"),
-    "models": Registry("model", MODELS, "recbias.models"),
+    "models": FamilyRegistry("model", MODELS, "recbias.models", FAMILIES),
     "rerankers": Registry("re-ranker", RERANKERS, "recbias.rerankers"),
     "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
     "metrics": Registry("metric", METRICS, "recbias.metrics"),

@@ -52,9 +52,13 @@ MODELS = {
     "lenskit/NMF": "recbias.models.libraries.lenskit_factors:LensKitNMF",
     "lenskit/FlexMFImplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFImplicit",
     "lenskit/FlexMFExplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFExplicit",
+    "recbole": "recbias.models.recbole.adapter:RecBole",
     "lists": "recbias.models.given.lists:GivenLists",
     "lmrec_lists": "recbias.models.given.lmrec_lists:LMRecLists",
     "vectors": "recbias.models.given.vectors:GivenVectors",
     "sentence_scores": "recbias.models.given.sentence_scores:GivenSentences",
     "responses": "recbias.models.given.responses:GivenResponses",
 }
+
+FAMILIES = {"recbole": "model"}
+"""The setting that takes the part of a model's name after the slash: ``recbole/BPR``."""

@@ -76,4 +76,12 @@ def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], 
     files += [(SCRATCH, path) for path in (scratch.iterdir() if scratch.is_dir() else ())]
     for kind, path in files:
         status = path.stat()
-        yield kind, status.st_size, status.st_mtime, partial(path.unlink, missing_ok=True)
+        yield kind, status.st_size, status.st_mtime, partial(_remove_path, path)
+
+
+def _remove_path(path: Path) -> None:
+    """Remove a file, or the folder of a process that was ended."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
