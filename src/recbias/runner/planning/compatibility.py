@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.config.plugin_spec import Grouping
 from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
@@ -22,6 +23,7 @@ from recbias.core.packages import (
     suggest_install,
 )
 from recbias.core.protocols import OUTPUTS
+from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import KeyPath
 from recbias.runner.planning.plan import count_query_folds, find_chooser, list_missing_outputs
@@ -29,6 +31,9 @@ from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults,
 
 MOST_STAGES = 500_000
 """The largest plan: planning this many stages takes two minutes and half a gigabyte."""
+
+UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
+"""The gaps of groups that are known as probabilities."""
 
 TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 """Outputs that a search can measure on the validation sentences of a dataset."""
@@ -197,6 +202,22 @@ def _check_grouping(experiment: Experiment, metric: PluginSpec) -> Iterator[User
     if metric.grouping.gap in {"worst", "worst_quarter"} and metric.direction == "none":
         message = f"{metric.name} has no better and worse, so no group is the worst"
         where, remedy = (*metric.where, "gap"), "choose gap: difference"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+    if parse_uncertain_label(metric.grouping.by) is not None:
+        yield from _check_probabilities(experiment, metric, metric.grouping)
+
+
+def _check_probabilities(
+    experiment: Experiment, metric: PluginSpec, grouping: Grouping
+) -> Iterator[UserError]:
+    """Yield the settings that need the group of each query, where it is a probability."""
+    if grouping.gap and grouping.gap not in UNCERTAIN_GAPS:
+        message = f"{grouping.gap} needs the group of each query, and {grouping.by!r} is not known"
+        where, remedy = (*metric.where, "gap"), f"choose one of {', '.join(UNCERTAIN_GAPS)}"
+        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+    if grouping.min_group:
+        message = f"min_group counts the queries of a group, and {grouping.by!r} is not known"
+        where, remedy = (*metric.where, "min_group"), "remove it: every group is compared"
         yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
 
 
