@@ -118,8 +118,8 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
 
     >>> import pandas as pd
     >>> from recbias.core.dataset.vocabulary import Vocabulary
-    >>> ids = Vocabulary.of(["1", "2", "3", "4", "5"])
-    >>> table = pd.DataFrame({"p": [0.9, 0.8, 0.3, 0.1, None]})
+    >>> ids = Vocabulary.of(["1", "2", "3", "4", "5", "6"])
+    >>> table = pd.DataFrame({"p": [0.9, 0.8, 0.3, 0.1, 0.2, None]})
     >>> groups = read_uncertain_groups(Attributes(ids, table, "query"), "probability of p")
     >>> groups.names, groups.missing, groups.probabilities.round(1).tolist()[:2]
     (('p', 'not p'), 1, [[0.9, 0.1], [0.8, 0.2]])

@@ -24,6 +24,9 @@ from recbias.statistics.uncertain.contributions import (
     measure_contributions,
 )
 
+ROUNDING = 1e-12
+"""Errors below this share of the means are rounding errors and count as 0."""
+
 TEST = "uncertain_t"
 """The name of the test of two groups that are known as probabilities."""
 
@@ -111,23 +114,23 @@ def contrast_contributions(
     """Return the t-test of the mean difference of contributions, without an effect size."""
     from scipy.special import stdtr
 
-    differences = of_a - of_b
-    defined = ~np.isnan(differences)
-    differences, n = differences[defined], int(np.count_nonzero(defined))
-    difference = float(differences.mean()) if n else math.nan
-    error = float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    is_tested = error > 1e-12 * max(abs(difference), 1e-300) and df >= 1.0
-    t = difference / error if is_tested else math.nan
-    low, high = _make_interval(difference, error, df) if is_tested else (math.nan, math.nan)
+    defined = ~np.isnan(of_a - of_b)
+    n = int(np.count_nonzero(defined))
+    summary = Measurement.from_values((of_a - of_b)[defined])
+    means = [Measurement.from_values(side[defined]).value for side in (of_a, of_b)]
+    error = summary.std / math.sqrt(n) if n > 1 else math.nan
+    is_tested = error > ROUNDING * max(map(abs, means)) and df >= 1.0
+    t = summary.value / error if is_tested else math.nan
+    low, high = _make_interval(summary.value, error if is_tested else math.nan, df)
     return Contrast(
         between="groups",
         a=sides[0],
         b=sides[1],
         test=TEST,
         n=n,
-        mean_a=float(of_a[defined].mean()) if n else math.nan,
-        mean_b=float(of_b[defined].mean()) if n else math.nan,
-        difference=difference,
+        mean_a=means[0],
+        mean_b=means[1],
+        difference=summary.value,
         statistic=t,
         p=float(2.0 * stdtr(df, -abs(t))) if is_tested else math.nan,
         df=df,
