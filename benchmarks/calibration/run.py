@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
+from uncertain_studies import write_uncertain_section  # noqa: E402
 from worlds_of_all import WORLDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "calibration.md"
@@ -81,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
+    if "" in options.only or "probabilities" in options.only:
+        text += write_uncertain_section()
     if "" in options.only or "power" in options.only:
         text += write_power_section()
     print(text)

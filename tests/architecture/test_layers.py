@@ -144,6 +144,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "bootstrap": {"permutation", "tests"},
         "permutation": set(),
         "tests": {"permutation"},
+        "uncertain": {"bootstrap"},
     },
 }
 """The sub-packages of each package, with the sibling packages that they may import.

@@ -18,6 +18,14 @@ class GapDefinition(NamedTuple):
     values: str
 
 
+UNCERTAIN_MEANS = {
+    "probability": "m = (P'P)⁻¹ P'x with the probabilities P of the groups and the values x: "
+    "right if x is independent of the probability given the group",
+    "weight": "m_g = Σ p_g x / Σ p_g with the probabilities p_g of the groups and the values x: "
+    "right if x is independent of the group given the probability",
+}
+"""The means of groups that are known as probabilities, by what is assumed."""
+
 DEFINITIONS = {
     "difference": GapDefinition(
         "difference between the largest and the smallest mean",

@@ -130,7 +130,7 @@ def compute_gap(
     if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
         return gap
     resample = resample_shared_queries if groups.overlap else resample_group_means
-    replicates = _orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
+    replicates = orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
     low, high = (float(bound) for bound in normal_interval(value, replicates))
     if high <= low:
         low = high = math.nan
@@ -210,7 +210,7 @@ def measure_gap(means: FloatArray, kind: str) -> FloatArray:
     return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
 
 
-def _orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
+def orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
     """Return the signed gap of each row of two means, ``float64[b]``.
 
     It is negative, or a ratio above 1, where the other group than in the ``observed`` means is the

@@ -14,6 +14,7 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UnknownName, WrongType
 from recbias.core.queries.conditions import list_condition_columns, match_rows
+from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.core.suggestions import suggest
 
 JOIN = "&"
@@ -102,7 +103,12 @@ def split_crossing(by: str) -> tuple[str, ...]:
 
 
 def validate_grouping(by: str) -> None:
-    """Raise WrongType if a part of a crossing is neither a condition nor can be a column."""
+    """Raise WrongType if a part of a crossing is neither a condition nor can be a column.
+
+    Probabilities of groups, ``probability of p_female``, are not crossed.
+    """
+    if parse_uncertain_label(by) is not None:
+        return
     for part in split_crossing(by):
         if _COMPARISON.search(part):
             list_condition_columns(part)
@@ -110,6 +116,8 @@ def validate_grouping(by: str) -> None:
 
 def list_part_columns(part: str, labels: Attributes) -> list[str]:
     """Return the columns that a part of a crossing names: itself, or those of its condition."""
+    if (label := parse_uncertain_label(part)) is not None:
+        return list(label.columns)
     if part in labels.names or part.isidentifier():
         return [part]
     return sorted(list_condition_columns(part))

@@ -33,6 +33,7 @@ _TESTS = {
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
     "overlap_t": "t-test of groups that share units",
+    "uncertain_t": "t-test of groups known as probabilities",
     "permutation": "permutation test",
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",

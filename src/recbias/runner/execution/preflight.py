@@ -19,7 +19,7 @@ from recbias.runner.execution.group_columns import explain_item_column
 from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
-from recbias.runner.stages.grouping import form_groups
+from recbias.runner.stages.grouping import check_groups
 from recbias.runner.stages.labels import add_labels
 from recbias.runner.stages.model import build_evidence
 from recbias.runner.stages.shared import make_training_data
@@ -198,7 +198,7 @@ def _check_metric(
 ) -> Iterator[UserError]:
     if metric.grouping is not None:
         try:
-            form_groups(evidence.queries, metric.grouping)
+            check_groups(evidence.queries, metric.grouping)
         except UserError as error:
             fault = explain_item_column(error, metric.grouping.by, evidence)
             yield _locate_setting(metric, fault.where or "by", fault, experiment)

@@ -25,6 +25,7 @@ from recbias.core.packages import (
 from recbias.core.protocols import OUTPUTS
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import KeyPath
+from recbias.runner.planning.grouping_faults import find_grouping_faults
 from recbias.runner.planning.plan import count_query_folds, find_chooser, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
 from recbias.runner.planning.round_stages import find_feedback_faults
@@ -185,24 +186,10 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
         yield from _check_chooser(experiment, metric)
-        yield from _check_grouping(experiment, metric)
+        yield from find_grouping_faults(experiment, metric)
         if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
-
-
-def _check_grouping(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
-    """Yield the faults of ``by`` and ``gap``."""
-    if metric.grouping is None:
-        return
-    if metric.plugin.unit != "query":
-        message = f"{metric.name} has no value for each query, so it cannot be grouped"
-        where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
-        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
-    if metric.grouping.gap in {"worst", "worst_quarter"} and metric.direction == "none":
-        message = f"{metric.name} has no better and worse, so no group is the worst"
-        where, remedy = (*metric.where, "gap"), "choose gap: difference"
-        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from recbias.core.arrays import FloatArray
 from recbias.statistics.interval_errors import derive_error
 from recbias.statistics.power import (
     MAX_UNITS,
     ErrorBySize,
+    ErrorOfMean,
     compute_detectable_difference,
     find_sample_size,
     measure_group_error,
@@ -90,6 +92,22 @@ def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
     count = 0 if math.isnan(n) else int(n)
     measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))
     return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
+
+
+def scale_probabilities(row: Mapping[str, Any], unit: str) -> UnitDesign:
+    """Return the design of units whose groups are known as probabilities.
+
+        se(m) = se √(n / m),    df(m) = df m / n
+
+    More units have the same distribution of probabilities, so that each weighs less.
+    """
+    (error, df), n = derive_error(row), float(row["n"])
+
+    def measure_error(m: FloatArray) -> ErrorOfMean:
+        return np.asarray(error * np.sqrt(n / m)), np.asarray(df * m / n)
+
+    smallest = math.ceil(n / df) if df > 0 else math.inf
+    return UnitDesign(unit, int(n), measure_error, smallest=max(2.0, smallest))
 
 
 def compare_groups(

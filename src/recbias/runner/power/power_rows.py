@@ -13,7 +13,12 @@ import pandas as pd
 
 from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
-from recbias.runner.power.power_designs import UnitDesign, compare_groups, scale_interval
+from recbias.runner.power.power_designs import (
+    UnitDesign,
+    compare_groups,
+    scale_interval,
+    scale_probabilities,
+)
 from recbias.runner.power.power_of_prompts import (
     count_templates,
     cross_prompts,
@@ -22,6 +27,7 @@ from recbias.runner.power.power_of_prompts import (
 )
 from recbias.runner.power.power_tables import PowerTables, make_key
 from recbias.statistics.interval_errors import UNTESTABLE
+from recbias.statistics.uncertain.group_means import TEST as UNCERTAIN
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
 """The columns of ``significance.csv`` that identify a comparison."""
@@ -122,6 +128,8 @@ def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesi
         return [replace(interval, obstacle="users and items vary: no number of either")]
     if row["between"] == "models":
         return _cross_models(run, row) or [interval]
+    if row["test"] == UNCERTAIN:
+        return [scale_probabilities(row, unit)]
     rows = {group["group"]: group for group in _list_groups(run, row)}
     sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
     grouped = compare_groups(row, sides, unit)

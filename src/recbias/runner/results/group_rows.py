@@ -16,12 +16,13 @@ import pandas as pd
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.measurements.columns import ALL, METRICS_COLUMNS
 from recbias.core.measurements.scores import Contrast, Measurement
+from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
 from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.runner.stages.grouping import form_groups
-from recbias.statistics.group_gaps import summarize_groups
+from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.statistics.group_pooling import compare_pooled_groups, pool_groups
+from recbias.statistics.uncertain.group_means import compare_pooled_contributions
 
 
 def collect_groups(
@@ -80,10 +81,9 @@ def _measure_groups(
             if not executor.has_succeeded(stage):
                 continue
             queries, values = map(executor.value, stage.inputs)
-            groups, least = form_groups(queries, metric.grouping), metric.grouping.min_group
-            for value in values:
-                for group in summarize_groups(value, groups, min_group=least):
-                    yield ModelMeasurement(*fit_keys, metric, group)
+            group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
+            for group in group_values(queries, values):
+                yield ModelMeasurement(*fit_keys, metric, group)
             executor.forget(stage.inputs[1:])
 
 
@@ -115,10 +115,14 @@ def _compare(
 ) -> list[Contrast]:
     if metric.grouping is None:
         return []
+    is_uncertain = parse_uncertain_label(metric.grouping.by) is not None
     # With a reference group, it is the second side of each test in each fold.
     tests = [test for fold in folds for test in fold.measurement.contrasts]
     reference = tests[0].b if metric.grouping.reference_group and tests else ""
     gap: Literal["groups", "difference"]
     gap = "groups" if metric.grouping.gap == "groups" else "difference"
+    if is_uncertain:
+        is_tested = gap == "groups" or len(groups) == 2
+        return compare_pooled_contributions(groups, reference=reference) if is_tested else []
     least = metric.grouping.min_group
     return compare_pooled_groups(groups, gap, min_group=least, reference=reference)

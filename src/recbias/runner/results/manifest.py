@@ -13,6 +13,7 @@ import pandas as pd
 from recbias.config.declarations.docstrings import read_formula, read_section, read_summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
+from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.runner.environment import describe_environment, name_gpus
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.devices import describe_devices
@@ -21,7 +22,7 @@ from recbias.runner.results.metric_rows import make_fit_keys
 from recbias.runner.results.training_tables import list_searches
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import nan_to_none
-from recbias.statistics.gap_definitions import DEFINITIONS
+from recbias.statistics.gap_definitions import DEFINITIONS, UNCERTAIN_MEANS
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,10 @@ def describe_metric(metric: PluginSpec) -> dict[str, Any]:
         "source": read_section(type(plugin), "Source"),
     }
     gap = metric.grouping.gap if metric.grouping else ""
+    label = parse_uncertain_label(metric.grouping.by) if metric.grouping else None
+    if label is not None:
+        means = UNCERTAIN_MEANS[label.assumption]
+        definition["formula"] = f"{means}. x: {definition['formula']}"
     if gap not in DEFINITIONS:
         return definition
     words = DEFINITIONS[gap]

@@ -18,8 +18,14 @@ from recbias.core.errors import (
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
+from recbias.core.queries.uncertain_groups import UncertainGroups, parse_uncertain_label
 from recbias.core.stage_context import warn
 from recbias.runner.stages.model import derive_bootstrap_seed
+from recbias.runner.stages.uncertain_grouping import (
+    form_uncertain_groups,
+    measure_by_probability,
+    warn_of_probabilities,
+)
 from recbias.statistics.group_gaps import (
     MAX_PAIRS,
     compute_gap,
@@ -51,6 +57,10 @@ class GroupMeasurements:
         self, queries: Queries, measurements: Sequence[Measurement]
     ) -> tuple[Measurement, ...]:
         """Return the values of the groups, or their gap."""
+        for measurement in measurements:
+            self._require_values(measurement, queries)
+        if parse_uncertain_label(self.grouping.by) is not None:
+            return self._group_by_probability(queries, measurements)
         groups = form_groups(queries, self.grouping)
         if self.grouping.gap == "groups":
             _warn_of_missing_labels(groups, self.name)
@@ -61,13 +71,24 @@ class GroupMeasurements:
             for grouped in self._group(measurement, groups, queries)
         )
 
-    def _group(
-        self, measurement: Measurement, groups: Groups, queries: Queries
-    ) -> Iterator[Measurement]:
+    def _require_values(self, measurement: Measurement, queries: Queries) -> None:
         units = measurement.units
         if units is None or not np.array_equal(units.ids, queries.ids.ids):
             message = f"{self.name} has no value for each query, so it cannot be grouped"
             raise BrokenContract(message, remedy="remove `by`")
+
+    def _group_by_probability(
+        self, queries: Queries, measurements: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        groups = form_uncertain_groups(queries, self.grouping)
+        if self.grouping.gap == "groups":
+            warn_of_probabilities(groups, self.name)
+        rng = np.random.default_rng(derive_bootstrap_seed(queries))
+        return measure_by_probability(measurements, groups, self.grouping, rng)
+
+    def _group(
+        self, measurement: Measurement, groups: Groups, queries: Queries
+    ) -> Iterator[Measurement]:
         gap, least = self.grouping.gap, self.grouping.min_group
         rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         if gap in {"difference", "ratio", "std"}:
@@ -82,6 +103,13 @@ class GroupMeasurements:
         else:
             reference = _find_reference(groups, self.grouping)
             yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
+
+
+def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:
+    """Return the groups of queries, certain or known as probabilities; see both for errors."""
+    if parse_uncertain_label(grouping.by) is not None:
+        return form_uncertain_groups(queries, grouping)
+    return form_groups(queries, grouping)
 
 
 def form_groups(queries: Queries, grouping: Grouping) -> Groups:

@@ -76,7 +76,9 @@ def create_bias_loss(
     vectors = TermVectors.create(model, pairs)
     if debias.method == "LMD" and is_released:
         occurs = _mark_first_terms(texts, pairs)
-        _count_without_term(debias, ~occurs.any(axis=1), f"target term of {pairs.groups[0]}")
+        _count_without_term(
+            debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
+        )
         return ReleasedLogRatio(vectors, occurs)
     if debias.method == "LMD":
         numbers = number_targets(pairs, first_only=False)

@@ -18,6 +18,7 @@ from recbias.reports.views.rounding import (
     format_p_value,
     format_value,
 )
+from recbias.statistics.uncertain.group_means import TEST as UNCERTAIN
 
 
 class Answer(NamedTuple):
@@ -130,11 +131,12 @@ def describe_test(question: Question, row: Row | None = None, result: str = "") 
 
 
 def _count_compared(question: Question, row: Row) -> str:
-    """Return the number of units of a comparison, or of both its sides."""
+    """Return the number of units of a comparison, or of both its sides if they have their own."""
     sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
     counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
     unit = question.units.get(row["target"], question.unit)
-    if len(counts) < len(sides) or question.compares_models:
+    shares_units = question.compares_models or row["test"] == UNCERTAIN
+    if len(counts) < len(sides) or shares_units:
         return "" if math.isnan(row["n"]) else count_units(row["n"], unit)
     if unit:
         return f"{counts[0]:,.0f} and {count_units(counts[1], unit)}"
