@@ -83,7 +83,7 @@ class GroupMeasurements:
         groups = form_uncertain_groups(queries, self.grouping)
         if self.grouping.gap == "groups":
             warn_of_probabilities(groups, self.name)
-        rng = np.random.default_rng(derive_bootstrap_seed(queries))
+        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         return measure_by_probability(measurements, groups, self.grouping, rng)
 
     def _group(
