@@ -10,6 +10,7 @@ from recbias.core.measurements.columns import ROUND_COLUMNS
 from recbias.reports.plots.drawing.svg import FileNames, Plot
 from recbias.reports.plots.round_curves import draw_round_curves
 from recbias.reports.round_table import MOST_ROUNDS, build_round_table
+from recbias.reports.views.conclusions.conclude import split_conclusions
 from recbias.reports.views.run_tables import RunTables, read_run
 from reports.plots.svg_reading import find_elements, read_tooltips
 from support.run_folders import RunSpec, make_run
@@ -100,3 +101,25 @@ def test_the_table_shows_some_of_many_rounds_with_the_first_and_the_last(tmp_pat
     titles = [column.title for column in table.columns[2:]]
     assert len(titles) == MOST_ROUNDS
     assert (titles[0], titles[-1]) == ("round 1", "round 40")
+
+
+def test_conclusions_begin_with_the_change_of_each_value(tmp_path: Path) -> None:
+    rounds = make_rounds(3)
+    rounds.loc[(rounds["model"] == "MostPop") & (rounds["round"] == 3), "value"] -= 0.5
+    first, _ = split_conclusions(make_tables(tmp_path, rounds))
+    # MostPop: 0.21 and 0.41 - 0.5 = -0.09, a change of 0.3; Random: 0.11 and 0.31
+    assert first[0].kind == "rounds"
+    assert first[0].sentence == (
+        "nDCG@10, from round 1 to round 3: MostPop 0.2100 to -0.0900, Random 0.1100 to 0.3100."
+    )
+
+
+def test_a_value_that_is_undefined_in_all_rounds_is_said_to_be(tmp_path: Path) -> None:
+    rounds = make_rounds(2).assign(value=np.nan)
+    first, _ = split_conclusions(make_tables(tmp_path, rounds))
+    assert first[0].sentence == "nDCG@10, from round 1 to round 2: undefined."
+
+
+def test_conclusions_without_feedback_have_no_rounds(tmp_path: Path) -> None:
+    first, rest = split_conclusions(make_tables(tmp_path, None))
+    assert "rounds" not in {conclusion.kind for conclusion in (*first, *rest)}

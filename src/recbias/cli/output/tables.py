@@ -14,6 +14,7 @@ from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
 from recbias.core.records import summarize_failures
 from recbias.reports.check_table import build_check_table
+from recbias.reports.round_table import build_round_table
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import format_count
@@ -45,16 +46,21 @@ def show_run(run: Run) -> None:
         values = [column.title for column in summary.columns if column.numeric]
         print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
     for table in build_group_tables(tables):
-        n_hidden = len(table.rows) - MOST_ROWS
-        note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
-        notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
-        print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
-    if (checks := build_check_table(tables)) is not None:
-        print_grid(checks, console)
+        _print_first_rows(table, console)
+    for more in (build_round_table(tables), build_check_table(tables)):
+        if more is not None:
+            _print_first_rows(more, console)
     show_failures(run)
     report = run.folder / "report.html"
     for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
         console.print(Text(make_printable(line, None)), soft_wrap=True)
+
+
+def _print_first_rows(table: Table, console: Output) -> None:
+    n_hidden = len(table.rows) - MOST_ROWS
+    note = f"{n_hidden:,} more rows are in the reports and in the CSV files."
+    notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
+    print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
 
 
 def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table:

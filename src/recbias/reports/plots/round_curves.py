@@ -9,7 +9,7 @@ from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes, Scale, choose_ticks, fits_axis, pad_range
 from recbias.reports.plots.drawing.label_placement import draw_curve_labels
-from recbias.reports.round_table import RoundCurve, list_round_curves
+from recbias.reports.views.round_curves import RoundCurve, list_round_curves
 from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables
 

@@ -13,6 +13,7 @@ from recbias.reports.views.comparisons import Row
 from recbias.reports.views.conclusions.effects import compute_effect, find_detectable, rank_effect
 from recbias.reports.views.conclusions.failed_checks import describe_failed_checks
 from recbias.reports.views.conclusions.questions import Question, collect_questions
+from recbias.reports.views.conclusions.round_changes import describe_rounds
 from recbias.reports.views.conclusions.sentences import write_answer
 from recbias.reports.views.conclusions.values import describe_values
 from recbias.reports.views.run_tables import RunTables
@@ -25,8 +26,8 @@ _METHOD = ("test", "correction", "family", "family_size", "alpha")
 RESERVED = 2
 """How many of the first conclusions are kept for comparisons within models, if there are any."""
 
-MAX_CHECKS = 3
-"""How many of the first conclusions are failed checks at most."""
+MAX_CHECKS, MAX_ROUNDS = 3, 3
+"""How many of the first conclusions are failed checks, and values over rounds, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,8 @@ class Conclusion:
     Args:
         sentence: The answer.
         detail: How it was found: test, correction, p-value and n; it may be blank.
-        kind: ``check``: a failed check; ``groups``: what is compared within a model; ``models``;
-            or ``value`` without a test.
+        kind: ``check``: a failed check; ``rounds``: a value over rounds of feedback; ``groups``:
+            what is compared within a model; ``models``; or ``value`` without a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -48,7 +49,7 @@ class Conclusion:
         worst: The worst-off groups of queries in the metric's direction.
     """
 
-    kind: Literal["check", "groups", "models", "value"]
+    kind: Literal["check", "rounds", "groups", "models", "value"]
     metric: str
     dataset: str
     sentence: str
@@ -78,7 +79,7 @@ class Conclusion:
 
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: failed checks, then significant ones, within models first."""
+    """Return the conclusions: checks, rounds, then significant ones, within models first."""
     questions = collect_questions(run)
     answers = [_conclude(question) for question in questions]
     answers.sort(
@@ -92,7 +93,11 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
         for sentence, metric, dataset, model in describe_failed_checks(run)
     ]
-    return (*checks, *answers, *values)
+    rounds = [
+        Conclusion(kind="rounds", metric=title, dataset=dataset, sentence=sentence, detail=detail)
+        for title, dataset, sentence, detail in describe_rounds(run)
+    ]
+    return (*checks, *rounds, *answers, *values)
 
 
 def _conclude(question: Question) -> Conclusion:
@@ -133,11 +138,13 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 
 
 def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
-    """Return the first conclusions: three failed checks, and two within models, if there are."""
+    """Return the first conclusions, with some failed checks, rounds, and those within models."""
     checks = [item for item in conclusions if item.kind == "check"]
-    leading = checks[:MAX_CHECKS]
+    rounds = [item for item in conclusions if item.kind == "rounds"]
+    leading = [*checks[:MAX_CHECKS], *rounds[:MAX_ROUNDS]]
     leading += [item for item in conclusions if item.kind == "groups"][:RESERVED]
-    others = [item for item in conclusions if item not in leading and item not in checks]
+    limited = [*leading, *checks, *rounds]
+    others = [item for item in conclusions if item not in limited]
     chosen = [*leading, *others[: max(0, n - len(leading))]]
     return [item for item in conclusions if item in chosen]
 
