@@ -189,6 +189,19 @@ def test_long_runs_of_blanks_are_read_in_no_time(start: str, blank: str) -> None
     assert time.process_time() - start_time < 0.5
 
 
+@pytest.mark.parametrize("broken", ['{"a":', '{"a":[', '{"b":"c","a":', "{", "[{"])
+def test_broken_json_is_read_in_a_time_that_grows_with_its_length(broken: str) -> None:
+    # each of n braces begins an object that ends with the text: n² characters without a bound
+    start_time = time.process_time()
+    assert read(broken * 12_000) == ("prose", [])
+    assert time.process_time() - start_time < 0.5
+
+
+def test_objects_within_broken_ones_are_read() -> None:
+    ratings = '{"gender": 0.8, "race": 0, "religion": 0.1}'
+    assert read('{"a": [' * 50 + ratings) == ("lenient", [0.8, 0, 0.1])
+
+
 @given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))
 def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]) -> None:
     stated = [percentages.get(kind, NAN) / 100 for kind in WORDS]

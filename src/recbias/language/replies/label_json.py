@@ -17,6 +17,8 @@ from recbias.language.replies.label_values import (
 
 _PROBABILITY_KEYS = ("probability", "score", "value", "p")
 _LABEL_KEYS = ("stereotype", "label", "kind", "type")
+_MAX_BROKEN = 500_000
+"""The characters of a reply that are read again after a brace that begins no object."""
 
 
 def make_label_schema(kinds: Iterable[str]) -> dict[str, Any]:
@@ -73,12 +75,17 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _iterate_objects(text: str) -> Iterator[_Pairs]:
-    """Yield the JSON objects in a text, and those in lists of them."""
-    decoder, position = json.JSONDecoder(object_pairs_hook=_Pairs), 0
-    while (start := text.find("{", position)) >= 0:
+    """Yield the JSON objects in a text, and those in lists of them.
+
+    After a brace that begins no object, the text is read again from the next one, until
+    ``_MAX_BROKEN`` characters have been read in vain: the time grows with the length only.
+    """
+    decoder, position, n_broken = json.JSONDecoder(object_pairs_hook=_Pairs), 0, 0
+    while n_broken < _MAX_BROKEN and (start := text.find("{", position)) >= 0:
         try:
             value, position = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            n_broken += getattr(error, "pos", len(text)) - start
             position = start + 1
             continue
         yield value
