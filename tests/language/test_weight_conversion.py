@@ -155,6 +155,17 @@ def test_folders_that_cannot_be_converted_are_refused(tmp_path: Path) -> None:
         convert_weights(old, new)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_a_folder_without_a_tokenizer_is_refused(name: str, tmp_path: Path) -> None:
+    write_pickled(tmp_path / "old", name)
+    for path in (tmp_path / "old").iterdir():
+        if path.name not in {"config.json", "pytorch_model.bin"}:
+            path.unlink()
+    with pytest.raises(MissingFile, match="tokenizer"):
+        convert_weights(tmp_path / "old", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_weights_that_lack_some_are_refused(tmp_path: Path) -> None:
     model = write_pickled(tmp_path / "old", "gpt2")
     weights = {name: value for name, value in model.network.state_dict().items() if "h.1" in name}

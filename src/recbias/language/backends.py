@@ -40,6 +40,9 @@ def load_tokenizer(source: Source, **options: Any) -> Any:
         kind = type(tokenizer).__name__
         message = f"the tokenizer in {source.folder} ({kind}) is not a fast tokenizer"
         raise MissingFile(message, where="encoder", remedy="name a model with a tokenizer.json")
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):  # made without files
+        message = f"{source.folder} has no vocabulary of a tokenizer"
+        raise MissingFile(message, where="encoder", remedy="add tokenizer.json from the publisher")
     return tokenizer
 
 

@@ -61,9 +61,9 @@ def convert_weights(folder: Path, target: Path) -> Conversion:
     source = Source(folder)
     config = load_config(source)
     vars(config).pop("auto_map", None)
+    tokenizer = _load_tokenizer(source)
     weights = _read_pickles(folder)
     network = _build_network(source, config, weights)
-    tokenizer = _load_tokenizer(source)
     with _write_folder(target) as new, silence_transformers():
         network.save_pretrained(new)
         tokenizer.save_pretrained(new)
