@@ -2,6 +2,7 @@
 
     python benchmarks/calibration/power_studies.py                # 4,000 worlds a row
     python benchmarks/calibration/power_studies.py --worlds 500   # quicker
+    python benchmarks/calibration/power_studies.py --only sentence
 
 Each row plants a difference in many worlds and tests it as a run does: either the smallest
 detectable difference of n units, or a fixed difference in the number of units that it needs.
@@ -14,7 +15,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from power_worlds import (
+    measure_debiasing,
+    measure_pairs,
+    measure_sets,
+    measure_uncertain,
+    sample_debiasing,
+    sample_other_sets,
+    sample_pairs,
+    sample_sets,
+    sample_uncertain,
+    test_sets,
+    test_uncertain,
+)
 from tally import compute_band
+from uncertain_studies import EVEN, RARE, UncertainStudy, sample_gains
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.statistics.permutation.label_permutation import LabelExchange, permute_labels
@@ -76,10 +91,12 @@ class PowerStudy:
             difference = 0.0
             for _ in range(50):  # the error of hits depends on the difference
                 error, df = self.measure_error(difference)(np.array(float(n)))
-                detectable = compute_detectable_difference(
-                    error, df, alpha=self.alpha, power=POWER
+                last = difference
+                difference = float(
+                    compute_detectable_difference(error, df, alpha=self.alpha, power=POWER)
                 )
-                difference = float(detectable)
+                if abs(difference - last) < 1e-6 * difference:
+                    break
             yield n, difference, "difference"
         for difference in self.differences:
             (needed,) = find_sample_size(
@@ -219,6 +236,9 @@ FEW = (
     "Few users have a hit from one model only; where the difference is large for them, their "
     "variance is smaller, and more runs are significant."
 )
+LARGER_GAPS = (
+    "The gap that is removed is larger for sentences of high perplexity: a long tail above."
+)
 LONG_TAIL = "Of few skewed values, the mean and the standard error are correlated."
 
 STUDIES = (
@@ -263,6 +283,38 @@ STUDIES = (
     PowerStudy(
         "names and 6 templates, both sampled", "normal", "t of both components",
         lambda _: measure_crossed, sample_crossed, test_crossed, n=(12, 40), differences=(0.6,),
+    ),
+    PowerStudy(
+        "sentence pairs, two groups", "perplexities", "paired_t", measure_pairs, sample_pairs,
+        test_paired, n=(20, 200, 1000), differences=(0.1,),
+        remark="Few differences with long tails on both sides.",
+    ),
+    PowerStudy(
+        "sentence pairs, before and after debiasing", "perplexities", "paired_t",
+        measure_debiasing, sample_debiasing, test_paired, n=(20, 200, 1000), differences=(0.1,),
+        remark=LARGER_GAPS,
+    ),
+    PowerStudy(
+        "sentences of two groups, not paired", "perplexities", "welch_t", measure_sets,
+        sample_other_sets, test_sets, n=(40, 400), differences=(0.2,), smallest=4,
+    ),
+    PowerStudy(
+        "sentences of two groups, pairs ignored", "perplexities", "welch_t", measure_sets,
+        sample_sets, test_sets, n=(40, 400), differences=(0.2,), smallest=4,
+        remark="Paired sentences are correlated, which an unpaired test ignores.",
+    ),
+    *(
+        PowerStudy(
+            f"users, {study.independent} of a group, Dirichlet({study.alpha[0]:g}, "
+            f"{study.alpha[1]:g})",
+            "within 0 and 1", "uncertain_t", measure_uncertain(study), sample_uncertain(study),
+            test_uncertain(study), n=n, differences=(0.1,),
+        )
+        for study, n in (
+            (UncertainStudy(0, EVEN, "probability", sample_gains, ""), (200, 1000)),
+            (UncertainStudy(0, EVEN, "weight", sample_gains, ""), (1000,)),
+            (UncertainStudy(0, RARE, "probability", sample_gains, ""), (400, 2000)),
+        )
     ),
 )  # fmt: skip
 
@@ -313,8 +365,11 @@ pilot run, the needed number is as uncertain as that variance.
 The calculation assumes means with a normal distribution. It is exact for normal values. For hits
 of 0 and 1 that differ for few users, more runs than 80% are significant: it is cautious. For
 strongly skewed values it is cautious where the long tail points in the direction of the
-difference, and optimistic where it points against it: still by 2 points with 1,000 units. This
-section alone: `python benchmarks/calibration/power_studies.py`.
+difference, and optimistic where it points against it: still by 2 points with 1,000 units.
+Perplexities here have a lognormal distribution; the differences of paired copies are symmetric,
+and the number is right to 2 points with 20 pairs. Welch's test ignores the pairs, and needs many
+times as many sentences. For groups known as probabilities the standard error is taken to be
+proportional to 1 / √n. This section alone: `python benchmarks/calibration/power_studies.py`.
 """
 HEAD = (
     "| Units | Values | Test | Number | True difference | Significant | Remark |\n"
@@ -325,4 +380,7 @@ HEAD = (
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=WORLDS)
-    print(write_power_section(parser.parse_args().worlds))
+    parser.add_argument("--only", default="", help="units that a row names: sentence")
+    options = parser.parse_args()
+    selected = [study for study in STUDIES if options.only in study.design]
+    print(write_power_section(options.worlds, selected))

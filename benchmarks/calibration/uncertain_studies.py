@@ -62,8 +62,14 @@ class UncertainStudy:
 
     def draw(self, rng: np.random.Generator, effect: float) -> tuple[FloatArray, FloatArray]:
         """The probabilities and the values of one world."""
-        p = rng.dirichlet(self.alpha, self.n_users)
-        groups = (rng.random((self.n_users, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+        return self.draw_users(rng, effect, self.n_users)
+
+    def draw_users(
+        self, rng: np.random.Generator, effect: float, n: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """The probabilities and the values of n users."""
+        p = rng.dirichlet(self.alpha, n)
+        groups = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
         share = p[:, 0] if self.independent == "weight" else (groups == 0).astype(np.float64)
         return p, self.sample(rng, BASE + effect * share)
 

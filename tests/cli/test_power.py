@@ -205,3 +205,17 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
     assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
     assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
     assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()
+
+
+def test_pairs_of_sentences_before_and_after_debiasing_are_counted(tmp_path: Path) -> None:
+    spec = Path(__file__).parents[2] / "configs" / "papers" / "chbias" / "own-scores.yaml"
+    run = recbias.run(spec, out=tmp_path)
+    table = recbias.power(run, 2.0)
+    table = table[table["metric"] == "perplexity_gap(a=T1, b=T2, by=category)"]
+    before = table[(table["between"] == "models") & (table["group"] == "")].iloc[0]
+    assert (before["unit"], before["n"]) == ("sentence pair", 24)
+    # two gaps of 24 pairs: sd(d) = 11.111, and 2.802 sd / 2 squared is 242 pairs, 3 more for t
+    assert before["needed"] == 245
+    within = table[(table["between"] == "groups") & (table["model"] == "baseline")]
+    assert within["unit"].tolist()[:2] == ["sentence pair", "sentence"]
+    assert within["needed"].iloc[0] == 162 < within["needed"].iloc[1]

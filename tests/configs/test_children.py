@@ -74,6 +74,14 @@ def test_p_is_multiplied_by_the_number_of_models(name: str, family: int) -> None
     assert len(read_models(name)) == family
 
 
+def test_power_is_that_of_the_family_of_the_thesis_for_models_without_epochs() -> None:
+    (test,) = read_spec(FOLDER / "power.yaml").data["tests"]
+    assert (test["correction"], test["family"]) == ("bonferroni", 19)
+    models = read_models("power.yaml")
+    assert len(models) == 7
+    assert not any("epochs" in settings for settings in models.values())
+
+
 @pytest.mark.parametrize("name", ["neighbourhood-n4", "latent-factors-n7", "neural-n4"])
 def test_groups_have_the_models_of_the_whole(name: str) -> None:
     whole = read_models("table-5-1-elliot.yaml")

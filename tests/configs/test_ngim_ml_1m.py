@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import recbias
 from support.commands import invoke_recbias
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-1m.yaml"
@@ -50,3 +51,21 @@ def test_most_popular_is_near_the_published_values_and_all_are_below(run: Path) 
         assert abs(table.loc[("MostPop", metric), "difference"]) < 0.03
         assert (table.xs(metric, level="metric")["difference"] < 0).all()
         assert (table.xs(metric, level="metric")["difference"] > -0.16).all()
+
+
+@pytest.mark.real_data
+def test_218_children_show_no_difference_of_a_few_hundredths(run: Path) -> None:
+    # sd(d) of ItemKNN and UserKNN by hand, and 3.68 standard errors: z(0.9975) + z(0.8) = 2.807 +
+    # 0.842 = 3.649 for 10 comparisons, a little more for the t of 217 degrees of freedom
+    power = recbias.power(run, 0.02)
+    table: Any = power[power["metric"].str.startswith("REC-ST")].set_index(["a", "b"])
+    units: Any = pd.read_parquet(run / "per_unit.parquet")
+    units = units[units["metric"].astype(str).str.startswith("REC-ST")]
+    values = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
+    error = (values["ItemKNN"] - values["UserKNN"]).std() / 218**0.5
+    detectable = table.loc[("ItemKNN", "UserKNN"), "detectable"]
+    assert 3.65 < detectable / error < 3.72
+    assert 218 < table.loc[("ItemKNN", "UserKNN"), "needed"] < 700
+    hits = power[power["metric"].str.startswith("HIT_BAD")]
+    assert hits["detectable"].isna().all()
+    assert set(hits["remark"]) == {"undefined: no variance among the 218 users"}

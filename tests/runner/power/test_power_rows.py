@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from recbias.runner.power.power_of_prompts import (
 from recbias.runner.power.power_rows import PowerQuestion, compute_power_rows
 from recbias.runner.power.power_tables import PowerTables
 from recbias.statistics.intervals import t_interval
-from recbias.statistics.power import compute_power
+from recbias.statistics.power import compute_power, find_sample_size, measure_group_error
 from recbias.statistics.tests.paired import PairedT
+from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 from recbias.statistics.variance_components import CrossedDesign, compute_sums_of_squares
 
 KEYS = {"dataset": "d", "model": "", "seed": "1", "fold": "1", "metric": "M", "k": 10.0}
@@ -201,3 +203,32 @@ def test_vectors_of_users_and_items_have_no_number_of_units() -> None:
     assert row["detectable"] > 0
     assert math.isnan(row["needed"])
     assert row["remark"] == "users and items vary: no number of either"
+
+
+def test_sets_of_sentences_keep_their_shares() -> None:
+    # 10 sentences with a standard deviation of 3 and 38 with 1: v = 0.9 and 0.0263, se = 0.9625,
+    # df = 0.9263² / (0.9² / 9 + 0.0263² / 37) = 9.53, which is mostly that of the small group
+    a, b = (np.resize([-1.0, 1.0], size) for size in (10, 38))
+    values = np.concatenate([3.0 * a / a.std(ddof=1), b / b.std(ddof=1)])
+    codes = np.repeat([0, 1], [10, 38])
+    (test,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
+    row = {**KEYS, **PLACE, **LEVEL, **asdict(test)}
+    manifest = {"metrics": [{"metric": "M", "unit": "sentence_pair"}]}
+    tables = replace(make_tables([row]), manifest=manifest)
+    (answer,) = compute_power_rows(tables, PowerQuestion(difference=0.5)).to_dict("records")
+    assert (answer["unit"], answer["n"]) == ("sentence", 48)
+    # as many as with the variances and the shares of the groups, to a percent
+    known = measure_group_error(np.array([9.0, 1.0]), np.array([10 / 48, 38 / 48]))
+    (needed,) = find_sample_size(known, 0.5, smallest=[10], alpha=0.025)
+    assert answer["needed"] == pytest.approx(needed, rel=0.01)
+
+
+def test_pairs_are_counted_where_the_metric_has_no_values_of_units() -> None:
+    d = np.random.default_rng(3).normal(0.1, 1.0, 40)
+    manifest = {"metrics": [{"metric": "M", "unit": "sentence_pair"}]}
+    tables = replace(make_tables([compare_pairs(d, between="groups")]), manifest=manifest)
+    (answer,) = compute_power_rows(tables, PowerQuestion(difference=0.2)).to_dict("records")
+    assert answer["unit"] == "sentence pair"
+    n, std = answer["needed"], d.std(ddof=1)
+    assert float(compute_power(0.2, std / math.sqrt(n), n - 1, 0.025)) >= 0.8
+    assert float(compute_power(0.2, std / math.sqrt(n - 1), n - 2, 0.025)) < 0.8

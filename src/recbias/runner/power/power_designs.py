@@ -24,6 +24,9 @@ from recbias.statistics.power import (
 BEYOND = 1e15
 """A number of units that stands for any number."""
 
+LEAST_OF_GROUPS = 4.0
+"""The least number of units of two groups that have a variance each."""
+
 
 @dataclass(frozen=True, eq=False)
 class UnitDesign:
@@ -94,20 +97,22 @@ def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
     return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
 
 
-def scale_probabilities(row: Mapping[str, Any], unit: str) -> UnitDesign:
-    """Return the design of units whose groups are known as probabilities.
+def keep_shares(row: Mapping[str, Any], unit: str) -> UnitDesign:
+    """Return the design of groups of which only the interval of their difference is known.
 
         se(m) = se √(n / m),    df(m) = df m / n
 
-    More units have the same distribution of probabilities, so that each weighs less.
+    More units have the same shares of the groups, or the same distribution of their probabilities,
+    so that each weighs less.
     """
     (error, df), n = derive_error(row), float(row["n"])
+    count = 0 if math.isnan(n) else int(n)
 
     def measure_error(m: FloatArray) -> ErrorOfMean:
         return np.asarray(error * np.sqrt(n / m)), np.asarray(df * m / n)
 
     smallest = math.ceil(n / df) if df > 0 else math.inf
-    return UnitDesign(unit, int(n), measure_error, smallest=max(2.0, smallest))
+    return UnitDesign(unit, count, measure_error, smallest=max(LEAST_OF_GROUPS, smallest))
 
 
 def compare_groups(

@@ -16,8 +16,8 @@ from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUM
 from recbias.runner.power.power_designs import (
     UnitDesign,
     compare_groups,
+    keep_shares,
     scale_interval,
-    scale_probabilities,
 )
 from recbias.runner.power.power_of_prompts import (
     count_templates,
@@ -38,6 +38,9 @@ POWER_COLUMNS = (
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
+
+OF_SHARES = frozenset({"welch_t", "overlap_t"})
+"""Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
 
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)\b")
 
@@ -81,8 +84,10 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
     """Return what each comparison of a run could have found, and the units that it needs.
 
     The standard error of a comparison is that of its interval; two groups of other units are
-    scaled by their variances and shares; names crossed with templates have two rows, one with the
-    templates of the run and one with its names. The level of a test is divided by the size of its
+    scaled by their variances and shares, or by their interval if those are not in the tables (sets
+    of sentences, groups that share units, groups known as probabilities);
+    names crossed with templates have two rows, one with the templates of the run and one with its
+    names. The level of a test is divided by the size of its
     family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
     Comparisons over folds and seeds replace those of each fold and seed. ``UNTESTABLE`` have no
     row.
@@ -129,12 +134,12 @@ def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesi
     if row["between"] == "models":
         return _cross_models(run, row) or [interval]
     if row["test"] == UNCERTAIN:
-        return [scale_probabilities(row, unit)]
+        return [keep_shares(row, unit)]
     rows = {group["group"]: group for group in _list_groups(run, row)}
     sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
     grouped = compare_groups(row, sides, unit)
     if grouped is None:
-        return [interval]
+        return [keep_shares(row, unit) if row["test"] in OF_SHARES else interval]
     return (_split_label(run, row) if row["test"] == "permutation" else []) or [grouped]
 
 

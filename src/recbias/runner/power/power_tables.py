@@ -56,14 +56,19 @@ class PowerTables:
         return dict(pairs.itertuples(index=False, name=None))
 
     def name_unit(self, row: Mapping[str, Any]) -> str:
-        """Return what a comparison counts."""
-        asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
-        default = asked.pop() if len(asked) == 1 else "unit"
-        default = "name or template" if default == "prompt" else str(default)
-        unit = self.units.get(row["metric"], default)
+        """Return what a comparison counts: ``user``, ``sentence pair``, ..."""
+        default = self._name_query()
+        declared = self.definitions.get(row["metric"], {}).get("unit", "")
+        unit = self.units.get(row["metric"], default if declared in {"", "query"} else declared)
         if row["between"] == "groups" and unit == "item":
             return default  # the groups are of users, whatever the values of the metric are of
-        return "sentence" if (unit, row["test"]) == ("sentence_pair", "welch_t") else unit
+        is_of_sentences = (unit, row["test"]) == ("sentence_pair", "welch_t")
+        return "sentence" if is_of_sentences else unit.replace("_", " ")
+
+    def _name_query(self) -> str:
+        asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
+        unit = str(asked.pop()) if len(asked) == 1 else "unit"
+        return "name or template" if unit == "prompt" else unit
 
     def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:
         """Return the values of both models of a comparison by prompt; empty for other units."""
