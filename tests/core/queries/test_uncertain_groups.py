@@ -64,20 +64,20 @@ def test_information_is_the_share_of_the_variance_of_a_label() -> None:
             {"a": [0.5, 0.6, 0.5], "b": [0.5, 0.3, 0.5]},
             "probability of a + b",
             OutOfRange,
-            "a + b is not 1 for 1 users, such as 0.9 for user u1",
+            "a + b is not 1 for 1 queries, such as 0.9 for user u1",
         ),
         (
             {"p": [0.4, 0.4, None]},
             "probability of p",
             NothingLeft,
-            "every user has the same p, 0.4, which does not tell the groups apart",
+            "every query has the same p, 0.4, which does not tell the groups apart",
         ),
         ({"p": [0.4] * 3}, "weight of p", NothingLeft, "the same p"),
         (
             {"p": [0.1, 0.2, 0.3]},
             "weight of p",
             NothingLeft,
-            "0.6 users are expected in p, fewer",
+            "0.6 queries are expected in p, fewer",
         ),
         (
             {"a": [0.5, 0.2, 0.4] * 5, "b": [0.25, 0.4, 0.3] * 5, "c": [0.25, 0.4, 0.3] * 5},
@@ -85,9 +85,9 @@ def test_information_is_the_share_of_the_variance_of_a_label() -> None:
             Contradiction,
             "depend on each other",
         ),
-        ({"p": [None, None]}, "probability of p", NothingLeft, "no user carries the label"),
+        ({"p": [None, None]}, "probability of p", NothingLeft, "no query carries the label"),
         ({"p": ["high", "low"]}, "probability of p", UnknownColumn, "not numeric: 'high'"),
-        ({"p": [0.5, 0.6]}, "probability of q", UnknownColumn, "no user carries the label 'q'"),
+        ({"p": [0.5, 0.6]}, "probability of q", UnknownColumn, "no query carries the label 'q'"),
     ],
 )
 def test_probabilities_that_cannot_be_used_are_refused(

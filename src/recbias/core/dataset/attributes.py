@@ -46,14 +46,13 @@ class Attributes:
         return [str(name) for name in self.frame.columns]
 
     @property
-    def plural(self) -> str:
-        """What the rows are, for messages: ``users``, ``items`` or ``queries``."""
+    def _plural(self) -> str:
         return "queries" if self.kind == "query" else f"{self.kind}s"
 
     def column(self, name: str) -> pd.Series[Any]:
         """Return one column; UnknownColumn if the table does not have it."""
         if name not in self.frame.columns:
-            message = f"the {self.plural} have no column {name!r}"
+            message = f"the {self._plural} have no column {name!r}"
             raise UnknownColumn(message, remedy=suggest(name, self.names))
         return self.frame[name]
 
@@ -64,7 +63,7 @@ class Attributes:
         invalid = np.isnan(numbers) & column.notna().to_numpy()
         if invalid.any():
             cell = column.iloc[int(np.flatnonzero(invalid)[0])]
-            raise UnknownColumn(f"column {name!r} of the {self.plural} is not numeric: {cell!r}")
+            raise UnknownColumn(f"column {name!r} of the {self._plural} is not numeric: {cell!r}")
         return numbers
 
     def membership(self, name: str) -> Membership:
