@@ -181,7 +181,10 @@ An estimator holds where its assumption does. `weight of` is too small where the
 the group: it gives the share of the difference that the probability explains of the variance of
 the label. `probability of` is too large by the same factor where the value depends on the
 probability only. The more probable label (*label*) is biased in both. Both have false alarms at
-the level of the test, because where nothing is planted both assumptions hold. This section alone:
+the level of the test, because where nothing is planted both assumptions hold.
+With 200 users and a small group (26 expected users) the false alarms of `probability of` are
+5.2%, 6.4% and 5.2% with three other seeds of 4,000 worlds, 5.8% in all four: with so few
+users the test is slightly liberal. This section alone:
 `python benchmarks/calibration/uncertain_studies.py`.
 """
 HEAD = (

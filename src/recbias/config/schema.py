@@ -33,7 +33,11 @@ Schema: TypeAlias = dict[str, Any]
 _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
 _GROUPING: Schema = {
-    "by": {"description": "Labels or conditions of the queries, joined by &.", **_TEXT},
+    "by": {
+        "description": "Labels or conditions of the queries, joined by &; or columns of "
+        "probabilities: probability of p_female, weight of p_f + p_m.",
+        **_TEXT,
+    },
     "gap": {"enum": list(GAPS)},
     "min_group": {
         "description": "The least number of values of a group that is compared with others.",

@@ -140,18 +140,18 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
     columns[np.isnan(columns).any(axis=1)] = np.nan
     groups = UncertainGroups(by, names, columns, label.assumption)
     if not groups.known.size:
-        remedy = "give the dataset a users table, or the queries probabilities"
-        raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
+        remedy = f"give the table of the {_name_rows(labels, 2)} probabilities"
+        raise NothingLeft(f"no {_name_rows(labels, 1)} carries the label {by!r}", remedy=remedy)
     sums = columns.sum(axis=1)
     _reject_wrong_sum(labels, label.columns, sums)
     groups = UncertainGroups(by, names, columns / sums[:, None], label.assumption)
-    _reject_uninformative(groups)
+    _reject_uninformative(groups, labels)
     return groups
 
 
 def _read_column(labels: Attributes, name: str) -> FloatArray:
     if name not in labels.names:
-        message = f"no query carries the label {name!r}"
+        message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
         raise UnknownColumn(message, remedy=suggest(name, labels.names))
     values = labels.numbers(name)
     outside = (values < 0.0) | (values > 1.0)
@@ -169,25 +169,38 @@ def _reject_wrong_sum(labels: Attributes, names: tuple[str, ...], sums: FloatArr
         row = int(np.flatnonzero(is_wrong)[0])
         text = f"{sums[row]:.4g} for {_name_row(labels, row)}"
         n = int(np.count_nonzero(is_wrong))
-        message = f"{' + '.join(names)} is not 1 for {n:,} queries, such as {text}"
+        message = f"{' + '.join(names)} is not 1 for {n:,} {_name_rows(labels, 2)}, such as {text}"
         raise OutOfRange(message, remedy="add a column for the remaining groups")
+
+
+def _name_rows(labels: Attributes, n: int) -> str:
+    """Return what has a probability: items, or queries, which may be users."""
+    if labels.kind == "item":
+        return "item" if n == 1 else "items"
+    return "query" if n == 1 else "queries"
 
 
 def _name_row(labels: Attributes, row: int) -> str:
     return f"{labels.kind} {labels.ids.ids[row]}"
 
 
-def _reject_uninformative(groups: UncertainGroups) -> None:
+def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
     known: AnyArray = groups.known
     expected = known.sum(axis=0)
     if np.ptp(known, axis=0).max() < 1e-9:
-        message = f"every query has the same {groups.names[0]}, {known[0, 0]:.4g}"
-        remedy = "give probabilities that differ between queries, or remove by"
+        message = (
+            f"every {_name_rows(labels, 1)} has the same {groups.names[0]}, {known[0, 0]:.4g}"
+        )
+        remedy = f"give probabilities that differ between {_name_rows(labels, 2)}, or remove by"
         raise NothingLeft(f"{message}, which does not tell the groups apart", remedy=remedy)
     if expected.min() < LEAST_EXPECTED:
         name = groups.names[int(expected.argmin())]
-        message = f"{expected.min():.2g} queries are expected in {name}, fewer than two"
-        raise NothingLeft(message, remedy="ask more queries, or add its column to another one")
+        message = (
+            f"{expected.min():.2g} {_name_rows(labels, 2)} are expected in {name}, fewer than two"
+        )
+        raise NothingLeft(
+            message, remedy=f"use more {_name_rows(labels, 2)}, or add its column to another one"
+        )
     singular = np.linalg.svd(known, compute_uv=False)
     if groups.assumption == "probability" and singular[-1] < 1e-6 * singular[0]:
         message = f"the columns of {groups.by!r} depend on each other: their means are undefined"

@@ -55,7 +55,8 @@ class GroupExposureMetric(ExposureMetric):
 
     Args:
         attribute: The column of the items that holds their groups, also a label of a detector
-            (``ngim.gender``); a cell ``a|b`` is in both groups.
+            (``ngim.gender``); a cell ``a|b`` is in both groups. ``weight of p_minor`` names a
+            column of probabilities, by which exposure is weighted.
         multiple: What an item of several groups gives to each: ``split`` an equal share of its
             exposure and relevance, ``full`` all of it.
         ungrouped: Whether items without a group are left out and counted in a warning

@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import FloatArray, Matrix
-from recbias.core.errors import NothingLeft, UnknownColumn
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import Contradiction, NothingLeft, UserError
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.queries.uncertain_groups import parse_uncertain_label, read_uncertain_groups
 from recbias.core.stage_context import warn
 from recbias.metrics.exposure.browsing import mark_candidates
 
@@ -53,9 +55,15 @@ def read_item_groups(
 ) -> ItemGroups:
     """Return the groups of items: the values of an attribute that candidates have.
 
-    A value of other items only is no group, as if they lacked it.
+    A value of other items only is no group, as if they lacked it. For ``weight of p_minor`` the
+    part of item i in a group is its probability p_ig, so that the exposure of a group is its
+    expectation Σ_i E_i p_ig: right if the exposure is independent of the group given the
+    probability (Chen et al., "Fairness under unawareness", FAT* 2019). Intervals cover the
+    sampling of users only, not the unknown groups of the items.
 
     Raises:
+        OutOfRange: A probability is not within 0 and 1, or columns do not add up to 1.
+        Contradiction: ``probability of``, or ``multiple: full`` for probabilities.
         MissingEvidence: There is no items table.
         UnknownColumn: The items have no such column.
         NothingLeft: Fewer than two groups have an item that may be recommended.
@@ -64,15 +72,15 @@ def read_item_groups(
 
     evidence.need("items")
     try:
-        membership = evidence.items.membership(attribute)  # type: ignore[union-attr]  # need()
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where="attribute", remedy=error.remedy) from error
-    candidates, members = mark_candidates(evidence), membership.matrix.astype(np.float64)
+        values, members, is_uncertain = _read_members(evidence, attribute, multiple)
+    except UserError as error:
+        raise type(error)(error.message, where="attribute", remedy=error.remedy) from error
+    candidates = mark_candidates(evidence)
     kept = np.flatnonzero(candidates @ members)
     n_outside = 0 if evidence.lists is None else evidence.lists.outside.size
     weights = vstack([members[:, kept], csr_array((n_outside, kept.size))], format="csr")
-    names, n_groups = [membership.values[code] for code in kept], np.diff(weights.indptr)
-    if multiple == "split":
+    names, n_groups = [values[code] for code in kept], np.diff(weights.indptr)
+    if multiple == "split" and not is_uncertain:
         weights.data /= np.repeat(n_groups, n_groups)
     if ungrouped == "group" and (n_groups[: candidates.size][candidates] == 0).any():
         names.append(NO_GROUP)
@@ -84,6 +92,28 @@ def read_item_groups(
         raise NothingLeft(f"{attribute!r}: {message}", where="attribute", remedy=remedy)
     sizes = np.asarray(candidates.astype(np.float64) @ weights[: candidates.size])
     return ItemGroups(attribute, tuple(names), weights, sizes)
+
+
+def _read_members(
+    evidence: Evidence, attribute: str, multiple: Multiple
+) -> tuple[tuple[str, ...], Matrix, bool]:
+    """Return the values, the part of each item before it is split, and whether it is uncertain."""
+    from scipy.sparse import csr_array
+
+    items: Attributes = evidence.items  # type: ignore[assignment]  # the caller needs the items
+    label = None if attribute in items.names else parse_uncertain_label(attribute)
+    if label is None:
+        membership = items.membership(attribute)
+        return membership.values, membership.matrix.astype(np.float64), False
+    columns = " + ".join(label.columns)
+    if label.assumption == "probability":
+        message = f"{attribute!r}: the exposure of a group is a sum weighted by probabilities"
+        raise Contradiction(message, remedy=f"write weight of {columns}")
+    if multiple == "full":
+        message = f"{attribute!r}: an item has no full part in a group of which it is uncertain"
+        raise Contradiction(message, remedy="remove multiple")
+    groups = read_uncertain_groups(items, attribute)
+    return groups.names, csr_array(np.nan_to_num(groups.probabilities)), True
 
 
 def warn_ungrouped(evidence: Evidence, groups: ItemGroups, k: int | None) -> None:
