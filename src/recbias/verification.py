@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.errors import MissingRun, UserError
+from recbias.core.input_files import has_file
 from recbias.core.measurements.columns import PAIR_COLUMNS, VALUE_COLUMNS
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES, TESTS
@@ -33,6 +34,7 @@ from recbias.reports.audit_cards.differences import (
 )
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.run_tables import RunTables, read_manifest, read_run
+from recbias.reports.writers.json_report import find_changed_rows
 from recbias.runner.recomputation.recompute import Recomputation, recompute_tables
 from recbias.runner.recomputation.stored_tables import KEYS, StoredTables
 from recbias.runs import Run, find_run
@@ -111,6 +113,7 @@ def verify(
     else:
         differences += [Difference("tests", "", fault) for fault in recomputed.faults]
         differences += _compare_tables(tables, recomputed)
+        differences += _compare_report(rebuilt)
         counts.update(recomputed.basis)
         counts.update("tested" if done else "corrected" for done in recomputed.is_tested)
         titles = zip(tables.metrics["metric"], tables.metrics["k"], strict=True)
@@ -189,6 +192,15 @@ def _compare_tables(run: RunTables, recomputed: Recomputation) -> list[Differenc
         if stored is not None and computed is not None
         for difference in _compare_frames(name, keys, columns, stored, computed)
     ]
+
+
+def _compare_report(run: RunTables) -> list[Difference]:
+    """Return what ``report.json`` states otherwise than the tables, if there is one."""
+    path = run.folder / "report.json"
+    if not has_file(path):
+        return []
+    rows = find_changed_rows(run, path.read_text(encoding="utf-8", errors="replace"))
+    return [Difference(f"report.json: {row[0]}", *row[1:]) for row in rows]
 
 
 def _compare_frames(

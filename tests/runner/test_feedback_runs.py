@@ -11,6 +11,7 @@ import pytest
 
 import recbias
 from recbias.core.measurements.columns import ROUND_COLUMNS
+from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
 MODELS = ["MostPop", {"name": "EASE", "rerank": {"name": "xQuAD", "candidates": 20}}]
@@ -165,3 +166,13 @@ def test_a_round_that_fails_ends_the_history_of_its_model_only(
     (failure,) = broken.failures
     assert failure["stage"] == "fit fragile, round 2"
     assert "too many interactions" in failure["message"]
+
+
+def test_compare_says_whether_later_rounds_differ(folder: Path, run: recbias.Run) -> None:
+    same = run_loop(folder, name="same")
+    other = run_loop(folder, name="other", feedback=LOOP | {"acceptance": 0.1})
+    for second, verdict in ((same, "are the same"), (other, "differ")):
+        result = invoke_recbias("compare", str(run.folder), str(second.folder), folder=folder)
+        assert result.code == 0
+        assert "nothing changed in the first round" in result.out
+        assert f"The rounds of feedback after the first {verdict}" in result.out

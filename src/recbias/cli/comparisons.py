@@ -19,7 +19,12 @@ from recbias.cli.gates.tolerances import (
     find_worse_values,
 )
 from recbias.cli.grids import print_grid, print_rows
-from recbias.cli.output.comparison_notes import explain_gaps, explain_tests, find_common_size
+from recbias.cli.output.comparison_notes import (
+    explain_gaps,
+    explain_rounds,
+    explain_tests,
+    find_common_size,
+)
 from recbias.cli.printing import print_line
 from recbias.core.errors import Contradiction
 from recbias.reports.several_runs import build_runs_table
@@ -54,6 +59,7 @@ class RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
+        rounds: A sentence on the rounds of feedback after the first, if runs have them.
     """
 
     frames: Sequence[RunFrames]
@@ -64,6 +70,7 @@ class RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
+    rounds: str = ""
 
     @property
     def unchanged(self) -> int:
@@ -81,7 +88,8 @@ class RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            for line in (f"{', '.join(labels)}: nothing changed", *notes[1:]):
+            scope = " in the first round" if self.rounds else ""
+            for line in (f"{', '.join(labels)}: nothing changed{scope}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = explain_gaps(self.gaps, self.correction)
@@ -98,6 +106,7 @@ class RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
+            "rounds": self.rounds,
         }
 
     def explain_excesses(self) -> list[str]:
@@ -113,6 +122,7 @@ class RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
+        excluded += [self.rounds] if self.rounds else []
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -198,7 +208,10 @@ def compare_side_by_side(
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    return RunComparison(frames, values, gaps, worse, correction, definitions, ungated, results)
+    rounds = explain_rounds([run.rounds for run in runs])
+    return RunComparison(
+        frames, values, gaps, worse, correction, definitions, ungated, results, rounds
+    )
 
 
 def label_runs(folders: Sequence[Path]) -> list[str]:

@@ -12,6 +12,8 @@ import pytest
 import recbias
 from recbias.core.digests import compute_digest
 from recbias.reports.audit_cards.leaderboard import COLUMNS
+from recbias.reports.views.run_tables import read_run
+from recbias.reports.writers.json_report import render_json
 from support.commands import CommandResult, invoke_recbias
 from support.specs import make_small_spec
 
@@ -122,6 +124,32 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     assert file["location"] == "file metrics.csv"
     assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
     assert abs(float(figure["stated"]) - float(figure["recomputed"])) > 0.001
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [("metrics", "value", 0.987654), ("conclusions", "sentence", "All is well.")],
+)
+def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: object) -> None:
+    path = folder / "run" / "report.json"
+    document = json.loads(render_json(read_run(folder / "run")))
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert verify(folder).code == 0
+    document[section][0][key] = value
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = verify(folder, "--json")
+    assert result.code == 3
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference["location"] == f"report.json: {section} 1: {key}"
+    assert difference["stated"] == json.dumps(value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"metrics": 1}'])
+def test_a_report_that_is_none_is_a_difference(folder: Path, text: str) -> None:
+    (folder / "run" / "report.json").write_text(text, encoding="utf-8")
+    result = verify(folder)
+    assert (result.code, result.err) == (3, "")
+    assert "report.json: " in result.out
 
 
 def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> None:

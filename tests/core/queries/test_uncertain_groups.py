@@ -57,7 +57,7 @@ def test_information_is_the_share_of_the_variance_of_a_label() -> None:
             {"p": [0.2, 45.0, 0.1]},
             "probability of p",
             OutOfRange,
-            "1 values of 'p' are not within 0 and 1, such as 45 of user u1",
+            "'p' has 1 of 3 values outside 0 to 1, such as 45 of user u1",
         ),
         ({"p": [0.2, -0.1, 0.1]}, "weight of p", OutOfRange, "such as -0.1 of user u1"),
         (

@@ -116,8 +116,9 @@ def test_a_server_that_goes_down_is_not_asked_for_every_prompt(tmp_path: Path) -
         with pytest.raises(MissingReplies, match="bad gateway") as caught:
             complete(requests, model, folder=tmp_path)
     assert "check base_url" in caught.value.remedy
-    # 20 failures in a row stop it; the requests in flight go on, and a late success counts again
-    assert len(server.payloads) <= 30 + 20 + 2 * 5
+    # 20 failures in a row stop it; the requests in flight go on. On a busy machine a success may
+    # arrive late, and the failures are counted again from it
+    assert len(server.payloads) <= 30 + 2 * 20 + 2 * 5
     assert count_missing(requests, tmp_path) == 970
 
 

@@ -66,7 +66,7 @@ def test_items_without_a_probability_are_in_no_group() -> None:
 @pytest.mark.parametrize(
     ("attribute", "changes", "kind", "message"),
     [
-        ("weight of p", {}, OutOfRange, "1 values of 'p' are not within 0 and 1, such as 1.2 of"),
+        ("weight of p", {}, OutOfRange, "'p' has 1 of 6 values outside 0 to 1, such as 1.2 of"),
         ("weight of a + b", {}, OutOfRange, "a + b is not 1 for 6 items, such as 0.8 for item"),
         ("weight of q", {}, UnknownColumn, "no item carries the label 'q'"),
         ("probability of a", {}, Contradiction, "is a sum weighted by probabilities"),

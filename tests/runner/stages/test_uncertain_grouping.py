@@ -114,7 +114,7 @@ def test_groups_over_folds_are_tested_by_their_mean_contributions(folder: Path) 
 @pytest.mark.parametrize(
     ("column", "value", "where", "message", "remedy"),
     [
-        ("p_female", 45.0, "[0].by", "80 values of 'p_female' are not within 0 and 1", "100"),
+        ("p_female", 45.0, "[0].by", "'p_female' has 80 of", "100"),
         ("p_female", 0.5, "[0].by", "every query has the same p_female, 0.5", "remove by"),
         ("p_c", 0.9, "[3].by", "p_a + p_b + p_c is not 1 for", "add a column"),
     ],

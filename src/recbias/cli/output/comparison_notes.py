@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from recbias.reports.views.rounding import format_count
@@ -51,3 +53,17 @@ def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
             f"else Welch's; p adjusted: {correction} over {tests}."
         ),
     ]
+
+
+def explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
+    """Return a sentence on the rounds of feedback of runs; blank if none has any.
+
+    Args:
+        tables: ``rounds.csv`` of each run, or None.
+    """
+    if all(table is None for table in tables):
+        return ""
+    first, *others = tables
+    is_same = first is not None and all(first.equals(table) for table in others)
+    verdict = "are the same" if is_same else "differ"
+    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."

@@ -158,7 +158,7 @@ def _read_column(labels: Attributes, name: str) -> FloatArray:
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         n, value = int(np.count_nonzero(outside)), f"{values[row]:g} of {_name_row(labels, row)}"
-        message = f"{n:,} values of {name!r} are not within 0 and 1, such as {value}"
+        message = f"{name!r} has {n:,} of {values.size:,} values outside 0 to 1, such as {value}"
         raise OutOfRange(message, remedy="divide percentages by 100, or correct the table")
     return values
 

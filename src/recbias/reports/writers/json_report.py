@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
+from recbias.reports.audit_cards.differences import is_same
 from recbias.reports.views.comparisons import is_significant
 from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.definitions import collect_definitions
@@ -40,6 +41,43 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     }
     lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
     return f"{{\n{lines}\n}}\n"
+
+
+VERIFIED = ("conclusions", "metrics", "significance")
+"""The sections whose values follow from the values of units of a run."""
+
+
+def find_changed_rows(run: RunTables, text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield section, number and key of each value of a ``report.json`` that differs from a run.
+
+    The second text is what is stated, the third what the tables of the run have.
+    """
+    try:
+        stated = json.loads(text)
+    except ValueError:
+        stated = None
+    if not isinstance(stated, dict):
+        yield "", "no JSON object", "a report"
+        return
+    rendered = json.loads(render_json(run))
+    for section in VERIFIED:
+        rows = stated.get(section)
+        rows = rows if isinstance(rows, list) else []
+        if len(rows) != len(rendered[section]):
+            yield section, f"{len(rows):,} rows", f"{len(rendered[section]):,} rows"
+            continue
+        for number, pair in enumerate(zip(rows, rendered[section], strict=True), start=1):
+            for key, (a, b) in _compare_rows(*pair):
+                yield f"{section} {number}: {key}", render_value(a), render_value(b)
+
+
+def _compare_rows(stated: Any, rendered: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    if not isinstance(stated, dict):
+        stated = {}
+    for key in {**rendered, **stated}:
+        pair = stated.get(key), rendered.get(key)
+        if not is_same(*pair):
+            yield key, pair
 
 
 def _render_list(rows: Iterable[object]) -> str:
