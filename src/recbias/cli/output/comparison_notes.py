@@ -61,9 +61,10 @@ def explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
     Args:
         tables: ``rounds.csv`` of each run, or None.
     """
-    if all(table is None for table in tables):
+    existing = [table for table in tables if table is not None]
+    if not existing:
         return ""
-    first, *others = tables
-    is_same = first is not None and all(first.equals(table) for table in others)
+    first, *others = existing
+    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
     verdict = "are the same" if is_same else "differ"
     return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
