@@ -96,6 +96,7 @@ def test_probabilities_that_cannot_be_used_are_refused(
     with pytest.raises(kind) as caught:
         read_uncertain_groups(make_labels(**columns), by)
     assert message in caught.value.message
+    assert caught.value.remedy
 
 
 def test_an_unknown_group_is_refused_with_the_nearest_name() -> None:

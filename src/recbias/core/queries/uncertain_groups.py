@@ -153,7 +153,11 @@ def _read_column(labels: Attributes, name: str) -> FloatArray:
     if name not in labels.names:
         message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
         raise UnknownColumn(message, remedy=suggest(name, labels.names))
-    values = labels.numbers(name)
+    try:
+        values = labels.numbers(name)
+    except UnknownColumn as error:
+        remedy = error.remedy or "name a column of probabilities, or correct the table"
+        raise UnknownColumn(error.message, remedy=remedy) from error
     outside = (values < 0.0) | (values > 1.0)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
