@@ -3,6 +3,7 @@
     python benchmarks/calibration/run.py                # 200 seeds of every world
     python benchmarks/calibration/run.py --seeds 50     # quicker
     python benchmarks/calibration/run.py --write        # into docs/calibration.md
+    python benchmarks/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
 
 Every metric is measured in worlds in which the planted bias is known, once a seed. An interval of
 95% should hold the planted figure in 95 of 100 seeds; where nothing is planted, a test at the
@@ -12,6 +13,7 @@ level of 5% should be significant in 5 of 100.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -61,10 +63,28 @@ def run_world(pool: ProcessPoolExecutor, index: int, n_seeds: int) -> list[Obser
     return [observation for observations in results for observation in observations]
 
 
+def read_or_run_world(
+    pool: ProcessPoolExecutor, index: int, n_seeds: int, folder: Path | None
+) -> list[Observation]:
+    """What a world shows: read from the folder if it is there, otherwise run and written to it."""
+    if folder is None:
+        return run_world(pool, index, n_seeds)
+    path = folder / f"{WORLDS[index].name}, {n_seeds}.json"
+    if path.exists():
+        return [(tuple(key), *figures) for key, *figures in json.loads(path.read_text("utf-8"))]
+    observations = run_world(pool, index, n_seeds)
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(observations), "utf-8")
+    unfinished.replace(path)
+    return observations
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--only", nargs="+", default=[""], help="worlds of these words")
+    parser.add_argument("--folder", type=Path, help="stores each world, and reads those stored")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
@@ -78,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ProcessPoolExecutor(options.jobs) as pool:
         for index in indices:
             started = time.perf_counter()
-            observations += run_world(pool, index, options.seeds)
+            observations += read_or_run_world(pool, index, options.seeds, options.folder)
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
