@@ -87,8 +87,9 @@ class Dispatcher:
             Job(request, estimate_spending(request, prices)) for request in requests
         )
         try:
-            while len(self._queue) or self.is_busy:
-                self._receive(self._send_ready())
+            with self._workers.defer_interrupts():
+                while len(self._queue) or self.is_busy:
+                    self._receive(self._send_ready())
         except ServiceError:
             self._collect(self.model.timeout_s)
             raise
@@ -144,10 +145,8 @@ class Dispatcher:
 
     def _receive(self, wait: float | None) -> None:
         """Handle the next results, if they arrive within the wait."""
-        if not self.is_busy:
-            time.sleep(wait or 0.0)
-            return
-        for job, answer in self._workers.receive(wait):
+        seconds = wait if self.is_busy else wait or 0.0
+        for job, answer in self._workers.receive(seconds):
             if isinstance(answer, ChatReply):
                 self._accept(job, answer)
             else:

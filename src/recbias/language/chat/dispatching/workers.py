@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import queue
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
@@ -26,9 +27,10 @@ class Workers(Generic[J, R]):
     def __init__(self, answer: Callable[[Sequence[J]], Iterable[R]]) -> None:
         self._answer = answer
         self._batches: queue.SimpleQueue[list[J] | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[tuple[list[J], list[R] | BaseException | None]] = (
+        self._results: queue.SimpleQueue[tuple[list[J], list[R] | BaseException | None] | None] = (
             queue.SimpleQueue()
         )
+        """Finished batches; None is an interrupt."""
         self._n_threads = 0
         self.n_batches = 0
         self.n_jobs = 0
@@ -48,18 +50,52 @@ class Workers(Generic[J, R]):
 
         Args:
             seconds: How long to wait for it; None for any time.
+
+        Raises:
+            KeyboardInterrupt: An interrupt was deferred.
         """
         try:
-            batch, results = self._results.get(
-                timeout=None if seconds is None else max(seconds, 0)
-            )
+            finished = self._results.get(timeout=None if seconds is None else max(seconds, 0))
         except queue.Empty:
             return []
+        if finished is None:
+            raise KeyboardInterrupt
+        batch, results = finished
         self.n_batches -= 1
         self.n_jobs -= len(batch)
         if isinstance(results, BaseException):
             raise results
         return list(zip(batch, results or [], strict=True))
+
+    @contextmanager
+    def defer_interrupts(self) -> Iterator[None]:
+        """Let ``receive`` raise an interrupt, so that no result is lost between two lines.
+
+        The second interrupt is raised at once. Other threads and handlers of other programs are
+        left as they are.
+        """
+        default = signal.default_int_handler
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is not default:
+            yield
+            return
+        is_raised = False
+
+        def defer(_number: int, _frame: object) -> None:
+            signal.signal(signal.SIGINT, default)
+            self._results.put(None)
+
+        signal.signal(signal.SIGINT, defer)
+        try:
+            yield
+        except KeyboardInterrupt:
+            is_raised = True
+            raise
+        finally:
+            is_deferred = signal.getsignal(signal.SIGINT) is not defer
+            signal.signal(signal.SIGINT, default)
+            if is_deferred and not is_raised:
+                raise KeyboardInterrupt
 
     def close(self) -> None:
         """Let the threads end after the batches that they have begun."""
