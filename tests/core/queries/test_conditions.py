@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
-from recbias.core.queries.conditions import list_condition_columns, match_rows
+from recbias.core.queries.conditions import (
+    MAX_COMPARISONS,
+    list_condition_columns,
+    match_rows,
+)
 
 USERS = Attributes(
     Vocabulary.of(["1", "2", "3", "4"]),
@@ -153,6 +157,13 @@ def test_a_condition_that_is_nested_too_deeply_is_an_error() -> None:
         except WrongType:
             break
     assert deepest >= 100
+
+
+@pytest.mark.parametrize("word", ["or", "and"])
+def test_a_condition_of_too_many_comparisons_is_an_error(word: str) -> None:
+    condition = f" {word} ".join(["age < 3"] * (MAX_COMPARISONS + 1))
+    with pytest.raises(OutOfRange, match="1,001 comparisons, more than 1,000"):
+        list_condition_columns(condition)
 
 
 def test_the_remedy_for_text_without_quotes_is_to_quote_it() -> None:

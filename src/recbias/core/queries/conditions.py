@@ -29,6 +29,9 @@ from recbias.core.queries.operands import (
     reject_mixed_types,
 )
 
+MAX_COMPARISONS = 1000
+"""Comparisons of one condition; each is computed on the whole table."""
+
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -47,7 +50,8 @@ def list_condition_columns(condition: str) -> set[str]:
 
     Raises:
         WrongType: The text is not a condition.
-        OutOfRange: It requires a number above one limit and below a smaller one.
+        OutOfRange: It has too many comparisons, or requires a number above one limit and below
+            a smaller one.
     """
     tree = _parse(condition)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -89,9 +93,14 @@ class _Truth:
 
 def _parse(condition: str) -> ast.expr:
     try:
-        return ast.parse(condition.strip(), mode="eval").body
+        tree = ast.parse(condition.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise WrongType(f"{condition!r} is not a condition", remedy=REMEDY) from error
+    n = sum(isinstance(node, ast.Compare) for node in ast.walk(tree))
+    if n > MAX_COMPARISONS:
+        message = f"the condition has {n:,} comparisons, more than {MAX_COMPARISONS:,}"
+        raise OutOfRange(message, remedy="list values with in, or write the result into a column")
+    return tree
 
 
 def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
