@@ -159,3 +159,26 @@ def test_values_that_do_not_follow_from_the_files_are_kept(tmp_path: Path) -> No
     }
     assert basis["nDCG", False] == "stored"
     assert basis["R-RIPA", True] == "values"
+
+
+def test_intervals_of_samples_are_within_the_range_of_the_metric(tmp_path: Path) -> None:
+    # 60 random lists of 3 of 25 items: nearly all items, and the normal interval goes beyond 1
+    spec = make_small_spec(
+        name="coverage",
+        seed=None,
+        seeds=[1, 2],
+        dataset={"name": "demo", "n_users": 60, "n_items": 25},
+        k=3,
+        models=["Random"],
+        metrics=["ItemCoverage"],
+    )
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    assert run.replicates is not None
+    for seed, rows in run.replicates.groupby("seed"):
+        row = run.metrics[run.metrics["seed"].astype(str) == str(seed)].iloc[0]
+        assert row["value"] + 1.96 * rows["value"].std() > 1
+    assert run.metrics["ci_high"].tolist() == [1.0, 1.0, 1.0]
+    assert (run.metrics["ci_low"] < 1).all()
+    recomputed = recompute_run(run)
+    assert_equal(recomputed.metrics, run.metrics, VALUES)
+    assert recomputed.basis == ["samples", "samples", "means"]

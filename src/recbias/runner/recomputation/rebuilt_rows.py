@@ -12,6 +12,7 @@ import numpy as np
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.measurements.columns import ALL, POOLED
+from recbias.core.measurements.ranges import UNBOUNDED, limit_interval
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.comparison.run_comparison import to_text
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
@@ -103,14 +104,16 @@ def _keep_stored(row: RebuiltRow) -> RebuiltRow:
 
 def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
     key, stored = make_row_key(row), _restore(row)
-    measurement, basis = stored, "stored"
+    measurement, basis, bounds = stored, "stored", UNBOUNDED
     if (units := tables.units.get(key)) is not None:
         measurement, basis = _summarize(units, stored), "units"
     elif (samples := tables.samples.get(key)) is not None:
         measurement = replace(stored, replicates=samples[0], df=samples[1])
-        measurement, basis = _add_interval(measurement), "samples"
+        bounds = tables.find_bounds(key[4])
+        measurement, basis = limit_interval(_add_interval(measurement), bounds), "samples"
     names = (str(row["dataset"]), str(row["model"]), _to_part(row["seed"]), _to_part(row["fold"]))
-    measured = ModelMeasurement(*names, _make_metric(tables, row), measurement)
+    metric = _make_metric(tables, row)
+    measured = ModelMeasurement(*names, metric, measurement, bounds=bounds)
     return RebuiltRow(key, measured, stored, cast("Basis", basis))
 
 

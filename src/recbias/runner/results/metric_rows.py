@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from recbias.config.declarations.docstrings import read_section
 from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import (
@@ -20,6 +21,13 @@ from recbias.core.measurements.columns import (
     METRICS_COLUMNS,
     POOLED,
     VALUE_COLUMNS,
+)
+from recbias.core.measurements.ranges import (
+    UNBOUNDED,
+    Bounds,
+    limit_ends,
+    limit_interval,
+    read_bounds,
 )
 from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
@@ -42,6 +50,7 @@ class ModelMeasurement:
     Args:
         missing: The outputs that the metric needs and the model does not provide; then the value
             is undefined.
+        bounds: Those of an interval from bootstrap samples.
     """
 
     dataset: str
@@ -51,6 +60,7 @@ class ModelMeasurement:
     metric: PluginSpec
     measurement: Measurement
     missing: str = ""
+    bounds: Bounds = UNBOUNDED
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -73,6 +83,20 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
+def make_measurement(
+    fit_keys: tuple[str, str, int, int], metric: PluginSpec, value: Measurement
+) -> ModelMeasurement:
+    """Return a value of a model; an interval of bootstrap samples is within the metric's range.
+
+    Gaps between groups limit their intervals themselves, as their range is another.
+    """
+    is_limited = value.units is None and value.replicates is not None and metric.grouping is None
+    if not is_limited:
+        return ModelMeasurement(*fit_keys, metric, value)
+    bounds = read_bounds(read_section(type(metric.plugin), "Range"))
+    return ModelMeasurement(*fit_keys, metric, limit_interval(value, bounds), bounds=bounds)
+
+
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
     """Return all measurements of a run in the order of the plan; a metric without evidence too."""
     measurements = []
@@ -81,7 +105,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
-            measurements += [ModelMeasurement(*fit_keys, metric, value) for value in values]
+            measurements += [make_measurement(fit_keys, metric, value) for value in values]
         measurements += [
             ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
             for metric, model, missing in plan.undefined
@@ -138,12 +162,12 @@ def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return means over folds and seeds with the intervals of the units' means."""
-    averaged: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
+    averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
-        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row.measurement)
+        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
     intervals = [
-        estimate_interval(folds, float(mean))
-        for folds, mean in zip(averaged.values(), means["value"], strict=True)
+        limit_ends(estimate_interval([row.measurement for row in folds], mean), folds[0].bounds)
+        for folds, mean in zip(averaged.values(), means["value"].astype(float), strict=True)
     ]
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
