@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,20 @@ def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
     assert "lower is better" in figure  # the direction of the bias is that of its metric
     assert figure.count("ItemKNN</text>") == 1
+
+
+def test_a_changed_price_is_found_by_the_card(run: recbias.Run, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    assert invoke_recbias("report", copy, "--format", "card", folder=tmp_path).code == 0
+    assert recbias.verify(copy / "card.json", copy).is_same
+    path = copy / "tradeoffs.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "1.", 1), encoding="utf-8")
+    (difference,) = recbias.verify(copy / "card.json", copy).differences
+    assert difference.location == "file tradeoffs.csv"
+    path.unlink()
+    places = [row.location for row in recbias.verify(copy / "card.json", copy).differences]
+    assert places == ["file tradeoffs.csv", "the run cannot be read"]
 
 
 def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:

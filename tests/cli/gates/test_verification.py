@@ -128,7 +128,12 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("section", "key", "value"),
-    [("metrics", "value", 0.987654), ("conclusions", "sentence", "All is well.")],
+    [
+        ("metrics", "value", 0.987654),
+        ("conclusions", "sentence", "All is well."),
+        ("checks", "verdict", "undecided"),
+        ("definitions", "formula", "x = y"),
+    ],
 )
 def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: object) -> None:
     path = folder / "run" / "report.json"
@@ -142,6 +147,21 @@ def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: 
     (difference,) = json.loads(result.out)["differences"]
     assert difference["location"] == f"report.json: {section} 1: {key}"
     assert difference["stated"] == json.dumps(value)
+
+
+def test_a_report_of_another_manifest_is_a_difference(folder: Path) -> None:
+    path = folder / "run" / "report.json"
+    document = json.loads(render_json(read_run(folder / "run")))
+    document["manifest"]["seeds"] = [43]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = verify(folder, "--json")
+    assert result.code == 3
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference == {
+        "location": "report.json: manifest 1: seeds",
+        "stated": "[43]",
+        "recomputed": "[42]",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"metrics": 1}'])
