@@ -215,6 +215,31 @@ def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) ->
     assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
 
 
+@pytest.mark.parametrize("name", ["card.md", "card.html"])
+def test_a_page_that_is_not_of_its_card_is_found(folder: Path, name: str) -> None:
+    page = folder / "run" / name
+    text = page.read_text(encoding="utf-8")
+    assert "at least 0.01" in text
+    page.write_text(text.replace("at least 0.01", "at least 0.99"), encoding="utf-8")
+    result = verify(folder, "--json")
+    assert result.code == 3
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference["location"] == f"file {name}"
+    page.unlink()
+    assert verify(folder).code == 0
+
+
+def test_pages_of_another_version_are_not_compared(folder: Path) -> None:
+    (folder / "run" / "card.md").write_text("changed", encoding="utf-8")
+
+    def edit(card: dict[str, Any]) -> None:
+        card["audited"]["recbias"] = "0.0.1"
+
+    change_card(folder, edit, seal=True)
+    differences = json.loads(verify(folder, "--json").out)["differences"]
+    assert [row["location"] for row in differences] == ["audited: recbias"]
+
+
 def test_the_signature_is_checked_with_its_key(folder: Path) -> None:
     signed = {"card": "signed.json"}
     valid = verify(folder, "--key-env", "CARD_KEY", **signed, **KEY)
