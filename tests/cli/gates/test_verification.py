@@ -198,7 +198,8 @@ def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None
     assert result.code == 3
     places = [row["location"] for row in json.loads(result.out)["differences"]]
     digest = [] if seal else ["digest of the card"]
-    assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
+    pages = ["file card.md", "file card.html"]
+    assert places == [*digest, *pages, "estimates: nDCG@5 MostPop demo 42 1: value"]
 
 
 def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) -> None:
@@ -212,7 +213,8 @@ def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) ->
     change_card(folder, edit, seal=True)
     differences = json.loads(verify(folder, "--json").out)["differences"]
     places = [row["location"].partition(":")[0] for row in differences]
-    assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
+    pages = ["file card.md", "file card.html"]
+    assert places == [*pages, "groups", "definitions", "comparisons", "checks", "limits"]
 
 
 @pytest.mark.parametrize("name", ["card.md", "card.html"])
