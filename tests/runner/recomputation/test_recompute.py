@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,13 @@ import pandas as pd
 import pytest
 
 import recbias
+from recbias.config.plugin_spec import PluginSpec
+from recbias.core.measurements.scores import Measurement
 from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
 from recbias.runner.recomputation.recompute import Recomputation
 from recbias.runner.recomputation.recomputed_tests import GROUP_TESTS
+from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.verification import recompute_run
 from support.specs import make_small_spec
 
@@ -182,3 +187,19 @@ def test_intervals_of_samples_are_within_the_range_of_the_metric(tmp_path: Path)
     recomputed = recompute_run(run)
     assert_equal(recomputed.metrics, run.metrics, VALUES)
     assert recomputed.basis == ["samples", "samples", "means"]
+    # a run of an earlier version, whose intervals were not limited, is not a changed one
+    beyond = 2 * run.metrics["value"] - run.metrics["ci_low"]
+    earlier = replace(run, metrics=run.metrics.assign(ci_high=beyond))
+    assert (beyond > 1).all()
+    assert_equal(recompute_run(earlier).metrics, earlier.metrics, VALUES)
+
+
+@pytest.mark.parametrize(("scale", "same"), [(1e-9, False), (1.0, False), (0.0, True)])
+def test_intervals_of_small_values_are_compared_on_their_scale(scale: float, same: bool) -> None:
+    # ends that differ by a tenth are of another formula, also where both are below 1e-9
+    stored = Measurement(scale, 9, 0, ci_low=-scale, ci_high=2 * scale)
+    computed = replace(stored, ci_low=-1.1 * scale)
+    metric = PluginSpec("metrics", "m", "m", None, {}, ())
+    row = ModelMeasurement("d", "m", 1, 1, metric, computed)
+    assert RebuiltRow((), row, stored, "samples").has_same_interval is same
+    assert RebuiltRow((), row, computed, "samples").has_same_interval
