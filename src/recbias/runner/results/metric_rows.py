@@ -14,6 +14,7 @@ import pandas as pd
 from recbias.config.declarations.docstrings import read_section
 from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
+from recbias.core.measurements import ranges
 from recbias.core.measurements.columns import (
     ALL,
     FIT_COLUMNS,
@@ -21,13 +22,6 @@ from recbias.core.measurements.columns import (
     METRICS_COLUMNS,
     POOLED,
     VALUE_COLUMNS,
-)
-from recbias.core.measurements.ranges import (
-    UNBOUNDED,
-    Bounds,
-    limit_ends,
-    limit_interval,
-    read_bounds,
 )
 from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
@@ -60,7 +54,7 @@ class ModelMeasurement:
     metric: PluginSpec
     measurement: Measurement
     missing: str = ""
-    bounds: Bounds = UNBOUNDED
+    bounds: ranges.Bounds = ranges.UNBOUNDED
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -90,11 +84,10 @@ def make_measurement(
 
     Gaps between groups limit their intervals themselves, as their range is another.
     """
-    is_limited = value.units is None and value.replicates is not None and metric.grouping is None
-    if not is_limited:
+    if value.units is not None or value.replicates is None or metric.grouping is not None:
         return ModelMeasurement(*fit_keys, metric, value)
-    bounds = read_bounds(read_section(type(metric.plugin), "Range"))
-    return ModelMeasurement(*fit_keys, metric, limit_interval(value, bounds), bounds=bounds)
+    bounds = ranges.read_bounds(read_section(type(metric.plugin), "Range"))
+    return ModelMeasurement(*fit_keys, metric, ranges.limit_interval(value, bounds), bounds=bounds)
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
@@ -165,10 +158,10 @@ def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
     averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
         averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
-    intervals = [
-        limit_ends(estimate_interval([row.measurement for row in folds], mean), folds[0].bounds)
-        for folds, mean in zip(averaged.values(), means["value"].astype(float), strict=True)
-    ]
+    intervals = []
+    for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
+        ends = estimate_interval([row.measurement for row in rows], mean)
+        intervals.append(ranges.limit_ends(ends, rows[0].bounds))
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
 
