@@ -226,6 +226,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest |= {"offline": offline, "checks": checks}
         run_manifest["failures"] += failures
+        # the manifest, which write_results writes, lists the files that are there
+        write_groups(folder.temporary, groups)
+        write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)
         write_results(
             folder.temporary,
             run_plan,
@@ -234,8 +237,6 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             significance=comparisons,
             manifest=run_manifest,
         )
-        write_groups(folder.temporary, groups)
-        write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())

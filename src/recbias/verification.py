@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from recbias.reports.audit_cards.differences import (
 )
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.run_tables import RunTables, read_manifest, read_run
+from recbias.reports.writers.audit_card import render_card_page
 from recbias.reports.writers.json_report import find_changed_rows
 from recbias.runner.recomputation.recompute import Recomputation, recompute_tables
 from recbias.runner.recomputation.stored_tables import KEYS, StoredTables
@@ -77,7 +79,8 @@ def verify(
 
     The means, intervals, tests and corrections are computed from ``per_unit.parquet`` and
     ``replicates.parquet``, not copied from ``metrics.csv``; what these files do not determine is
-    counted. The files of the run are compared with the digests in the card.
+    counted. The files of the run are compared with the digests in the card, and the pages beside
+    the card with those that this version of recbias writes of it.
 
     Args:
         card: The path of ``card.json``.
@@ -93,7 +96,7 @@ def verify(
     """
     read = read_card(Path(card))
     folder = run.folder if isinstance(run, Run) else find_run(run, out)
-    differences = [*_compare_digest(read)]
+    differences = [*_compare_digest(read), *_compare_pages(read, Path(card))]
     counts: Counter[str] = Counter()
     stored: Counter[str] = Counter()
     try:
@@ -129,6 +132,18 @@ def verify(
 def _compare_digest(card: Card) -> list[Difference]:
     digest = compute_card_digest(card)
     return [] if digest == card.digest else [Difference("digest of the card", card.digest, digest)]
+
+
+def _compare_pages(card: Card, path: Path) -> list[Difference]:
+    """Return the pages beside a card, as this version writes them, that are not of the card."""
+    if card.audited.recbias != version("recbias") or path.name != "card.json":
+        return []
+    pages = {path.with_suffix(f".{kind}"): render_card_page(card, kind) for kind in ("md", "html")}
+    return [
+        Difference(f"file {page.name}", "changed", "the page of the card")
+        for page, text in pages.items()
+        if has_file(page) and page.read_text(encoding="utf-8", errors="replace") != text
+    ]
 
 
 def _compare_files(card: Card, folder: Path) -> list[Difference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import recbias
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Faults, UserError
+from recbias.reports.tradeoff_table import build_tradeoff_table
+from recbias.reports.views.run_tables import read_run
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -111,6 +114,50 @@ def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
     assert "lower is better" in figure  # the direction of the bias is that of its metric
     assert figure.count("ItemKNN</text>") == 1
+
+
+@pytest.mark.parametrize(
+    ("removed", "price", "cell", "notes"),
+    [
+        ((0.1, 0.05, 0.15), (0.2, 0.1, 0.4), "0.2000 (0.1000 to 0.4000)", ""),
+        # the interval of what is removed holds 0: the price may be any number
+        ((0.1, -0.05, 0.25), (0.2, np.nan, np.nan), "0.2000 (unbounded)", "Unbounded"),
+        # a gap between groups has samples of its own, so that the price has no interval
+        ((0.1, 0.05, 0.15), (0.2, np.nan, np.nan), "0.2000", "gap between groups"),
+        ((-0.1, -0.2, 0.1), (np.nan, np.nan, np.nan), "n/a", "undefined"),
+    ],
+)
+def test_an_unbounded_interval_of_a_price_is_said(
+    run: recbias.Run,
+    removed: tuple[float, ...],
+    price: tuple[float, ...],
+    cell: str,
+    notes: str,
+) -> None:
+    tables = read_run(run.folder)
+    assert tables.tradeoffs is not None
+    row = tables.tradeoffs[tables.tradeoffs["accuracy"] == "nDCG@5"].iloc[:1].copy()
+    for name, values in (("bias_removed", removed), ("price", price)):
+        row[[name, f"{name}_low", f"{name}_high"]] = values
+    vars(tables)["tradeoffs"] = row
+    table = build_tradeoff_table(tables)
+    assert table is not None
+    assert table.rows[0][-1].text == cell
+    assert notes in " ".join(table.notes[5:])
+
+
+def test_a_changed_price_is_found_by_the_card(run: recbias.Run, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    assert invoke_recbias("report", copy, "--format", "card", folder=tmp_path).code == 0
+    assert recbias.verify(copy / "card.json", copy).is_same
+    path = copy / "tradeoffs.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "1.", 1), encoding="utf-8")
+    (difference,) = recbias.verify(copy / "card.json", copy).differences
+    assert difference.location == "file tradeoffs.csv"
+    path.unlink()
+    places = [row.location for row in recbias.verify(copy / "card.json", copy).differences]
+    assert places == ["file tradeoffs.csv", "the run cannot be read"]
 
 
 def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:

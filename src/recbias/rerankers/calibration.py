@@ -128,6 +128,7 @@ class Calibration:
     Raises:
         MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column.
+        WrongType: It holds numbers with fractions, which are no categories.
         NothingLeft: No item has a value in it.
 
     Source:

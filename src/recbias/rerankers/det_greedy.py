@@ -45,6 +45,7 @@ class DetGreedy:
         MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column, an item has several values in it, or no item
             has a value that the target names.
+        WrongType: It holds numbers with fractions, which are no categories.
         NothingLeft: No item has a value in the column.
         OutOfRange: The shares add up to more than 1, or to less although they name every value.
 

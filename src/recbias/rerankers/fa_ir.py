@@ -47,6 +47,7 @@ class FAIR:
     Raises:
         MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column, or no item has the value.
+        WrongType: It holds numbers with fractions, which are no categories.
         NothingLeft: No item has a value in the column.
 
     Source:

@@ -65,12 +65,13 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
     Raises:
         MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column.
+        WrongType: It holds numbers with fractions, which are no categories.
         NothingLeft: No item has a value in it.
     """
     if data.items is None:
         raise MissingEvidence("the dataset has no item attributes", remedy="add an items table")
     try:
-        membership = data.items.membership(attribute)
+        membership = data.items.categories(attribute)
     except UserError as error:
         raise type(error)(error.message, where="attribute", remedy=error.remedy) from error
     if not membership.matrix.nnz:

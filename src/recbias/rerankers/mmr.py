@@ -35,6 +35,7 @@ class MMR:
     Raises:
         MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column.
+        WrongType: It holds numbers with fractions, which are no categories.
         NothingLeft: No item has a value in it.
 
     Source:

@@ -128,7 +128,12 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("section", "key", "value"),
-    [("metrics", "value", 0.987654), ("conclusions", "sentence", "All is well.")],
+    [
+        ("metrics", "value", 0.987654),
+        ("conclusions", "sentence", "All is well."),
+        ("checks", "verdict", "undecided"),
+        ("definitions", "formula", "x = y"),
+    ],
 )
 def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: object) -> None:
     path = folder / "run" / "report.json"
@@ -142,6 +147,21 @@ def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: 
     (difference,) = json.loads(result.out)["differences"]
     assert difference["location"] == f"report.json: {section} 1: {key}"
     assert difference["stated"] == json.dumps(value)
+
+
+def test_a_report_of_another_manifest_is_a_difference(folder: Path) -> None:
+    path = folder / "run" / "report.json"
+    document = json.loads(render_json(read_run(folder / "run")))
+    document["manifest"]["seeds"] = [43]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = verify(folder, "--json")
+    assert result.code == 3
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference == {
+        "location": "report.json: manifest 1: seeds",
+        "stated": "[43]",
+        "recomputed": "[42]",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"metrics": 1}'])
@@ -178,7 +198,8 @@ def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None
     assert result.code == 3
     places = [row["location"] for row in json.loads(result.out)["differences"]]
     digest = [] if seal else ["digest of the card"]
-    assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
+    pages = ["file card.md", "file card.html"]
+    assert places == [*digest, *pages, "estimates: nDCG@5 MostPop demo 42 1: value"]
 
 
 def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) -> None:
@@ -192,7 +213,33 @@ def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) ->
     change_card(folder, edit, seal=True)
     differences = json.loads(verify(folder, "--json").out)["differences"]
     places = [row["location"].partition(":")[0] for row in differences]
-    assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
+    pages = ["file card.md", "file card.html"]
+    assert places == [*pages, "groups", "definitions", "comparisons", "checks", "limits"]
+
+
+@pytest.mark.parametrize("name", ["card.md", "card.html"])
+def test_a_page_that_is_not_of_its_card_is_found(folder: Path, name: str) -> None:
+    page = folder / "run" / name
+    text = page.read_text(encoding="utf-8")
+    assert "at least 0.01" in text
+    page.write_text(text.replace("at least 0.01", "at least 0.99"), encoding="utf-8")
+    result = verify(folder, "--json")
+    assert result.code == 3
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference["location"] == f"file {name}"
+    page.unlink()
+    assert verify(folder).code == 0
+
+
+def test_pages_of_another_version_are_not_compared(folder: Path) -> None:
+    (folder / "run" / "card.md").write_text("changed", encoding="utf-8")
+
+    def edit(card: dict[str, Any]) -> None:
+        card["audited"]["recbias"] = "0.0.1"
+
+    change_card(folder, edit, seal=True)
+    differences = json.loads(verify(folder, "--json").out)["differences"]
+    assert [row["location"] for row in differences] == ["audited: recbias"]
 
 
 def test_the_signature_is_checked_with_its_key(folder: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import UnknownColumn
+from recbias.core.errors import UnknownColumn, WrongType
 
 
 def make_films() -> Attributes:
@@ -20,6 +20,14 @@ def make_films() -> Attributes:
         }
     )
     return Attributes(ids, frame)
+
+
+def test_numbers_with_fractions_are_no_categories() -> None:
+    films = make_films()
+    assert films.categories("year").values == ("1995", "2001")
+    assert films.categories("genres").values == films.membership("genres").values
+    with pytest.raises(WrongType, match="'n_ratings' holds numbers that are no categories"):
+        films.categories("n_ratings")
 
 
 def test_a_column_is_read_by_name() -> None:

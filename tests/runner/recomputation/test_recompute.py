@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,13 @@ import pandas as pd
 import pytest
 
 import recbias
+from recbias.config.plugin_spec import PluginSpec
+from recbias.core.measurements.scores import Measurement
 from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
 from recbias.runner.recomputation.recompute import Recomputation
 from recbias.runner.recomputation.recomputed_tests import GROUP_TESTS
+from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.verification import recompute_run
 from support.specs import make_small_spec
 
@@ -159,3 +164,42 @@ def test_values_that_do_not_follow_from_the_files_are_kept(tmp_path: Path) -> No
     }
     assert basis["nDCG", False] == "stored"
     assert basis["R-RIPA", True] == "values"
+
+
+def test_intervals_of_samples_are_within_the_range_of_the_metric(tmp_path: Path) -> None:
+    # 60 random lists of 3 of 25 items: nearly all items, and the normal interval goes beyond 1
+    spec = make_small_spec(
+        name="coverage",
+        seed=None,
+        seeds=[1, 2],
+        dataset={"name": "demo", "n_users": 60, "n_items": 25},
+        k=3,
+        models=["Random"],
+        metrics=["ItemCoverage"],
+    )
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    assert run.replicates is not None
+    for seed, rows in run.replicates.groupby("seed"):
+        row = run.metrics[run.metrics["seed"].astype(str) == str(seed)].iloc[0]
+        assert row["value"] + 1.96 * rows["value"].std() > 1
+    assert run.metrics["ci_high"].tolist() == [1.0, 1.0, 1.0]
+    assert (run.metrics["ci_low"] < 1).all()
+    recomputed = recompute_run(run)
+    assert_equal(recomputed.metrics, run.metrics, VALUES)
+    assert recomputed.basis == ["samples", "samples", "means"]
+    # a run of an earlier version, whose intervals were not limited, is not a changed one
+    beyond = 2 * run.metrics["value"] - run.metrics["ci_low"]
+    earlier = replace(run, metrics=run.metrics.assign(ci_high=beyond))
+    assert (beyond > 1).all()
+    assert_equal(recompute_run(earlier).metrics, earlier.metrics, VALUES)
+
+
+@pytest.mark.parametrize(("scale", "same"), [(1e-9, False), (1.0, False), (0.0, True)])
+def test_intervals_of_small_values_are_compared_on_their_scale(scale: float, same: bool) -> None:
+    # ends that differ by a tenth are of another formula, also where both are below 1e-9
+    stored = Measurement(scale, 9, 0, ci_low=-scale, ci_high=2 * scale)
+    computed = replace(stored, ci_low=-1.1 * scale)
+    metric = PluginSpec("metrics", "m", "m", None, {}, ())
+    row = ModelMeasurement("d", "m", 1, 1, metric, computed)
+    assert RebuiltRow((), row, stored, "samples").has_same_interval is same
+    assert RebuiltRow((), row, computed, "samples").has_same_interval

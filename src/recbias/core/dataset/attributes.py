@@ -10,11 +10,14 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import UnknownColumn
+from recbias.core.errors import UnknownColumn, WrongType
 from recbias.core.suggestions import suggest
 
 SEPARATOR = "|"
 """Separates the values of a multi-valued cell: ``Action|Comedy``."""
+
+TO_CATEGORIES = "make labels of it: {name: mine, detector: column, from: ..., threshold: ...}"
+"""What to do with a column of numbers where categories are needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,23 @@ class Attributes:
         ones, shape = np.ones(codes.size, dtype=np.int32), (len(column), len(values))
         matrix = coo_array((ones, cell_codes), shape=shape).tocsr() > 0
         return Membership(tuple(str(value) for value in values), matrix)
+
+    def categories(self, name: str) -> Membership:
+        """Return ``membership`` of a column whose values are categories.
+
+        Raises:
+            UnknownColumn: There is no such column.
+            WrongType: It holds numbers with fractions, of which each would be a category.
+
+        >>> table = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"level": [1.0, 2.0]}))
+        >>> table.categories("level").values
+        ('1', '2')
+        """
+        column = self.column(name)
+        if column.dtype.kind == "f" and (column.dropna() % 1 != 0).any():
+            message = f"{name!r} holds numbers that are no categories"
+            raise WrongType(message, remedy=TO_CATEGORIES)
+        return self.membership(name)
 
     def take(self, codes: AnyArray, ids: Vocabulary) -> Attributes:
         """Return the rows of ``codes`` as the table of ``ids``; code -1 gives a missing row."""

@@ -48,11 +48,14 @@ def read_json(text: str, words: Words) -> tuple[Stated, bool] | None:
     """Return the values of the JSON in a reply, and whether it lists labels; None without any.
 
     A value is at the key of a kind, or in an object with a label. A key that is there twice has
-    two values.
+    two values. Of a reply with too much broken JSON to be read, no kind has a value that can be
+    read.
     """
     stated: Stated = []
     lists_labels = False
     for entry in _iterate_objects(text):
+        if entry is None:
+            return [(kind, math.nan) for kind in words], False
         label = _get(entry, _LABEL_KEYS)
         pairs: list[tuple[str, Any]] = []
         if isinstance(label, str):
@@ -74,14 +77,17 @@ class _Pairs(list[tuple[str, Any]]):
     """The keys and values of a JSON object, also of a key that is there twice."""
 
 
-def _iterate_objects(text: str) -> Iterator[_Pairs]:
-    """Yield the JSON objects in a text, and those in lists of them.
+def _iterate_objects(text: str) -> Iterator[_Pairs | None]:
+    """Yield the JSON objects in a text, and those in lists of them; None if it is not read on.
 
     After a brace that begins no object, the text is read again from the next one, until
     ``_MAX_BROKEN`` characters have been read in vain: the time grows with the length only.
     """
     decoder, position, n_broken = json.JSONDecoder(object_pairs_hook=_Pairs), 0, 0
-    while n_broken < _MAX_BROKEN and (start := text.find("{", position)) >= 0:
+    while (start := text.find("{", position)) >= 0:
+        if n_broken >= _MAX_BROKEN:
+            yield None
+            return
         try:
             value, position = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:

@@ -45,11 +45,10 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
             shares = csr_array(np.nan_to_num(np.column_stack([numbers, 1.0 - numbers])))
             shares.eliminate_zeros()
             return shares
-        if (numbers[~np.isnan(numbers)] % 1 != 0).any():
-            message = f"{attribute!r} holds numbers that are no categories"
-            remedy = "make labels of it: {name: mine, detector: column, from: ..., threshold: ...}"
-            raise WrongType(message, where="attribute", remedy=remedy)
-    matrix = evidence.items.membership(attribute).matrix  # type: ignore[union-attr]
+    try:
+        matrix = evidence.items.categories(attribute).matrix  # type: ignore[union-attr]
+    except WrongType as error:
+        raise WrongType(error.message, where="attribute", remedy=error.remedy) from error
     n_values = np.diff(matrix.indptr)
     return (diags_array(1.0 / np.maximum(n_values, 1)) @ matrix.astype(np.float64)).tocsr()
 

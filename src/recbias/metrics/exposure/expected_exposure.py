@@ -42,6 +42,7 @@ class _ExpectedExposure(ExposureMetric):
 
     Raises:
         UnknownColumn: The items have no such column, or the queries no such label.
+        WrongType: The column holds numbers with fractions, which are no groups.
         NothingLeft: Fewer than two groups have an item that may be recommended.
         MissingEvidence: An attribute is given, and there is no items table.
 

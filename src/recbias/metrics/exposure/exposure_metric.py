@@ -64,6 +64,7 @@ class GroupExposureMetric(ExposureMetric):
 
     Raises:
         UnknownColumn: The items have no such column.
+        WrongType: It holds numbers with fractions, which are no groups.
         NothingLeft: Fewer than two groups have an item that may be recommended.
     """
 

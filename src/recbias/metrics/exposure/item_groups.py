@@ -9,7 +9,7 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray, Matrix
 from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import Contradiction, NothingLeft, UserError
+from recbias.core.errors import Contradiction, NothingLeft, UserError, WrongType
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.uncertain_groups import parse_uncertain_label, read_uncertain_groups
 from recbias.core.stage_context import warn
@@ -66,6 +66,7 @@ def read_item_groups(
         Contradiction: ``probability of``, or ``multiple: full`` for probabilities.
         MissingEvidence: There is no items table.
         UnknownColumn: The items have no such column.
+        WrongType: The column holds numbers with fractions, which are no groups.
         NothingLeft: Fewer than two groups have an item that may be recommended.
     """
     from scipy.sparse import csr_array, hstack, vstack
@@ -74,7 +75,10 @@ def read_item_groups(
     try:
         values, members, is_uncertain = _read_members(evidence, attribute, multiple)
     except UserError as error:
-        raise type(error)(error.message, where="attribute", remedy=error.remedy) from error
+        remedy = error.remedy
+        if isinstance(error, WrongType):
+            remedy = f"write weight of {attribute} if they are probabilities, or {remedy}"
+        raise type(error)(error.message, where="attribute", remedy=remedy) from error
     candidates = mark_candidates(evidence)
     kept = np.flatnonzero(candidates @ members)
     n_outside = 0 if evidence.lists is None else evidence.lists.outside.size
@@ -103,7 +107,7 @@ def _read_members(
     items: Attributes = evidence.items  # type: ignore[assignment]  # the caller needs the items
     label = None if attribute in items.names else parse_uncertain_label(attribute)
     if label is None:
-        membership = items.membership(attribute)
+        membership = items.categories(attribute)
         return membership.values, membership.matrix.astype(np.float64), False
     columns = " + ".join(label.columns)
     if label.assumption == "probability":

@@ -43,8 +43,12 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-VERIFIED = ("conclusions", "metrics", "significance")
-"""The sections whose values follow from the values of units of a run."""
+VERIFIED = (
+    *("conclusions", "metrics", "significance", "trials", "importances", "checks"),
+    *("definitions", "manifest"),
+)
+"""The sections that follow from the files of a run; published values may be those of a later
+report."""
 
 
 def find_changed_rows(run: RunTables, text: str) -> Iterator[tuple[str, str, str]]:
@@ -61,14 +65,20 @@ def find_changed_rows(run: RunTables, text: str) -> Iterator[tuple[str, str, str
         return
     rendered = json.loads(render_json(run))
     for section in VERIFIED:
-        rows = stated.get(section)
-        rows = rows if isinstance(rows, list) else []
-        if len(rows) != len(rendered[section]):
-            yield section, f"{len(rows):,} rows", f"{len(rendered[section]):,} rows"
+        rows, computed = (_list_rows(report.get(section)) for report in (stated, rendered))
+        if len(rows) != len(computed):
+            yield section, f"{len(rows):,} rows", f"{len(computed):,} rows"
             continue
-        for number, pair in enumerate(zip(rows, rendered[section], strict=True), start=1):
+        for number, pair in enumerate(zip(rows, computed, strict=True), start=1):
             for key, (a, b) in _compare_rows(*pair):
                 yield f"{section} {number}: {key}", render_value(a), render_value(b)
+
+
+def _list_rows(section: Any) -> list[Any]:
+    """Return the rows of a section; the manifest is one row."""
+    if isinstance(section, dict):
+        return [section]
+    return section if isinstance(section, list) else []
 
 
 def _compare_rows(stated: Any, rendered: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:

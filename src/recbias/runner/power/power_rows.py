@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 
 from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
+from recbias.core.measurements.ranges import read_bounds
 from recbias.runner.power.power_designs import (
     UnitDesign,
     compare_groups,
@@ -41,8 +41,6 @@ POWER_COLUMNS = (
 
 OF_SHARES = frozenset({"welch_t", "overlap_t"})
 """Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
-
-_RANGE = re.compile(r"(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,5 +199,5 @@ def _answer(
 
 def _find_range(definition: Mapping[str, Any]) -> tuple[float, str]:
     """Return the width of the range of a metric, infinite if it is not bounded by numbers."""
-    match = _RANGE.match(str(definition.get("values", "")))
-    return (float(match[2]) - float(match[1]), match[0]) if match else (math.inf, "")
+    low, high = read_bounds(str(definition.get("values", "")))
+    return high - low, f"{low:g} to {high:g}"

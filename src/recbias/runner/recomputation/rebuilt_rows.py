@@ -12,6 +12,7 @@ import numpy as np
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.measurements.columns import ALL, POOLED
+from recbias.core.measurements.ranges import UNBOUNDED, limit_interval
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.comparison.run_comparison import to_text
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
@@ -50,9 +51,10 @@ class RebuiltRow:
     @property
     def has_same_interval(self) -> bool:
         """Whether a defined interval is that of the file."""
-        distance = _measure_distance(self.row.measurement, self.stored)
-        limit = _CLOSE * max(1.0, abs(self.stored.value))
-        return math.isfinite(self.stored.ci_low) and distance <= limit
+        stored = self.stored
+        distance = _measure_distance(self.row.measurement, stored)
+        scale = max(map(abs, (stored.value, stored.ci_low, stored.ci_high)))
+        return math.isfinite(stored.ci_low) and distance <= max(_CLOSE * scale, 1e-15)
 
 
 def rebuild_rows(tables: StoredTables) -> list[RebuiltRow]:
@@ -103,14 +105,20 @@ def _keep_stored(row: RebuiltRow) -> RebuiltRow:
 
 def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
     key, stored = make_row_key(row), _restore(row)
-    measurement, basis = stored, "stored"
+    measurement, basis, bounds = stored, "stored", UNBOUNDED
     if (units := tables.units.get(key)) is not None:
         measurement, basis = _summarize(units, stored), "units"
     elif (samples := tables.samples.get(key)) is not None:
         measurement = replace(stored, replicates=samples[0], df=samples[1])
         measurement, basis = _add_interval(measurement), "samples"
+        limits = tables.find_bounds(key[4])
+        limited = limit_interval(measurement, limits)
+        # earlier versions did not limit intervals
+        if _measure_distance(limited, stored) <= _measure_distance(measurement, stored):
+            measurement, bounds = limited, limits
     names = (str(row["dataset"]), str(row["model"]), _to_part(row["seed"]), _to_part(row["fold"]))
-    measured = ModelMeasurement(*names, _make_metric(tables, row), measurement)
+    metric = _make_metric(tables, row)
+    measured = ModelMeasurement(*names, metric, measurement, bounds=bounds)
     return RebuiltRow(key, measured, stored, cast("Basis", basis))
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
+from recbias.core.measurements.ranges import UNBOUNDED, Bounds, read_bounds
 from recbias.core.measurements.scores import UnitScores
 from recbias.runner.comparison.run_comparison import to_text
 
@@ -55,6 +56,12 @@ class StoredTables:
     def get_settings(self, label: str) -> Mapping[str, Any]:
         """Return the settings of a metric."""
         return self.definitions.get(label, {}).get("parameters") or {}
+
+    def find_bounds(self, label: str) -> Bounds:
+        """Return the bounds of a metric; none for a gap, which limits its interval itself."""
+        is_gap = bool(self.get_settings(label).get("gap"))
+        text = str(self.definitions.get(label, {}).get("values") or "")
+        return UNBOUNDED if is_gap else read_bounds(text)
 
     @cached_property
     def units(self) -> Mapping[Key, UnitScores]:

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from recbias.config.declarations.docstrings import read_section
 from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
+from recbias.core.measurements import ranges
 from recbias.core.measurements.columns import (
     ALL,
     FIT_COLUMNS,
@@ -42,6 +44,7 @@ class ModelMeasurement:
     Args:
         missing: The outputs that the metric needs and the model does not provide; then the value
             is undefined.
+        bounds: Those of an interval from bootstrap samples.
     """
 
     dataset: str
@@ -51,6 +54,7 @@ class ModelMeasurement:
     metric: PluginSpec
     measurement: Measurement
     missing: str = ""
+    bounds: ranges.Bounds = ranges.UNBOUNDED
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -73,6 +77,19 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
+def make_measurement(
+    fit_keys: tuple[str, str, int, int], metric: PluginSpec, value: Measurement
+) -> ModelMeasurement:
+    """Return a value of a model; an interval of bootstrap samples is within the metric's range.
+
+    Gaps between groups limit their intervals themselves, as their range is another.
+    """
+    if value.units is not None or value.replicates is None or metric.grouping is not None:
+        return ModelMeasurement(*fit_keys, metric, value)
+    bounds = ranges.read_bounds(read_section(type(metric.plugin), "Range"))
+    return ModelMeasurement(*fit_keys, metric, ranges.limit_interval(value, bounds), bounds=bounds)
+
+
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
     """Return all measurements of a run in the order of the plan; a metric without evidence too."""
     measurements = []
@@ -81,7 +98,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
-            measurements += [ModelMeasurement(*fit_keys, metric, value) for value in values]
+            measurements += [make_measurement(fit_keys, metric, value) for value in values]
         measurements += [
             ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
             for metric, model, missing in plan.undefined
@@ -138,13 +155,13 @@ def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return means over folds and seeds with the intervals of the units' means."""
-    averaged: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
+    averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
-        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row.measurement)
-    intervals = [
-        estimate_interval(folds, float(mean))
-        for folds, mean in zip(averaged.values(), means["value"], strict=True)
-    ]
+        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
+    intervals = []
+    for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
+        ends = estimate_interval([row.measurement for row in rows], mean)
+        intervals.append(ranges.limit_ends(ends, rows[0].bounds))
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
 

@@ -11,7 +11,7 @@ import pandas as pd
 from recbias.core.measurements.columns import ROUND_COLUMNS
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.runner.results.metric_rows import make_measurement
 
 FILE = "rounds.csv"
 """The file in the run folder."""
@@ -44,5 +44,5 @@ def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]
         counts = {"round": number, "interactions": len(executor.value(split).train)}
         for metric, stage in zip(plan.metrics, plan.measures, strict=True):
             for value in executor.value(stage) if executor.has_succeeded(stage) else ():
-                yield ModelMeasurement(*fit_keys, metric, value).row() | counts
+                yield make_measurement(fit_keys, metric, value).row() | counts
         executor.forget((split, *plan.measures))

@@ -1,0 +1,58 @@
+"""The bounds of a metric, as the section ``Range`` of its docstring states them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TypeAlias
+
+from recbias.core.measurements.scores import Measurement
+
+Bounds: TypeAlias = tuple[float, float]
+"""The lowest and the highest value of a metric."""
+
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+"""The bounds of a metric that can have any value."""
+
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_LOWEST = re.compile(rf"({_NUMBER}) (?:to|or more)\b")
+_HIGHEST = re.compile(
+    rf"(?:{_NUMBER} to|at most) ({_NUMBER})(?=\s*(?:[;,:.]|- |$))", re.IGNORECASE
+)
+
+
+def read_bounds(text: str) -> Bounds:
+    """Return the bounds at the start of the description of a range, infinite where it has none.
+
+    A bound that depends on the data counts as the number that it cannot exceed, if one is stated
+    (``1 - 1/|C|``).
+
+    >>> read_bounds("0 to 1 - 1/|C|; undefined if no list holds a candidate")
+    (0.0, 1.0)
+    >>> read_bounds("At most 1"), read_bounds("0 to log2 |C| bits"), read_bounds("Any number")
+    ((-inf, 1.0), (0.0, inf), (-inf, inf))
+    """
+    low, high = _LOWEST.match(text), _HIGHEST.match(text)
+    return (float(low[1]) if low else -math.inf, float(high[1]) if high else math.inf)
+
+
+def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
+    """Return a value whose interval ends at the bounds; ends that are NaN stay NaN.
+
+    >>> row = Measurement(0.99, n=9, undefined=0, ci_low=0.97, ci_high=1.01)
+    >>> limit_interval(row, (0.0, 1.0)).ci_high
+    1.0
+    """
+    low, high = limit_ends((measurement.ci_low, measurement.ci_high), bounds)
+    return replace(measurement, ci_low=low, ci_high=high)
+
+
+def limit_ends(ends: tuple[float, float], bounds: Bounds) -> tuple[float, float]:
+    """Return the ends of an interval within bounds.
+
+    >>> limit_ends((-0.1, float("nan")), (0.0, 1.0))
+    (0.0, nan)
+    """
+    low, high = (min(max(end, bounds[0]), bounds[1]) for end in ends)
+    return low, high
