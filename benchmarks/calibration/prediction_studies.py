@@ -68,25 +68,26 @@ def compute_truth(name: str, hit: float) -> float:
     }
     if name in truths:
         return truths[name]
-    chance = hit * compute_relevance(True) + (1 - hit) * compute_relevance(False)
+    chance = hit * compute_relevance(is_first=True) + (1 - hit) * compute_relevance(is_first=False)
     discounts = 1.0 / np.log2(ranks + 1)
     return {
         "category_precision": float(chance[:K].mean()),
         "category_R-precision": float(chance[:SHARED].mean()),
-        "category_MAP": hit * average_precision(True) + (1 - hit) * average_precision(False),
+        "category_MAP": hit * average_precision(is_first=True)
+        + (1 - hit) * average_precision(is_first=False),
         "category_MRR": hit + (1 - hit) * compute_reciprocal_rank(),
         "category_nDCG": float((chance * discounts).sum() / discounts[:SHARED].sum()),
     }[name]
 
 
-def compute_relevance(is_first: bool) -> FloatArray:
+def compute_relevance(*, is_first: bool) -> FloatArray:
     """The chance that each rank has the category, if the item reviewed is first or anywhere."""
     if not is_first:
         return np.full(N_ITEMS, SHARED / N_ITEMS)
     return np.append(1.0, np.full(N_ITEMS - 1, (SHARED - 1) / (N_ITEMS - 1)))
 
 
-def average_precision(is_first: bool) -> float:
+def average_precision(*, is_first: bool) -> float:
     """The expected average precision: a relevant rank r has (r - 1) ranks before it, of which a
     share is relevant that the remaining items have."""
     ranks = np.arange(1, N_ITEMS + 1)
@@ -95,7 +96,7 @@ def average_precision(is_first: bool) -> float:
         before[0] = 0
     else:
         before = (ranks - 1) * (SHARED - 1) / (N_ITEMS - 1)
-    return float((compute_relevance(is_first) * (1 + before) / ranks).sum() / SHARED)
+    return float((compute_relevance(is_first=is_first) * (1 + before) / ranks).sum() / SHARED)
 
 
 def compute_reciprocal_rank() -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from list_studies import get_values, make_pair_sampler, make_study
-from population import K, N_ITEMS, Population
+from population import N_ITEMS, K, Population
 from tally import Study, World
 
 from recbias.core.arrays import FloatArray

@@ -161,6 +161,7 @@ WORLDS = (
         sample_pairs,
         compute_truths,
         make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
+        plants="ln perplexity is higher by 0.1 in one group",
     ),
     World(
         "sentence pairs without outliers",
@@ -169,6 +170,7 @@ WORLDS = (
         sample_pairs,
         measure_many_pairs,
         make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
+        plants="ln perplexity is higher by 0.1 in one group",
     ),
     World(
         "responses",
@@ -183,6 +185,7 @@ WORLDS = (
         sample_texts,
         measure_many_texts,
         lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
+        plants="a word of the reference is kept with probability 0.4 to 1",
     ),
     World(
         "responses, values of a sample",
@@ -191,5 +194,6 @@ WORLDS = (
         sample_texts,
         average_samples,
         lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
+        plants="a word of the reference is kept with probability 0.4 to 1",
     ),
 )
