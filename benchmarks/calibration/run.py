@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.catalogue:
         print(write_catalogue_section(WORLDS))
-        sys.exit("\n".join(find_gaps(WORLDS)))
+        sys.exit("\n".join(find_gaps(WORLDS)) or None)
     indices = [
         index
         for index, world in enumerate(WORLDS)
