@@ -98,11 +98,13 @@ WORLDS = (
         (OF_EAA, *R_RIPA[:-1]),
         sample,
         measure_large_world,
+        plants="`preference: 1`",
     ),
     World(
         "vectors of generated data, equal groups",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),
+        plants="nothing: `preference: 0`",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from list_studies import (
+    MODEL,
     RECOMMENDED,
     SAMPLES,
     UNBIASED,
@@ -59,6 +60,7 @@ WORLDS = (
         RECOMMENDED.sample,
         measure_everybody,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "exposure in recommended lists, values of a sample",
@@ -67,5 +69,6 @@ WORLDS = (
         RECOMMENDED.sample,
         average_samples,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from list_studies import (
+    MODEL,
     RECOMMENDED,
     SAMPLES,
     UNBIASED,
@@ -79,6 +80,7 @@ WORLDS = (
         RECOMMENDED.sample,
         measure_everybody,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "diversity and fairness of lists, values of a sample",
@@ -87,6 +89,7 @@ WORLDS = (
         RECOMMENDED.sample,
         average_samples,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "inequality of groups, no effect",
@@ -94,5 +97,6 @@ WORLDS = (
         BETWEEN,
         UNBIASED.sample,
         lambda _study, _seed: {"": 0.0},
+        plants="nothing: the model treats women and men alike",
     ),
 )

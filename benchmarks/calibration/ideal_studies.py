@@ -5,6 +5,7 @@ from __future__ import annotations
 from list_studies import (
     FEW,
     FEW_UNBIASED,
+    MODEL,
     RECOMMENDED,
     SAMPLES,
     UNBIASED,
@@ -30,6 +31,7 @@ WORLDS = (
         RECOMMENDED.sample,
         average_samples,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "lists of 20 users against ideal lists",
@@ -38,5 +40,6 @@ WORLDS = (
         FEW.sample,
         lambda study, seed: average_samples(study, seed, FEW),
         make_pair_sampler(FEW_UNBIASED),
+        plants=MODEL,
     ),
 )

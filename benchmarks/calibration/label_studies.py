@@ -12,7 +12,8 @@ from vector_studies import make_evidence
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
+from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha, LabelAccuracy
+from recbias.metrics.labelled_items import LabelledItems
 
 N_ITEMS = 300
 POSITIVE = 0.4
@@ -22,10 +23,10 @@ AGREEMENT = 0.6
 """Rater B says what A says with this chance, otherwise 0 or 1 by chance, as often as A does."""
 
 
-def sample(seed: int) -> Evidence:
+def sample(seed: int, agreement: float = AGREEMENT) -> Evidence:
     rng = np.random.default_rng(seed)
     a, other = (rng.random((2, N_ITEMS)) < POSITIVE).astype(np.float64)
-    b = np.where(rng.random(N_ITEMS) < AGREEMENT, a, other)
+    b = np.where(rng.random(N_ITEMS) < agreement, a, other)
     frame = pd.DataFrame({"a": a, "b": b})
     evidence = make_evidence(np.ones((2, 1)), np.ones((N_ITEMS, 1)), seed)
     items = Attributes(evidence.item_ids, frame, "item")
@@ -39,12 +40,20 @@ def sample(seed: int) -> Evidence:
     )
 
 
-def compute_truths(_study: Study, _seed: int) -> Mapping[str, float]:
-    """Both are 1 - (1 - AGREEMENT) · 2 q (1 - q) / (2 q (1 - q)), q the share of 1: AGREEMENT."""
-    return {"": AGREEMENT}
+def compute_truths(study: Study, _seed: int, agreement: float = AGREEMENT) -> Mapping[str, float]:
+    """Alpha and kappa are 1 - (1 - agreement) · 2 q (1 - q) / (2 q (1 - q)) = agreement, where q
+    is the share of 1; labels by chance are equal with the probability q² + (1 - q)²."""
+    by_chance = POSITIVE**2 + (1 - POSITIVE) ** 2
+    truths = {
+        "label_accuracy": agreement + (1 - agreement) * by_chance,
+        "labelled_items, share": POSITIVE,
+    }
+    return {"": truths.get(study.name, agreement)}
 
 
 STUDIES = (
+    make_study(LabelAccuracy(a="a", b="b"), "label_accuracy"),
+    make_study(LabelledItems(label="a", form="share"), "labelled_items, share"),
     make_study(CohenKappa(a="a", b="b"), "cohen_kappa"),
     make_study(KrippendorffAlpha(labels=("a", "b")), "krippendorff_alpha"),
     make_study(
@@ -55,9 +64,18 @@ STUDIES = (
 WORLDS = (
     World(
         "labels of two raters",
-        "planted chance-corrected agreement",
+        "planted agreement",
         STUDIES,
         sample,
         compute_truths,
+        plants="6 of 10 labels of B are copied from A, the others are by chance",
+    ),
+    World(
+        "labels of two raters, by chance",
+        "0, or the share of equal labels by chance",
+        STUDIES,
+        lambda seed: sample(seed, 0.0),
+        lambda study, seed: compute_truths(study, seed, 0.0),
+        plants="nothing: the labels are independent",
     ),
 )

@@ -144,6 +144,10 @@ FEW, FEW_UNBIASED = Population(n_users=20), Population(taste=NOTHING, n_users=20
 RANDOM = Population(lists="drawn from all items")
 SPLIT = Population(lists="split off the picks")
 
+MODEL = (
+    "`preference: 1`; log-odds of the favourite genre in the model are 1 (women) and 3 (men), and "
+    "its popularity exponent is 1.2"
+)
 SAMPLES = 200
 """Other samples whose mean stands for the expected figure of a sample."""
 
@@ -223,12 +227,14 @@ WORLDS = (
         RECOMMENDED.sample,
         measure_everybody,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "recommended lists of several groups",
         "",
         SEVERAL,
         null=make_pair_sampler(UNBIASED),
+        plants="nothing: the groups do not differ",
     ),
     World(
         "recommended lists by favourite genre",
@@ -236,6 +242,7 @@ WORLDS = (
         FAVOURITES,
         RECOMMENDED.sample,
         measure_everybody,
+        plants=MODEL,
     ),
     World(
         "recommended lists, values of a sample",
@@ -244,6 +251,7 @@ WORLDS = (
         RECOMMENDED.sample,
         average_samples,
         make_pair_sampler(UNBIASED),
+        plants=MODEL,
     ),
     World(
         "20 recommended lists, values of a sample",
@@ -252,6 +260,7 @@ WORLDS = (
         FEW.sample,
         lambda study, seed: average_samples(study, seed, FEW),
         make_pair_sampler(FEW_UNBIASED),
+        plants=MODEL,
     ),
     World(
         "recommended lists, values of all users",
@@ -259,6 +268,7 @@ WORLDS = (
         OF_SAMPLE,
         RECOMMENDED.sample,
         measure_everybody,
+        plants=MODEL,
     ),
     World(
         "lists sampled from all items",
@@ -266,6 +276,7 @@ WORLDS = (
         make_studies((*ACCURACY, *STEREOTYPES)),
         RANDOM.sample,
         compute_truths,
+        plants="nothing: every list is equally probable",
     ),
     World(
         "lists split off the history at random",
@@ -277,6 +288,7 @@ WORLDS = (
         ),
         SPLIT.sample,
         lambda _study, _seed: {"": 0.0},
+        plants="nothing: list and history have one distribution",
     ),
     World(
         "recommended lists, no effect",
@@ -284,5 +296,6 @@ WORLDS = (
         tuple(study for study in GROUPS if ":" in study.name),
         UNBIASED.sample,
         lambda study, _seed: {"": 1.0 if "ratio" in study.name else 0.0},
+        plants="nothing: the model treats women and men alike",
     ),
 )

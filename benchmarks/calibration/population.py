@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,7 +31,10 @@ ITEMS_SEED = 7
 MANY = 100_000
 """Users of the sample that stands for everybody."""
 
-Lists = Literal["recommended", "drawn from all items", "split off the picks"]
+Lists = Literal["recommended", "drawn from all items", "drawn by the odds", "split off the picks"]
+
+Settings: TypeAlias = tuple[tuple[str, float], ...]
+"""Settings of the dataset demo and their values."""
 
 
 class Draws:
@@ -76,14 +79,17 @@ class Population:
 
     Args:
         lists: ``recommended`` by a model with the tastes given, without what the user has;
-            ``drawn from all items`` at random; or ``split off the picks`` of the user at random.
+            ``drawn from all items`` at random, or ``by the odds`` of the picks; or ``split off the
+            picks`` of the user at random.
         taste: The tastes.
         n_users: How many users a sample has.
+        settings: Those of the dataset, where they are not its own.
     """
 
     lists: Lists = "recommended"
     taste: Taste = PLANTED
     n_users: int = 400
+    settings: Settings = ()
 
     def sample(self, seed: int, *, rival: bool = False) -> Evidence:
         """A sample of users; a rival is another model that answers the same users as well."""
@@ -128,15 +134,17 @@ class Population:
         frame = items.frame.assign(
             weight=1000.0 * items.numbers("popularity_rank") ** -0.8,
             romance=items.frame["genres"].str.contains(GENRES[0]).astype(np.float64),
+            p_major=sample_probabilities(items.frame["studio_group"] == "major"),
         )
         return replace(dataset, items=replace(items, frame=frame))
 
     def _build_world(self) -> Demo:
+        settings: Any = {"preference": self.taste.preference, **dict(self.settings)}
         return Demo(
             n_users=self.n_users,
             n_items=N_ITEMS,
             per_user=80 if self.lists == "split off the picks" else 40,  # all have enough
-            preference=self.taste.preference,
+            **settings,
         )
 
     def _make_lists(self, evidence: Evidence, rng: np.random.Generator) -> RankedLists:
@@ -149,6 +157,9 @@ class Population:
             wait *= np.exp(-log_odds).astype(np.float32)[kinds]
             train: Any = evidence.train
             wait[train.users, train.items] = np.inf
+        if self.lists == "drawn by the odds":
+            odds: Any = evidence.odds
+            wait *= np.exp(-odds.by_type).astype(np.float32)[odds.types]
         first = np.argpartition(wait, K, axis=1)[:, :K]
         order = np.argsort(np.take_along_axis(wait, first, axis=1), axis=1)
         items = np.take_along_axis(first, order, axis=1).astype(np.int32)
@@ -164,6 +175,12 @@ class Population:
         log_odds = taste * encode_genres(items) - self.taste.popularity * np.log(rank)
         is_woman = (users.frame["gender"] == "F").to_numpy()
         return log_odds.reshape(-1, N_ITEMS), encode_favourites(users) + len(GENRES) * is_woman
+
+
+def sample_probabilities(is_member: AnyArray) -> FloatArray:
+    """The probability of a group for each item, as often right as it says if half are members."""
+    rng = np.random.default_rng([ITEMS_SEED, 4])
+    return rng.beta(1.0 + is_member, 2.0 - is_member)
 
 
 def mark_picks(dataset: Dataset, n: int, rng: np.random.Generator) -> AnyArray:

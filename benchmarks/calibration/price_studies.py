@@ -118,5 +118,6 @@ WORLDS = (
         ),
         POPULATION.sample,
         average_samples,
+        plants="the less popular half of each list is kept",
     ),
 )

@@ -40,10 +40,10 @@ about {by_chance} are expected by chance; the remark in the row explains why. A 
 and an interval above it are conservative. `75.0% of 150` is a row in which only 150 samples have
 an interval. p-values are not corrected here. Permutation tests use 199 permutations; the
 directions of R-RIPA, except `centroid`, are estimated again 39 times.
-`direction_similarity`, `top_words`, `attribute_share`, `catalogue_counts`, and the deciles and
-favourites of `attribute_classification` are descriptive and not in the tables; `components` of
-`variance_split`, differences of more than two groups, `mad`, `worst` and `worst_quarter` have no
-interval. EE-D over single items is a constant where each query has one list, and not in the tables
+`components` of `variance_split`, the deciles and favourites of `attribute_classification`,
+`overlap_spread`, differences of more than two groups, `mad`, `worst` and `worst_quarter` have no
+interval. What is planted in each world, and where each metric is measured, is at the end of the
+page. EE-D over single items is a constant where each query has one list, and not in the tables
 either.
 """
 
@@ -59,12 +59,44 @@ BETWEEN = """
 No effect is planted: two models with equal accuracy, bias and variance, compared by the tests of a
 run."""
 
+AT_THE_END = (
+    "Where nothing is planted the true value is at the end of its range, so the difference of two "
+    "models is a product of sampling errors, of which the bootstrap overestimates the variance: "
+    "the test is conservative."
+)
 PRODUCT = (
     "Without group differences the estimate is a product of sampling errors, and the "
     "bootstrap overestimates its variance: the test is conservative."
 )
 
 REMARKS = (
+    Remark(AT_THE_END, "test", "demo, ", figure="paired_bootstrap"),
+    Remark(
+        "Groups of favourites are of equal size and shape, so the distance of a user from the "
+        "others is nearly the same for all: the bootstrap overestimates the variance.",
+        "interval",
+        "demo, taste",
+        "inter_user_distance",
+    ),
+    Remark(
+        "The interval accounts for the sampling of users, not for the unknown groups of items: it "
+        "is about the expected exposure given the probabilities.",
+        "interval",
+        "item groups known as probabilities, hidden",
+    ),
+    Remark(
+        "Items with few reviews have a high precision by chance, so the estimate is above the "
+        "value of very many reviews.",
+        "interval",
+        "rankings for reviews",
+        "class_precision",
+    ),
+    Remark(
+        "Prompts of one neutral prompt are correlated, and interval and tests treat them as "
+        "independent: use identity_effect, whose units are the neutral prompts.",
+        world="prompts that state an identity",
+        study="list_overlap",
+    ),
     Remark(
         "Popularity is counted in the sample, and the interval treats it as known: it refers "
         "to the training data of these users, not of all users.",

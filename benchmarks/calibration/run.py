@@ -4,6 +4,7 @@
     python benchmarks/calibration/run.py --seeds 50     # quicker
     python benchmarks/calibration/run.py --write        # into docs/calibration.md
     python benchmarks/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
+    python benchmarks/calibration/run.py --catalogue    # only where each metric is planted
 
 Every metric is measured in worlds in which the planted bias is known, once a seed. An interval of
 95% should hold the planted figure in 95 of 100 seeds; where nothing is planted, a test at the
@@ -29,6 +30,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
+from catalogue import find_gaps, write_catalogue_section  # noqa: E402
+from dial_studies import write_dial_section  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
@@ -87,7 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="stores each world, and reads those stored")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--catalogue", action="store_true", help="only where metrics are planted")
     options = parser.parse_args(arguments)
+    if options.catalogue:
+        print(write_catalogue_section(WORLDS))
+        sys.exit("\n".join(find_gaps(WORLDS)) or None)
     indices = [
         index
         for index, world in enumerate(WORLDS)
@@ -102,6 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
+    if "" in options.only or "dials" in options.only:
+        text += write_dial_section()
+    if "" in options.only:
+        text += write_catalogue_section(WORLDS)
     if "" in options.only or "probabilities" in options.only:
         text += write_uncertain_section()
     if "" in options.only or "power" in options.only:

@@ -59,6 +59,7 @@ class World:
         truth: The true figures of a study and a seed, by name.
         null: Two models of a seed in a world where nothing is planted.
         shares_truth: Whether the truth is the same for every seed.
+        plants: What is planted in it, by which setting and of which size.
     """
 
     name: str
@@ -68,6 +69,7 @@ class World:
     truth: Callable[[Study, int], Mapping[str, float]] | None = None
     null: Callable[[int], tuple[Evidence, Evidence]] | None = None
     shares_truth: bool = True
+    plants: str = ""
 
 
 @dataclass

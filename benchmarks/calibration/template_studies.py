@@ -102,11 +102,13 @@ def compute_truths_of_categories() -> Mapping[str, float]:
 
 
 @cache
-def average_samples(study: Study, _seed: int) -> Mapping[str, float]:
+def average_samples(
+    study: Study, _seed: int, cheap: tuple[float, float] = CHEAP
+) -> Mapping[str, float]:
     """The mean figures of other samples of as many names."""
     values_of_target: dict[str, list[float]] = {}
     for index in range(SAMPLES):
-        for figure in study.measure(replace(sample(10**7 + index), n_bootstrap=2)):
+        for figure in study.measure(replace(sample(10**7 + index, cheap), n_bootstrap=2)):
             values_of_target.setdefault(figure.target, []).append(figure.value)
     return {name: float(np.mean(values)) for name, values in values_of_target.items()}
 
@@ -137,6 +139,8 @@ MORE = (
     ),
 )
 
+SQUARES = make_study(VarianceSplit(label="race", attribute="price"), "variance_split, squares")
+
 WORLDS = (
     World(
         "templates, sampled names",
@@ -145,12 +149,14 @@ WORLDS = (
         sample,
         compute_truths,
         sample_two_models,
+        plants="price $ has the probability 0.45 (black) or 0.3 (white)",
     ),
     World(
         "templates, race and gender crossed",
         "",
         make_studies("race & gender"),
         null=sample_two_models,
+        plants="nothing: every group has the same prices",
     ),
     World(
         "templates as units, equal names",
@@ -159,6 +165,7 @@ WORLDS = (
         lambda seed: sample(seed, spread=0.0),
         compute_truths,
         lambda seed: sample_two_models(seed, 0.0),
+        plants="price $ has the probability 0.45 (black) or 0.3 (white)",
     ),
     World(
         "templates of couples, sampled words",
@@ -167,12 +174,22 @@ WORLDS = (
         sample_couples,
         compute_truths_of_couples,
         sample_two_models_of_couples,
+        plants="price $ is more probable by 0.1 where both words are of one gender",
     ),
     World(
         "templates, sums of squares",
         f"the mean of {SAMPLES} other samples",
-        (make_study(VarianceSplit(label="race", attribute="price"), "variance_split, squares"),),
+        (SQUARES,),
         sample,
         average_samples,
+        plants="price $ has the probability 0.45 (black) or 0.3 (white)",
+    ),
+    World(
+        "templates, sums of squares, no effect",
+        f"the mean of {SAMPLES} other samples",
+        (SQUARES,),
+        lambda seed: sample(seed, ALIKE),
+        lambda study, seed: average_samples(study, seed, ALIKE),
+        plants="nothing: every group has the same prices",
     ),
 )

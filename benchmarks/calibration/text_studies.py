@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import math
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from vector_studies import make_evidence
 
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Responses, SentenceScores
+from recbias.metrics.text.embedding_similarity import EmbeddingAverage, GreedyMatching
 from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 
@@ -25,6 +30,8 @@ LEVEL, SENTENCES, COPIES, GAP = 3.0, 0.5, 0.3, 0.1
 
 N_TEXTS, N_MANY, LENGTH, WORDS = 150, 10_000, 12, 400
 SAMPLES = 200
+DIMENSIONS, OFFSET = 16, 0.3
+"""Of the vectors of words, which have a mean as word vectors have."""
 
 
 def sample_pairs(seed: int, gap: float = GAP, n: int = N_PAIRS) -> Evidence:
@@ -107,6 +114,27 @@ def make_pair_sampler(
     return lambda seed: (make(seed), replace(make(seed + 10**5), bootstrap_seed=seed))
 
 
+def make_vector_study(metric: Callable[[Path], Any], name: str) -> Study:
+    """A metric of the vectors of tokens, which it reads from a file."""
+
+    def measure(evidence: Evidence) -> Measurements:
+        measurements: Measurements = metric(write_vectors() / "vectors.npz").measure(evidence)
+        return measurements
+
+    return Study(name, measure)
+
+
+@cache
+def write_vectors() -> Path:
+    """The folder of a file with a random vector of each word, the same in all samples."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    vectors = np.random.default_rng(8).standard_normal((WORDS, DIMENSIONS)) + OFFSET
+    words = np.array([f"w{code}" for code in range(WORDS)])
+    np.savez(folder / "vectors.npz", words=words, vectors=vectors.astype(np.float32))
+    return folder
+
+
 def _measure_gap(metric: PerplexityGap) -> Callable[[Evidence], Measurements]:
     return lambda evidence: metric.measure(evidence)[:1]
 
@@ -133,6 +161,7 @@ WORLDS = (
         sample_pairs,
         compute_truths,
         make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
+        plants="ln perplexity is higher by 0.1 in one group",
     ),
     World(
         "sentence pairs without outliers",
@@ -141,18 +170,22 @@ WORLDS = (
         sample_pairs,
         measure_many_pairs,
         make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
+        plants="ln perplexity is higher by 0.1 in one group",
     ),
     World(
         "responses",
         f"the value of {N_MANY:,} other responses",
         (
             make_study(RougeL(tokens="words"), "ROUGE-L"),
-            make_study(UnigramF1(), "unigram F1"),
+            make_study(UnigramF1(), "unigram_F1"),
+            make_vector_study(lambda path: EmbeddingAverage(vectors=path), "embedding_average"),
+            make_vector_study(lambda path: GreedyMatching(vectors=path), "greedy_matching"),
             make_study(BLEU(), "BLEU"),
         ),
         sample_texts,
         measure_many_texts,
         lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
+        plants="a word of the reference is kept with probability 0.4 to 1",
     ),
     World(
         "responses, values of a sample",
@@ -161,5 +194,6 @@ WORLDS = (
         sample_texts,
         average_samples,
         lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
+        plants="a word of the reference is kept with probability 0.4 to 1",
     ),
 )

@@ -191,14 +191,15 @@ CLASSIFIED = tuple(
     for direction in ("svc", "csvc")
 )
 
+APART = "groups of users lie 0.5, sets of items 0.3, to either side of the origin"
 PLANTED = Space()
 NOTHING = Space(users=0.0, items=0.0)
 SETS_APART = Space(users=0.0, items=0.3)
 
 
-def measure_these_users(study: Study, seed: int) -> Mapping[str, float]:
+def measure_these_users(study: Study, seed: int, space: Space = PLANTED) -> Mapping[str, float]:
     """The figure of very many items, the users being as they are."""
-    return get_values(study.measure(PLANTED.sample_more_items(seed)))
+    return get_values(study.measure(space.sample_more_items(seed)))
 
 
 def measure_everything(study: Study, _seed: int) -> Mapping[str, float]:
@@ -267,12 +268,14 @@ WORLDS = (
         (*SPREADS, *FOUND_AGAIN),
         PLANTED.sample,
         measure_everything,
+        plants=APART,
     ),
     World(
         "vectors, sampled users and items, no effect",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+        plants="nothing: one distribution",
     ),
     World(
         "vectors, fixed random direction",
@@ -281,6 +284,7 @@ WORLDS = (
         PLANTED.sample,
         project_items,
         shares_truth=False,
+        plants=APART,
     ),
     World(
         "vectors, fixed users",
@@ -289,6 +293,16 @@ WORLDS = (
         PLANTED.sample,
         measure_these_users,
         shares_truth=False,
+        plants=APART,
+    ),
+    World(
+        "vectors, fixed users, no effect",
+        f"the value of {OTHERS:,} other items per set",
+        (PROJECTION,),
+        NOTHING.sample,
+        lambda study, seed: measure_these_users(study, seed, NOTHING),
+        shares_truth=False,
+        plants="nothing: one distribution",
     ),
     World(
         "vectors, fixed direction",
@@ -298,6 +312,7 @@ WORLDS = (
         project_users,
         lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
         shares_truth=False,
+        plants=APART,
     ),
     World(
         "vectors, fixed classifier",
@@ -307,11 +322,13 @@ WORLDS = (
         classify_everything,
         lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
         shares_truth=False,
+        plants=APART,
     ),
     World(
         "vectors, equal groups and different sets",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (SETS_APART.sample(seed), SETS_APART.sample(seed, rival=True)),
+        plants="nothing between the groups of users",
     ),
 )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import demo_vectors
+import dial_studies
 import exposure_studies
 import fairness_studies
 import ideal_studies
 import label_studies
 import list_studies
+import prediction_studies
 import price_studies
+import probable_items
+import rating_studies
+import reply_studies
 import template_studies
 import text_studies
 import vector_studies
@@ -19,7 +24,12 @@ WORLDS = (
     *exposure_studies.WORLDS,
     *fairness_studies.WORLDS,
     *ideal_studies.WORLDS,
+    *dial_studies.WORLDS,
+    *probable_items.WORLDS,
     *label_studies.WORLDS,
+    *prediction_studies.WORLDS,
+    *reply_studies.WORLDS,
+    *rating_studies.WORLDS,
     *template_studies.WORLDS,
     *vector_studies.WORLDS,
     *demo_vectors.WORLDS,

@@ -1,0 +1,84 @@
+"""Groups of items that are known as probabilities: ``attribute: weight of p_major``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from list_studies import get_values, make_pair_sampler, make_study
+from population import N_ITEMS, K, Population
+from tally import Study, World
+
+from recbias.core.arrays import FloatArray
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.exposure.attention import AWRF
+from recbias.metrics.exposure.expected_exposure import ExpectedExposureDisparity
+from recbias.metrics.exposure.exposure_ratios import ExposureParity
+from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap
+
+MANY = 40_000
+WEIGHT_OF = "weight of p_major"
+PLANTED = Population("drawn by the odds", settings=(("provider", 1.0),))
+NOTHING = Population("drawn by the odds", settings=(("provider", 0.0),))
+
+GAP = make_study(ExposureGap(attribute=WEIGHT_OF), f"exposure_gap of {WEIGHT_OF}")
+STUDIES = (
+    GAP,
+    make_study(AWRF(attribute=WEIGHT_OF), f"AWRF of {WEIGHT_OF}"),
+    make_study(ExposureParity(attribute=WEIGHT_OF), f"EXP of {WEIGHT_OF}"),
+    make_study(ExpectedExposureDisparity(attribute=WEIGHT_OF), f"EE-D of {WEIGHT_OF}"),
+    make_study(ProviderGap(attribute=WEIGHT_OF), f"provider_gap of {WEIGHT_OF}"),
+)
+
+
+@cache
+def sample_many() -> Evidence:
+    return replace(replace(PLANTED, n_users=MANY).sample(10**6), n_bootstrap=2)
+
+
+def measure_many(study: Study, _seed: int) -> Mapping[str, float]:
+    """The value of very many other users: the same items with the same probabilities."""
+    return get_values(study.measure(sample_many()))
+
+
+def measure_hidden_groups(_study: Study, seed: int) -> Mapping[str, float]:
+    """The gap of groups that are drawn by the probabilities of the items, among many users."""
+    items: Any = sample_many().items
+    p = items.numbers("p_major")
+    is_major = np.random.default_rng([seed, 4]).random(N_ITEMS) < p
+    gap = float(share_exposure()[is_major].sum() - is_major.mean())
+    return {f"{WEIGHT_OF}=p_major": gap, f"{WEIGHT_OF}=not p_major": -gap}
+
+
+@cache
+def share_exposure() -> FloatArray:
+    """The share of the exposure that each item has: a rank r has 1 / log2(r + 1)."""
+    lists = sample_many().ranked.items
+    gains = np.broadcast_to(1.0 / np.log2(np.arange(2, K + 2)), lists.shape)
+    totals = np.bincount(lists.ravel(), weights=gains.ravel(), minlength=N_ITEMS)
+    return totals / totals.sum()
+
+
+WORLDS = (
+    World(
+        "item groups known as probabilities",
+        f"the value of {MANY:,} other users",
+        STUDIES,
+        PLANTED.sample,
+        measure_many,
+        make_pair_sampler(NOTHING),
+        plants="`provider: 1`; p of each item is right on average",
+    ),
+    World(
+        "item groups known as probabilities, hidden groups",
+        "the value of groups drawn by the probabilities",
+        (GAP,),
+        PLANTED.sample,
+        measure_hidden_groups,
+        shares_truth=False,
+        plants="`provider: 1`; the groups are drawn by p of each item",
+    ),
+)

@@ -1,0 +1,58 @@
+"""Every metric of the catalogue has a world with a planted value and one without an effect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from conftest import ROOT
+from recbias.registry.metric_names import METRICS
+
+FOLDER = ROOT / "benchmarks" / "calibration"
+DESCRIPTIVE = {"top_words", "attribute_share", "catalogue_counts", "direction_similarity"}
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
+
+
+def test_every_metric_is_planted_and_measured_without_an_effect() -> None:
+    done = run_python("run.py", "--catalogue")
+    assert done.returncode == 0, done.stderr
+    rows = [
+        line.strip("| ").split(" | ") for line in done.stdout.split("By metric")[1].split("\n")
+    ]
+    worlds = {row[0]: row[1:] for row in rows if row[0] in METRICS}
+    assert set(worlds) == set(METRICS)
+    complete = {name for name, cells in worlds.items() if len(cells) == 2 and all(cells)}
+    assert set(METRICS) - complete == DESCRIPTIVE
+
+
+def test_a_metric_without_a_world_is_reported() -> None:
+    code = (
+        "import sys; sys.path[:0] = ['../../tests', '.']; "
+        "from catalogue import find_gaps; from worlds_of_all import WORLDS; "
+        "print(find_gaps([w for w in WORLDS if 'review' not in w.name and 'nothing' != w.plants]))"
+    )
+    done = run_python("-c", code)
+    assert "class_MRR: no world plants a value" in done.stdout, done.stderr
+    assert "class_MRR: no world is without an effect" in done.stdout
+    assert "unmatched" not in done.stdout
+
+
+def test_planted_sizes_are_found() -> None:
+    worlds = ["invalid ranks", "several orders", "state an identity", "first items"]
+    done = run_python("run.py", "--seeds", "15", "--jobs", "1", "--only", *worlds)
+    assert done.returncode == 0, done.stderr
+    rows = [
+        line.strip("| ").split(" | ") for line in done.stdout.split("\n## Tests")[0].split("\n")
+    ]
+    values = {(row[0], row[1]): (float(row[2]), float(row[3])) for row in rows if _is_value(row)}
+    assert len(values) > 14
+    for key, (planted, mean) in values.items():
+        assert abs(mean - planted) < 0.04 * max(abs(planted), 0.5), key
+
+
+def _is_value(row: list[str]) -> bool:
+    return len(row) > 4 and row[4].strip("* ▲▼").endswith("%")
