@@ -14,12 +14,13 @@ stated, not chosen by accuracy.
 RecBole runs by the adapter ``recbole/...`` in the Python that ``RECBIAS_RECBOLE_PYTHON`` names,
 RecTools in the one that ``RECTOOLS_PYTHON`` names; what is not named is left out. Vectors, layers,
 heads, dropout, learning rate, epochs and the longest history are alike. A step of ours and of
-RecTools' reads ``WINDOWS`` windows of a history, which is about as many predicted items as the
-2,048 of RecBole's step; RecTools trains on the last window of a user only. ``--last`` keeps the last
-training rows of each user, and ``--items`` sets the predicted items of a step, so that a few epochs
-of a few minutes have as many steps as many of all rows. A row below the tools is the paired
-difference of ours and another, with its standard error over the test users, of the means of the
-seeds. ``--store`` names a folder for the lists, from which a repeated call continues.
+RecTools' reads ``--items`` / ``LENGTH`` windows of a history, which is about as many predicted items
+as a step of RecBole's; RecTools trains on the last window of a user only.
+
+``--last`` keeps the last training rows of each user, so that a contest is shorter. A row below the
+tools is the paired difference of ours and another: the mean and the standard error over the test
+users of the means of the seeds. ``--store`` names a folder for the lists, from which a repeated
+call continues; it does not know the code that made them.
 
 ``RECBIAS_DATA`` names the folder with the data. One thread: set ``OMP_NUM_THREADS=1``.
 """
@@ -277,9 +278,11 @@ def compare_peers(names: list[str], tools: list[str], size: Size, n: int) -> Non
         chosen = [tool for tool in list_tools(name) if not tools or tool in tools]
         rows = {}
         for tool in chosen:
-            rows[tool] = print_row([name, tool], partial(run_tool, tool, name, size, split), split, n)
-        for tool in rows.keys() - {"recbias"}:
-            if "recbias" in rows:
+            rows[tool] = print_row(
+                [name, tool], partial(run_tool, tool, name, size, split), split, n
+            )
+        for tool in chosen:
+            if tool != "recbias" and "recbias" in rows:
                 print_difference([name, f"recbias - {tool}"], rows["recbias"], rows[tool])
 
 
