@@ -14,8 +14,8 @@ stated, not chosen by accuracy.
 RecBole runs by the adapter ``recbole/...`` in the Python that ``RECBIAS_RECBOLE_PYTHON`` names,
 RecTools in the one that ``RECTOOLS_PYTHON`` names; what is not named is left out. Vectors, layers,
 heads, dropout, learning rate, epochs and the longest history are alike. A step of ours and of
-RecTools' reads ``--items`` / ``LENGTH`` windows of a history, which is about as many predicted items
-as a step of RecBole's; RecTools trains on the last window of a user only.
+RecTools' reads ``--items`` / ``LENGTH`` windows of a history, about as many predicted items as a
+step of RecBole's; RecTools trains on the last window of a user only.
 
 ``--last`` keeps the last training rows of each user, so that a contest is shorter. A row below the
 tools is the paired difference of ours and another: the mean and the standard error over the test
@@ -138,6 +138,7 @@ def load_last_out(last: int = 0) -> Split:
     rng = np.random.default_rng(SEED)
     dataset = MovieLens100K().load(Path(os.environ["RECBIAS_DATA"]), rng)
     split = LeaveOneOut().split(dataset, 0, rng)
+    assert split.train.times is not None
     order = np.lexsort((split.train.times, split.train.users))[::-1]
     counts = split.train.user_counts()[::-1]
     ranks = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -161,10 +162,10 @@ def evaluate(items: np.ndarray, split: Split) -> np.ndarray:
     counts = split.test.user_counts()
     keys = split.test.users.astype(np.int64) * split.test.n_items + split.test.items
     users = np.arange(len(items))[:, None]
-    hits = np.isin(users * split.test.n_items + items, keys) & (items >= 0)
+    hits: np.ndarray = np.isin(users * split.test.n_items + items, keys) & (items >= 0)
     discounts = 1 / np.log2(np.arange(K) + 2)
     ideal = np.append(0, np.cumsum(discounts))[np.minimum(counts, K)]
-    tested = counts > 0
+    tested = np.flatnonzero(counts)
     return np.stack([hits.any(axis=1)[tested], (hits @ discounts)[tested] / ideal[tested]])
 
 
@@ -231,7 +232,8 @@ def print_row(
     spread = f" ({min(means):.4f} to {max(means):.4f})" if n > 1 else ""
     cells = [*cells, f"{np.mean(seconds):.2f}", f"{hit_rate:.4f}", f"{ndcg:.4f}{spread}"]
     print(f"| {' | '.join(cells)} |", flush=True)
-    return np.mean(values, axis=0)
+    means_of_users: np.ndarray = np.mean(values, axis=0)
+    return means_of_users
 
 
 def print_difference(cells: list[str], ours: np.ndarray, others: np.ndarray) -> None:
