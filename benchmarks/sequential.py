@@ -162,7 +162,9 @@ def evaluate(items: np.ndarray, split: Split) -> np.ndarray:
     counts = split.test.user_counts()
     keys = split.test.users.astype(np.int64) * split.test.n_items + split.test.items
     users = np.arange(len(items))[:, None]
-    hits: np.ndarray = np.isin(users * split.test.n_items + items, keys) & (items >= 0)
+    hits: np.ndarray = np.logical_and(
+        np.isin(users * split.test.n_items + items, keys), items >= 0
+    )
     discounts = 1 / np.log2(np.arange(K) + 2)
     ideal = np.append(0, np.cumsum(discounts))[np.minimum(counts, K)]
     tested = np.flatnonzero(counts)
