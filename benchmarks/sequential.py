@@ -168,7 +168,7 @@ def evaluate(items: np.ndarray, split: Split) -> np.ndarray:
     discounts = 1 / np.log2(np.arange(K) + 2)
     ideal = np.append(0, np.cumsum(discounts))[np.minimum(counts, K)]
     tested = np.flatnonzero(counts)
-    return np.stack([hits.any(axis=1)[tested], (hits @ discounts)[tested] / ideal[tested]])
+    return np.stack([hits[tested].any(axis=1), (hits @ discounts)[tested] / ideal[tested]])
 
 
 def run_model(model: Any, split: Split, seed: int) -> tuple[np.ndarray, float]:
