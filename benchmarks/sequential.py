@@ -3,6 +3,7 @@
     python benchmarks/sequential.py                          # ours on MovieLens-100K
     python benchmarks/sequential.py SASRec LightGCN          # some of them
     python benchmarks/sequential.py --peers --seeds 2        # beside RecBole and RecTools
+    python benchmarks/sequential.py GRU4Rec --peers --seeds 3 --last 40 --items 512 --epochs 6
 
 MovieLens-100K: the last interaction of each user by time is the test item. With ``--peers``
 LightGCN is trained on MovieLens-1M (ratings of 4 and 5, 10-core, a random fifth of each user's
@@ -13,8 +14,13 @@ stated, not chosen by accuracy.
 RecBole runs by the adapter ``recbole/...`` in the Python that ``RECBIAS_RECBOLE_PYTHON`` names,
 RecTools in the one that ``RECTOOLS_PYTHON`` names; what is not named is left out. Vectors, layers,
 heads, dropout, learning rate, epochs and the longest history are alike. A step of ours and of
-RecTools' reads ``WINDOWS`` windows of a history, which is about as many predicted items as the
-2,048 of RecBole's step; RecTools trains on the last window of a user only.
+RecTools' reads ``--items`` / ``LENGTH`` windows of a history, about as many predicted items as a
+step of RecBole's; RecTools trains on the last window of a user only.
+
+``--last`` keeps the last training rows of each user, so that a contest is shorter. A row below the
+tools is the paired difference of ours and another: the mean and the standard error over the test
+users of the means of the seeds. ``--store`` names a folder for the lists, from which a repeated
+call continues; it does not know the code that made them.
 
 ``RECBIAS_DATA`` names the folder with the data. One thread: set ``OMP_NUM_THREADS=1``.
 """
@@ -28,7 +34,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,8 +54,8 @@ from recbias.models.recbole.adapter import RecBole
 from recbias.registry import REGISTRIES
 
 K, SEED = 10, 0
-LENGTH, WINDOWS, ITEMS = 20, 102, 2048
-"""The longest history, and the windows and the predicted items of a step."""
+LENGTH, ITEMS = 20, 2048
+"""The longest history, and the predicted items of a step."""
 
 MODELS: dict[str, dict[str, Any]] = {
     "MostPop": {},
@@ -77,19 +83,40 @@ class Contest:
     rectools: tuple[str, dict[str, Any]] = ("", {})
 
 
+@dataclass(frozen=True)
+class Size:
+    """The size of a contest.
+
+    Args:
+        epochs: Number of epochs.
+        items: Number of predicted items of a step.
+        last: Number of last training rows that are kept for each user; 0 for all.
+        store: The folder of the lists, or none.
+    """
+
+    epochs: int
+    items: int = ITEMS
+    last: int = 0
+    store: Path | None = None
+
+    @property
+    def windows(self) -> int:
+        """The windows of a step of ours and of RecTools'."""
+        return self.items // LENGTH
+
+
 RECTOOLS = {
     "n_factors": 64,
     "n_blocks": 2,
     "dropout_rate": 0.2,
     "session_max_len": LENGTH,
-    "batch_size": WINDOWS,
     "lr": 0.001,
     "loss": "softmax",
     "deterministic": True,
     "recommend_torch_device": "cpu",
 }
-WINDOW = {"max_length": LENGTH, "batch_size": WINDOWS}
-SEQUENCE = {"MAX_ITEM_LIST_LENGTH": LENGTH, "train_batch_size": ITEMS}
+WINDOW = {"max_length": LENGTH}
+SEQUENCE = {"MAX_ITEM_LIST_LENGTH": LENGTH}
 ATTENTION = SEQUENCE | {"hidden_dropout_prob": 0.2, "attn_dropout_prob": 0.2}
 
 CONTESTS = {
@@ -103,11 +130,21 @@ CONTESTS = {
 }
 
 
-def load_last_out() -> Split:
-    """Return MovieLens-100K, the last interaction of each user as the test part."""
+def load_last_out(last: int = 0) -> Split:
+    """Return MovieLens-100K, the last interaction of each user as the test part.
+
+    Of the others the ``last`` of each user are the training part, all if 0.
+    """
     rng = np.random.default_rng(SEED)
     dataset = MovieLens100K().load(Path(os.environ["RECBIAS_DATA"]), rng)
-    return LeaveOneOut().split(dataset, 0, rng)
+    split = LeaveOneOut().split(dataset, 0, rng)
+    assert split.train.times is not None
+    order = np.lexsort((split.train.times, split.train.users))[::-1]
+    counts = split.train.user_counts()[::-1]
+    ranks = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = np.ones(order.size, dtype=bool)
+    kept[order[ranks >= (last or order.size)]] = False
+    return replace(split, train=split.train.take(kept))
 
 
 def load_holdout() -> Split:
@@ -119,17 +156,19 @@ def load_holdout() -> Split:
     return RandomHoldout(test=0.2).split(dataset, 0, rng)
 
 
-def evaluate(items: np.ndarray, split: Split) -> tuple[float, float]:
-    """Return the hit rate and the nDCG of lists of all users, over those with test rows."""
+def evaluate(items: np.ndarray, split: Split) -> np.ndarray:
+    """Return the hits and the nDCG of lists of all users with test rows, ``(2, n)``."""
     assert split.test is not None
     counts = split.test.user_counts()
     keys = split.test.users.astype(np.int64) * split.test.n_items + split.test.items
     users = np.arange(len(items))[:, None]
-    hits = np.isin(users * split.test.n_items + items, keys) & (items >= 0)
+    hits: np.ndarray = np.logical_and(
+        np.isin(users * split.test.n_items + items, keys), items >= 0
+    )
     discounts = 1 / np.log2(np.arange(K) + 2)
     ideal = np.append(0, np.cumsum(discounts))[np.minimum(counts, K)]
-    tested = counts > 0
-    return hits[tested].any(axis=1).mean(), ((hits @ discounts)[tested] / ideal[tested]).mean()
+    tested = np.flatnonzero(counts)
+    return np.stack([hits[tested].any(axis=1), (hits @ discounts)[tested] / ideal[tested]])
 
 
 def run_model(model: Any, split: Split, seed: int) -> tuple[np.ndarray, float]:
@@ -150,18 +189,20 @@ def run_ours(name: str, settings: dict[str, Any], split: Split, seed: int) -> tu
     return run_model(REGISTRIES["models"].load(name)(**settings, **trained), split, seed)
 
 
-def run_recbole(name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+def run_recbole(name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
     config = CONTESTS[name].recbole
-    model = RecBole(model=name, epochs=epochs, embedding_size=64, config=config)
+    if "train_batch_size" not in config:
+        config = config | {"train_batch_size": size.items}
+    model = RecBole(model=name, epochs=size.epochs, embedding_size=64, config=config)
     with collect_facts() as facts:
         items, _ = run_model(model, split, seed)
     return items, float(str(facts["recbole_cpu_seconds_an_epoch"]))
 
 
-def run_rectools(name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+def run_rectools(name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
     kind, settings = CONTESTS[name].rectools
     train = split.train
-    settings = RECTOOLS | settings | {"epochs": epochs}
+    settings = RECTOOLS | settings | {"epochs": size.epochs, "batch_size": size.windows}
     request = {"model": kind, "settings": settings, "seed": seed, "k": K}
     script = Path(__file__).with_name("sequential_rectools.py")
     with tempfile.TemporaryDirectory() as name_of_folder:
@@ -177,16 +218,33 @@ def run_rectools(name: str, epochs: int, split: Split, seed: int) -> tuple[Any, 
 
 def print_row(
     cells: list[str], run: Callable[[int], tuple[Any, float]], split: Split, n: int
-) -> None:
-    """Print the mean of n seeds: seconds an epoch, hit rate, and nDCG with its range."""
-    rows = []
+) -> np.ndarray:
+    """Print the mean of n seeds: seconds an epoch, hit rate, and nDCG with its range.
+
+    Returns:
+        The hits and nDCG of the users, means of the seeds, ``(2, n_users)``.
+    """
+    seconds, values = [], []
     for seed in range(n):
-        items, seconds = run(seed)
-        rows.append((seconds, *evaluate(items, split)))
-    seconds, hit_rate, ndcg = np.mean(rows, axis=0)
-    spread = f" ({min(r[2] for r in rows):.4f} to {max(r[2] for r in rows):.4f})" if n > 1 else ""
-    cells = [*cells, f"{seconds:.2f}", f"{hit_rate:.4f}", f"{ndcg:.4f}{spread}"]
+        items, spent = run(seed)
+        seconds.append(spent)
+        values.append(evaluate(items, split))
+    hit_rate, ndcg = np.mean(values, axis=(0, 2))
+    means = [value[1].mean() for value in values]
+    spread = f" ({min(means):.4f} to {max(means):.4f})" if n > 1 else ""
+    cells = [*cells, f"{np.mean(seconds):.2f}", f"{hit_rate:.4f}", f"{ndcg:.4f}{spread}"]
     print(f"| {' | '.join(cells)} |", flush=True)
+    means_of_users: np.ndarray = np.mean(values, axis=0)
+    return means_of_users
+
+
+def print_difference(cells: list[str], ours: np.ndarray, others: np.ndarray) -> None:
+    """Print the mean paired difference of the users with its standard error."""
+    differences = ours - others
+    errors = differences.std(axis=1, ddof=1) / np.sqrt(differences.shape[1])
+    pairs = zip(differences.mean(axis=1), errors, strict=True)
+    written = [f"{mean:+.4f} ± {error:.4f}" for mean, error in pairs]
+    print(f"| {' | '.join([*cells, '', *written])} |", flush=True)
 
 
 def list_tools(name: str) -> list[str]:
@@ -198,20 +256,38 @@ def list_tools(name: str) -> list[str]:
     return ["recbias", *(tool for tool, python in named.items() if python)]
 
 
-def run_tool(tool: str, name: str, epochs: int, split: Split, seed: int) -> tuple[Any, float]:
+def run_tool(tool: str, name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
     """Return the lists of a model of a tool, and its CPU seconds an epoch."""
+    stem = f"{tool}-{name}-{size.epochs}-{size.items}-{size.last}-{seed}.npz"
+    if size.store and (size.store / stem).exists():
+        with np.load(size.store / stem) as stored:
+            return stored["items"], float(stored["seconds"])
     if tool == "recbias":
-        return run_ours(name, CONTESTS[name].ours | {"epochs": epochs}, split, seed)
-    return (run_rectools if tool == "RecTools" else run_recbole)(name, epochs, split, seed)
+        settings = {"batch_size": size.windows} | CONTESTS[name].ours | {"epochs": size.epochs}
+        items, seconds = run_ours(name, settings, split, seed)
+    else:
+        run_other = run_rectools if tool == "RecTools" else run_recbole
+        items, seconds = run_other(name, size, split, seed)
+    if size.store:
+        size.store.mkdir(exist_ok=True)
+        np.savez(size.store / stem, items=items, seconds=seconds)
+    return items, seconds
 
 
-def compare_peers(names: list[str], tools: list[str], epochs: int, n: int) -> None:
+def compare_peers(names: list[str], tools: list[str], size: Size, n: int) -> None:
     """Print our models beside those of RecBole and RecTools."""
     print(f"| model | tool | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
     for name in names:
-        split = load_holdout() if name == "LightGCN" else load_last_out()
-        for tool in [tool for tool in list_tools(name) if not tools or tool in tools]:
-            print_row([name, tool], partial(run_tool, tool, name, epochs, split), split, n)
+        split = load_holdout() if name == "LightGCN" else load_last_out(size.last)
+        chosen = [tool for tool in list_tools(name) if not tools or tool in tools]
+        rows = {}
+        for tool in chosen:
+            rows[tool] = print_row(
+                [name, tool], partial(run_tool, tool, name, size, split), split, n
+            )
+        for tool in chosen:
+            if tool != "recbias" and "recbias" in rows:
+                print_difference([name, f"recbias - {tool}"], rows["recbias"], rows[tool])
 
 
 def main() -> None:
@@ -221,11 +297,15 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true", help="beside RecBole and RecTools")
     parser.add_argument("--tools", nargs="*", default=[], help="with --peers: only these")
     parser.add_argument("--epochs", type=int, default=10, help="with --peers")
+    parser.add_argument("--items", type=int, default=ITEMS, help="with --peers: those of a step")
+    parser.add_argument("--last", type=int, default=0, help="with --peers: rows of a user; 0: all")
+    parser.add_argument("--store", type=Path, help="with --peers: folder of the lists")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 0")
     options = parser.parse_args()
     if options.peers:
         names = options.names or list(CONTESTS)
-        compare_peers(names, options.tools, options.epochs, options.seeds)
+        size = Size(options.epochs, options.items, options.last, options.store)
+        compare_peers(names, options.tools, size, options.seeds)
         return
     split = load_last_out()
     print(f"| model | settings | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
