@@ -72,7 +72,7 @@ def _tabulate_intervals(lines: Mapping[Key, Line]) -> list[str]:
             _format_number(low) if alike else f"{_format_number(low)} to {_format_number(high)}"
         )
         mean = _format_number(float(np.nanmean(line.values)))
-        cells = (key[2], key[3], planted, mean, _format_share(key, line), _find_remark(key))
+        cells = (key[2], key[3], planted, mean, _format_share(key, line), _find_remark(key, line))
         rows.append(_format_row(cells))
     return rows
 
@@ -88,7 +88,7 @@ def _tabulate_tests(lines: Mapping[Key, Line]) -> list[str]:
             key[3],
             f"{max(line.truths):.0f}",
             _format_share(key, line),
-            _find_remark(key),
+            _find_remark(key, line),
         )
         rows.append(_format_row(cells))
     return rows
@@ -105,7 +105,9 @@ def _tabulate_comparisons(lines: Mapping[Key, Line]) -> list[str]:
         shares = [
             _format_share(*study_lines[test]) if test in study_lines else "" for test in tests
         ]
-        remarks = dict.fromkeys(_find_remark(key) for key, _ in study_lines.values())
+        remarks = dict.fromkeys(
+            _find_remark(*key_and_line) for key_and_line in study_lines.values()
+        )
         rows.append(_format_row((study, *shares, " ".join(filter(None, remarks)))))
     return rows
 
@@ -129,8 +131,9 @@ def _find_side(key: Key, line: Line) -> int:
     return -1 if share < low - 1e-9 else int(share > high + 1e-9)
 
 
-def _find_remark(key: Key) -> str:
+def _find_remark(key: Key, line: Line) -> str:
     world, kind, study, figure = key
+    is_outside = _find_side(key, line) != 0
     texts = [
         remark.text
         for remark in REMARKS
@@ -138,6 +141,7 @@ def _find_remark(key: Key) -> str:
         and world.startswith(remark.world)
         and (remark.study == study if remark.exactly else remark.study in study)
         and remark.figure in figure
+        and (is_outside or not remark.if_outside)
     ]
     return " ".join(texts)
 
