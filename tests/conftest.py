@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ from hypothesis import settings
 from support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).parents[1]
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell starts what runs in the background so
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # and processes would inherit it
 
 settings.register_profile("house", deadline=None, database=None, derandomize=True, max_examples=30)
 settings.load_profile("house")
