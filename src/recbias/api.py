@@ -38,6 +38,7 @@ from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
 from recbias.runner.results.run_folder import (
     attempt_reports,
+    check_latest,
     new_run_folder,
     write_groups,
     write_results,
@@ -189,6 +190,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     run_plan, store = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
     with report_unwritable(out):
         (out / "store").mkdir(parents=True, exist_ok=True)
+    check_latest(out, run_plan)
     store.sweep()
     shows = is_notebook() if progress is None else progress
     with (

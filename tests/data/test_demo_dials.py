@@ -73,9 +73,11 @@ def test_cohorts_and_studios_are_as_large_as_each_other() -> None:
         ({"n_items": 10, "provider": 1.0}, "studios"),  # 20 studios
         ({"studios": 1, "provider": 1.0}, "provider"),
         ({"n_users": 1, "cohort_noise": 0.5}, "cohort_noise"),
+        ({"n_users": 10_000_000, "n_items": 1_000_000}, "n_users"),  # 10^13 pairs
+        ({"n_users": 10_000_000, "n_items": 1_000}, "per_user"),  # 4 * 10^8 interactions
     ],
 )
-def test_a_difference_that_the_size_cannot_hold_is_refused(
+def test_a_size_that_cannot_be_sampled_or_hold_a_difference_is_refused(
     settings: dict[str, Any], where: str, tmp_path: Path
 ) -> None:
     with pytest.raises(OutOfRange) as caught:

@@ -37,7 +37,11 @@ def point_link(link: Path, name: str) -> None:
         temporary.symlink_to(name)
     except (OSError, NotImplementedError):
         temporary.write_text(name, encoding="utf-8")
-    temporary.replace(link)
+    try:
+        temporary.replace(link)
+    except OSError:
+        temporary.unlink()
+        raise
 
 
 def follow_link(link: Path) -> Path:

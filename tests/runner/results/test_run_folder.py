@@ -53,3 +53,19 @@ def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan)
 def test_the_spec_digest_depends_on_the_settings_only(plan: Plan) -> None:
     assert plan.spec_digest == api.plan(make_small_spec())[0].spec_digest
     assert plan.spec_digest != api.plan(make_small_spec(k=4))[0].spec_digest
+
+
+def test_a_folder_called_latest_is_refused_before_any_work(tmp_path: Path) -> None:
+    folder = tmp_path / "small" / "latest"
+    folder.mkdir(parents=True)
+    with pytest.raises(Unwritable, match="it is a folder, and recbias writes a link"):
+        api.run(make_small_spec(), out=tmp_path, progress=False)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_a_link_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "small" / "latest").mkdir(parents=True)
+    with pytest.raises(Unwritable), new_run_folder(tmp_path, plan) as folder:
+        folder.publish()
+    names = [path.name for path in (tmp_path / "small").iterdir() if path.name != "latest"]
+    assert [name.endswith(plan.spec_digest[:8]) for name in names] == [True]

@@ -26,6 +26,7 @@ from recbias.data.datasets.demo_tables import (
     require_groups,
     require_items_of_studios,
     require_share,
+    require_size,
     sample_cohorts,
     sample_flags,
     sample_items,
@@ -121,7 +122,8 @@ class Demo:
     (20, 9)
 
     Raises:
-        OutOfRange: A share of the items, rounded to whole items, is none or all of them; there are
+        OutOfRange: More than 10^11 pairs of a user and an item, or 2 * 10^8 interactions;
+            a share of the items, rounded to whole items, is none or all of them; there are
             fewer studios than two, or more than items, with ``provider``; there is one user with
             ``cohort_noise``.
 
@@ -131,8 +133,8 @@ class Demo:
         picked first.
     """
 
-    n_users: Annotated[int, Gt(0)] = 600
-    n_items: Annotated[int, Gt(1)] = 300
+    n_users: Annotated[int, Gt(0), Le(20_000_000)] = 600
+    n_items: Annotated[int, Gt(1), Le(5_000_000)] = 300
     per_user: Annotated[float, Ge(1.0)] = 40.0
     popularity: Annotated[float, Ge(0.0), Le(10.0)] = 0.8
     taste: LogOdds = 3.5
@@ -147,6 +149,7 @@ class Demo:
     reviews: bool = False
 
     def __post_init__(self) -> None:
+        require_size(self.n_users, self.n_items, self.per_user)
         require_share("stereotyped", self.stereotyped, self.n_items)
         require_share("misleading", self.misleading, self.n_items)
         require_items_of_studios(self.provider, self.studios, self.n_items)

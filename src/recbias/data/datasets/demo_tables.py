@@ -27,6 +27,9 @@ PREFERRED = GENRES[0]
 MAJOR, MINOR = "major", "minor"
 """The groups of studios."""
 
+MAX_PAIRS, MAX_PICKS = 10**11, 2 * 10**8
+"""The largest numbers of pairs of a user and an item, each of which is sampled, and of picks."""
+
 COHORTS = ("A", "B")
 """The groups of users; the picks of B may be noisier."""
 
@@ -139,6 +142,18 @@ def require_groups(setting: str, effect: float, n_members: int, members: str) ->
     if effect and n_members < 2:
         message = f"{effect} is a difference between two groups, but there is 1 {members}"
         raise OutOfRange(message, where=setting, remedy=f"use 2 {members}s or more, or 0")
+
+
+def require_size(n_users: int, n_items: int, per_user: float) -> None:
+    """Raise OutOfRange for a dataset that is too large to be sampled in memory."""
+    if n_users * n_items > MAX_PAIRS:
+        message = f"{n_users:,} users and {n_items:,} items are more than {MAX_PAIRS:.0e} pairs"
+        remedy = f"use {MAX_PAIRS // n_items:,} users or fewer, or fewer items"
+        raise OutOfRange(message, where="n_users", remedy=remedy)
+    n_picks = n_users * min(per_user, n_items / 2)
+    if n_picks > MAX_PICKS:
+        message = f"asks for {n_picks:,.0f} interactions, more than {MAX_PICKS:,}"
+        raise OutOfRange(message, where="per_user", remedy="lower n_users or per_user")
 
 
 def require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset.split import Split
+from recbias.core.errors import Unwritable
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
@@ -78,6 +79,14 @@ class RunFolder:
                 continue
             point_link(self.experiment / "latest", target.name)
             return target
+
+
+def check_latest(out: Path, plan: Plan) -> None:
+    """Raise Unwritable if a folder lies where a run is to write its link ``latest``."""
+    link = out / plan.experiment.name / "latest"
+    if link.is_dir() and not link.is_symlink():
+        message = "it is a folder, and recbias writes a link to the latest run there"
+        raise Unwritable(message, where=str(link), remedy="rename the folder")
 
 
 @contextmanager
