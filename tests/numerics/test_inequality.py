@@ -4,9 +4,11 @@ import math
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy as scipy_entropy
 
 from recbias.numerics.inequality import entropy, gini, head
@@ -42,6 +44,13 @@ def test_gini_and_entropy_ignore_scale_and_order(counts: list[int], times: int) 
     x = np.array(counts, dtype=float)
     for measure in (gini, entropy):
         assert float(measure(x)) == pytest.approx(float(measure(times * x[::-1])), abs=1e-9)
+
+
+@given(arrays(np.int64, (3, 5), elements=st.integers(0, 2**15 + 3)))
+def test_gini_of_whole_numbers_is_that_of_the_same_numbers_as_fractions(
+    counts: npt.NDArray[np.int64],
+) -> None:
+    np.testing.assert_array_equal(gini(counts), gini(counts.astype(np.float64)))
 
 
 @given(COUNTS)
