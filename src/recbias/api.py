@@ -1,8 +1,7 @@
-"""recbias from Python: ``run`` runs an experiment, ``list_stages`` says what a run would do."""
+"""recbias from Python: ``run`` runs an experiment; the other functions read its results."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -11,28 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
-
-from recbias.config.experiment import Experiment
-from recbias.config.load_experiment import load_experiment
-from recbias.config.packaged_specs import find_spec
-from recbias.core.errors import OutOfRange, UserError, WrongType
+from recbias.core.errors import UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
+from recbias.plans import data_folder, list_stages, list_warnings, plan, read_experiment
 from recbias.progress import is_notebook, open_observer
-from recbias.registry import REGISTRIES
-from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.choose import create_executor, require_answers, require_choice
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
-from recbias.runner.planning.devices import warn_about_device
-from recbias.runner.planning.plan import Options, Plan
-from recbias.runner.planning.planner import make_plan
-from recbias.runner.planning.preview import preview
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
@@ -46,90 +35,8 @@ from recbias.runner.results.run_folder import (
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.tradeoffs import write_tradeoffs
 from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
-from recbias.runner.storage.fingerprints import Fingerprints
-from recbias.runner.storage.python_inputs import replace_python_inputs
-from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runs import Run, compare, list_runs, load
 from recbias.verification import verify
-
-
-def data_folder(data: Path | str | None = None) -> Path:
-    """Return the folder of datasets: the one given, else ``$RECBIAS_DATA``, else ``data``."""
-    return to_local_path(data or os.environ.get("RECBIAS_DATA") or "data")
-
-
-def read_experiment(
-    spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
-) -> Experiment:
-    """Read the experiment of a spec and build its plug-ins; Faults if the spec has any."""
-    source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
-    return load_experiment(
-        source, registries=REGISTRIES, overrides=overrides, check_reference=require_comparable
-    )
-
-
-def plan(
-    spec: Path | str | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    out: Path | str = "results",
-    data: Path | str | None = None,
-    limit: int | None = None,
-    device: str | None = None,
-) -> tuple[Plan, Store]:
-    """Return the stages of a spec and the store they use, without running them; as ``run``."""
-    if not isinstance(spec, str | Path | Mapping):
-        message = f"a spec is the path of a file, a name or a mapping, not a {type(spec).__name__}"
-        raise WrongType(message, remedy="give recbias.run('quickstart'), or a dict with its keys")
-    if limit is not None and limit < 1:
-        raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
-    store = Store(to_local_path(out) / "store")
-    if isinstance(spec, Mapping):
-        spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
-    if device is not None:
-        overrides = (*overrides, f"--device={device}")
-    experiment = read_experiment(spec, overrides)
-    options = Options(data_folder(data), limit)
-    return make_plan(experiment, options, Fingerprints(store)), store
-
-
-def list_warnings(run_plan: Plan) -> tuple[str, ...]:
-    """Return what is worth knowing before a run, such as a device that no model uses."""
-    unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
-    return (*run_plan.warnings, *unused)
-
-
-STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored", "seconds")
-"""The columns of ``list_stages``."""
-
-
-def list_stages(
-    spec: Path | str | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    out: Path | str = "results",
-    data: Path | str | None = None,
-    limit: int | None = None,
-) -> pd.DataFrame:
-    """Return the stages of a spec without running them; the arguments are those of ``run``.
-
-    Returns:
-        One row for each stage, with the columns ``STAGE_COLUMNS``: ``stored`` says that its result
-        is in the store, ``seconds`` how long it took.
-
-    Raises:
-        UserError: The spec has a fault.
-
-    Example:
-        recbias.plan("quickstart")["stored"].mean()
-    """
-    run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
-    rows = [
-        (stage.kind, stage.title, *vars(stage.keys).values(), step.stored, step.seconds)
-        for step in preview(run_plan, store).steps
-        for stage in (step.stage,)
-    ]
-    return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
 
 
 def run(  # noqa: PLR0913  the options of the command, each by name
@@ -146,6 +53,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     limit: int | None = None,
     progress: bool | None = None,
     device: str | None = None,
+    store: str | None = None,
     observer: Observer | None = None,
 ) -> Run:
     """Run or resume the experiment of a spec.
@@ -166,6 +74,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         limit: The number of queries to evaluate, from the first; all by default.
         device: Where models compute that do not name a device themselves; it replaces ``device``
             of the spec.
+        store: The URL at which results are stored too, such as ``s3://bucket/recbias``.
         progress: Whether to show the progress; by default only in a notebook.
         observer: Receives the progress of the run, instead of showing it.
 
@@ -186,23 +95,22 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     out = to_local_path(out)
     require_choice("--on-error", on_error, ("stop", "continue"))
     chains = create_executor(executor, workers)
-    settings = {"overrides": overrides, "limit": limit, "device": device}
-    run_plan, store = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
-    with report_unwritable(out):
-        (out / "store").mkdir(parents=True, exist_ok=True)
+    settings = {"overrides": overrides, "limit": limit, "device": device, "store": store}
+    run_plan, results = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
     check_latest(out, run_plan)
-    store.sweep()
+    with collect_warnings() as store_warnings:
+        results.prepare()
     shows = is_notebook() if progress is None else progress
     with (
         forbid_network() if offline else nullcontext(),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as shown,
     ):
-        plan_warnings = list_warnings(run_plan)
+        plan_warnings = (*list_warnings(run_plan), *store_warnings)
         for warning in plan_warnings:
             shown.warned(warning)
         execution = execute(
             run_plan,
-            store,
+            results,
             shown,
             fresh=fresh,
             stop=on_error == "stop",
@@ -245,4 +153,13 @@ def run(  # noqa: PLR0913  the options of the command, each by name
 
 
 __all__ = ["Run", "UserError", "compare", "create_executor", "data_folder", "list_runs"]
-__all__ += ["list_stages", "load", "plan", "power", "read_experiment", "run", "verify"]
+__all__ += [
+    "list_stages",
+    "list_warnings",
+    "load",
+    "plan",
+    "power",
+    "read_experiment",
+    "run",
+    "verify",
+]

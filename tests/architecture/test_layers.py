@@ -35,9 +35,10 @@ LAYERS: dict[str, set[str]] = {
     "run_power": {"core", "runner", "reports", "runs"},
     "verification": {"core", "config", "registry", "runner", "reports", "runs"},
     "progress": {"core", "runner"},
+    "plans": {"core", "config", "registry", "runner", "reports"},
     "api": {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),
-        *("runs", "run_power", "verification", "progress"),
+        *("runs", "run_power", "verification", "progress", "plans"),
     },
     "cli": {
         *("core", "config", "formats", "statistics", "data", "language", "registry"),

@@ -26,6 +26,8 @@ from recbias.cli.printing import (
 from recbias.core.errors import Faults, RecbiasError, UserError
 
 if TYPE_CHECKING:
+    from recbias.runner.planning.plan import Plan
+    from recbias.runner.storage.store import Store
     from recbias.runs import Run
 
 Executor = StrEnum("Executor", ["local", "ray"])
@@ -86,6 +88,12 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
                 help="Where models compute that do not name a device themselves.",
             ),
         ] = None,
+        store: Annotated[
+            str | None,
+            typer.Option(
+                metavar="URL", help="Where results are stored too: s3://bucket/folder, file:///..."
+            ),
+        ] = None,
         quiet: Annotated[
             bool, typer.Option("--quiet", "-q", help="Show warnings and errors, but no progress.")
         ] = False,
@@ -107,21 +115,26 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
     return command
 
 
-def _validate_all(options: SimpleNamespace) -> None:
-    """Plan every spec, and raise the faults of all of them."""
+def _make_plan(spec: Path, options: SimpleNamespace) -> tuple[Plan, Store]:
     from recbias import api
 
+    return api.plan(
+        spec,
+        overrides=options.overrides or (),
+        out=options.out,
+        data=options.data,
+        limit=options.limit,
+        device=options.device,
+        store=options.store,
+    )
+
+
+def _validate_all(options: SimpleNamespace) -> None:
+    """Plan every spec, and raise the faults of all of them."""
     faults: list[UserError] = []
     for spec in options.specs:
         try:
-            api.plan(
-                spec,
-                overrides=options.overrides or (),
-                out=options.out,
-                data=options.data,
-                limit=options.limit,
-                device=options.device,
-            )
+            _make_plan(spec, options)
         except UserError as error:
             faults.append(error)
     if faults:
@@ -184,6 +197,7 @@ def run(options: SimpleNamespace) -> None:
             on_error=options.on_error.value,
             limit=options.limit,
             device=options.device,
+            store=options.store,
             observer=observer,
         )
     code = find_exit_code(finished_run)
@@ -218,14 +232,7 @@ def plan(options: SimpleNamespace) -> None:
     from recbias.runner.planning.preview import preview
 
     api.create_executor(options.executor.value, options.workers)
-    run_plan, store = api.plan(
-        options.spec,
-        overrides=options.overrides or (),
-        out=options.out,
-        data=options.data,
-        limit=options.limit,
-        device=options.device,
-    )
+    run_plan, store = _make_plan(options.spec, options)
     for warning in api.list_warnings(run_plan):
         print_line(f"warning: {warning}", to_stderr=True)
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:

@@ -61,17 +61,34 @@ class Store:
         """Return the folder of the result at an address."""
         return self.folder / digest[:2] / digest
 
+    def prepare(self) -> None:
+        """Create the folder, and remove what processes of this machine have left in it.
+
+        Raises:
+            Unwritable: It cannot be created.
+        """
+        with report_unwritable(self.folder.parent):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.sweep()
+
     def record(self, digest: str) -> Stored | None:
         """Return the record of a result, None if it is missing or damaged."""
         try:
-            text = (self.path(digest) / RECORD).read_text(encoding="utf-8")
-            record = unseal_record(text)
+            return self.parse(digest, (self.path(digest) / RECORD).read_bytes())
+        except OSError:
+            return None
+
+    @staticmethod
+    def parse(digest: str, content: bytes) -> Stored | None:  # noqa: ARG004
+        """Return the record in the content of ``stage.json``, None if it is damaged."""
+        try:
+            record = unseal_record(content.decode("utf-8"))
             if record["kind"] not in FORMATS:
                 return None
             sizes = record["files"].items()
             files = {name: (int(size), str(checksum)) for name, (size, checksum) in sizes}
             return Stored(**record | {"files": files, "warnings": tuple(record["warnings"])})
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def is_damaged(self, digest: str) -> bool:
