@@ -51,6 +51,16 @@ def digest_sources(work: object) -> str:
     return _digest_modules(frozenset(_iterate_modules(work)))
 
 
+@cache
+def digest_package() -> str:
+    """Return the digest of the source of all modules of recbias, as they are."""
+    base = _RECBIAS.base / _RECBIAS.top
+    paths = sorted(base.rglob("*.py"))
+    return compute_digest(
+        [(path.relative_to(base).as_posix(), digest_file(path)) for path in paths]
+    )
+
+
 def strip_source(source: str) -> str:
     r"""Return Python source without comments, strings that are statements, and blank lines.
 

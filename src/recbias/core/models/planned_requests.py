@@ -43,6 +43,11 @@ class PlansRequests(Protocol):
         """Return the requests for lists of ``k``, without sending any."""
 
 
+def sends_requests(model: object) -> bool:
+    """Return whether a model sends requests; one whose ``llm`` is null is in the process."""
+    return isinstance(model, PlansRequests) and getattr(model, "llm", model) is not None
+
+
 @runtime_checkable
 class AsksAboutItems(Protocol):
     """A detector that asks a language model about each item, and keeps what it replied."""

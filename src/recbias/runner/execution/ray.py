@@ -1,27 +1,42 @@
 """Models and trials as Ray tasks, on this machine or on the cluster that ``RAY_ADDRESS`` names.
 
-Every machine of the cluster must see the results and data folders under the same paths: a task
-reads its inputs from the store, writes its results there, and returns its records only.
+Every machine of the cluster must see the data under the same paths, and the results folder too
+unless the store is also at a URL: a task reads its inputs from the store, writes its results
+there, and returns its records only. What a node did not finish when it died, another does.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import Contradiction
+import recbias
+from recbias.core.errors import Contradiction, UserError
 from recbias.core.models.devices import is_cuda
+from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor
 from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.planning.plan import Plan
-from recbias.runner.storage.store import Store
+from recbias.runner.execution.ray_nodes import (
+    check_nodes,
+    find_lacking_files,
+    require_same_recbias,
+    take_store,
+)
+from recbias.runner.execution.stage_records import make_record
+from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.source_digest import digest_package
+from recbias.runner.storage.remote_store import RemoteStore
+
+MAX_NODE_DEATHS = 3
+"""The number of nodes that may die under a task before it fails."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +44,9 @@ class RayTasks:
     """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
 
     A task that computes on CUDA has one GPU, which Ray selects. A task whose process dies fails
-    its own model only.
+    its own model only; one whose node dies is started again on another. Models that send requests
+    to a language model stay on the node that started the run if the others do not share its
+    folder, because the replies are stored there.
 
     Args:
         workers: The number of cores of a local Ray; a running cluster has its own number.
@@ -74,35 +91,88 @@ def _check_gpus(plan: Plan, ray: Any) -> None:
         raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
-def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
-    task = ray.remote(num_cpus=1, max_retries=0)(_run_task)
-    files, jobs = list_imported_files(), Jobs.from_plan(plan, executor)
-    store = Store(executor.store.folder.absolute())
-    running: dict[Any, Job] = {}
-    while True:
-        for job in jobs.take():
-            arguments = (
-                store,
-                job,
-                jobs.select_input_records(job),
-                executor.fresh,
-                executor.run_id,
-            )
-            # A task unpickles its job after it has imported the plug-in files.
-            placed = task.options(num_gpus=jobs.count_gpus(job))
-            running[placed.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
-        if not running:
-            return
-        (ready,), _ = ray.wait(list(running), num_returns=1)
-        job = running.pop(ready)
+@dataclass(eq=False)
+class _RunningTasks:
+    """The jobs of a plan that Ray runs: started, and received as they end."""
+
+    ray: Any
+    executor: Executor
+    jobs: Jobs
+    running: dict[Any, Job] = field(default_factory=dict)
+    deaths: Counter[Job] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        store = self.executor.store
+        self.store = replace(store, folder=store.folder.absolute())
+        self.origin = self.ray.get_runtime_context().get_node_id()
+        self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
+        self.facts = (recbias.__version__, digest_package()), self.origin, list_imported_files()
+
+    def start(self, job: Job) -> None:
+        executor, records = self.executor, self.jobs.select_input_records(job)
+        arguments = (self.store, job, records, executor.fresh, executor.run_id)
+        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
+        if isinstance(self.store, RemoteStore) and _sends_requests(job):
+            options["scheduling_strategy"] = _stay_on(self.origin)
+        # A task unpickles its job after it has imported the plug-in files.
+        pickled = bytes(ForkingPickler.dumps(arguments))
+        self.running[self.task.options(**options).remote(*self.facts, pickled)] = job
+
+    def receive(self) -> list[StageRecord] | None:
+        """Return the records of the next job that ends; None if it was started again."""
+        errors = self.ray.exceptions
+        (ready,), _ = self.ray.wait(list(self.running), num_returns=1)
+        job = self.running.pop(ready)
         try:
-            records = ray.get(ready)
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-            records = jobs.report_dead_worker(job)
-        yield jobs.finish(records)
+            return self.jobs.finish(self.ray.get(ready), job)
+        except errors.NodeDiedError:
+            self.deaths[job] += 1
+            if self.deaths[job] < MAX_NODE_DEATHS:
+                message = "a node of Ray died: its task starts again on another node"
+                self.executor.observer.warned(message)
+                self.start(job)
+                return None
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError):
+            pass
+        except errors.RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, UserError) else error) from None
+        return self.jobs.finish(self.jobs.report_dead_worker(job), job)
 
 
-def _run_task(files: Sequence[Path], pickled: bytes) -> list[StageRecord]:
+def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
+    check_nodes(ray, executor.store)
+    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor))
+    while True:
+        for job in tasks.jobs.take():
+            tasks.start(job)
+        if not tasks.running:
+            return
+        records = tasks.receive()
+        if records is not None:
+            yield records
+
+
+def _sends_requests(job: Job) -> bool:
+    return isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
+
+
+def _stay_on(node: str) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node, soft=False)
+
+
+def _run_task(
+    expected: tuple[str, str], origin: str, files: Sequence[Path], pickled: bytes
+) -> list[StageRecord]:
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    require_same_recbias(*expected, "that started the run")
     import_files(files)
     store, job, records, fresh, run_id = ForkingPickler.loads(pickled)
+    store = take_store(store, node=node, origin=origin)
+    failure = find_lacking_files(job, store)
+    if failure is not None:
+        return [make_record(job.stages[0], failure=failure)]
     return run_job(store, job, records, fresh=fresh, run_id=run_id)

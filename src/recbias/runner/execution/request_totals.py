@@ -9,7 +9,12 @@ from typing import Any
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.split import TrainingData
-from recbias.core.models.planned_requests import AsksAboutItems, PlannedRequest, PlansRequests
+from recbias.core.models.planned_requests import (
+    AsksAboutItems,
+    PlannedRequest,
+    PlansRequests,
+    sends_requests,
+)
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
@@ -82,7 +87,7 @@ def _iterate_senders(
             if model_plan.model.label == model.label and _is_unanswered(model_plan, executor)
         ]
         asked = model.reranked.base.plugin if model.reranked else model.plugin
-        if _sends_requests(asked) and model_plans:
+        if sends_requests(asked) and model_plans:
             lists = partial(_list, model_plans, plan, executor) if model.tune is None else None
             yield model.label, lists
 
@@ -102,11 +107,6 @@ def _list_label_requests(
             planned = detector.plugin.plan_label_requests(dataset.items)
         requests |= {request.address: request for request in planned}
     return requests
-
-
-def _sends_requests(plugin: object) -> bool:
-    """Return whether a model sends requests; one whose ``llm`` is null is in the process."""
-    return isinstance(plugin, PlansRequests) and getattr(plugin, "llm", plugin) is not None
 
 
 def _is_unanswered(model_plan: ModelPlan, executor: Executor) -> bool:

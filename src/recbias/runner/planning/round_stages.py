@@ -9,7 +9,7 @@ from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.specs import FeedbackSpec
 from recbias.core.dataset.odds import KnowsOdds
 from recbias.core.errors import Contradiction, MissingEvidence, OutOfRange, UserError
-from recbias.core.models.planned_requests import PlansRequests
+from recbias.core.models.planned_requests import sends_requests
 from recbias.runner.planning.plan import DataContext, ModelPlan, find_chooser
 from recbias.runner.stage import Stage
 from recbias.runner.stages.feedback import AcceptItems
@@ -112,11 +112,6 @@ def _check_dataset(
         yield experiment.fault((*where, "rounds"), message, remedy=remedy, kind=OutOfRange)
 
 
-def _sends_requests(plugin: object) -> bool:
-    """Return whether a model sends requests; one whose ``llm`` is null is in the process."""
-    return isinstance(plugin, PlansRequests) and getattr(plugin, "llm", plugin) is not None
-
-
 def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserError]:
     asked = model.reranked.base if model.reranked else model
     message, remedy = "", "remove feedback, or the model"
@@ -125,7 +120,7 @@ def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserErro
     elif model.tune is not None or asked.tune is not None:
         message = f"{model.label} would be searched again in every round"
         remedy = "search it in a spec without feedback, and give the best settings here"
-    elif _sends_requests(asked.plugin):
+    elif sends_requests(asked.plugin):
         message = f"{model.label} sends requests whose number in later rounds is not known"
     if message:
         yield experiment.fault(model.where, message, remedy=remedy, kind=Contradiction)

@@ -1,0 +1,126 @@
+"""What the nodes of a Ray cluster have: the same recbias as this machine, and the results."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import recbias
+from recbias.core.errors import Contradiction
+from recbias.core.records import Failure
+from recbias.runner.execution.jobs import Job
+from recbias.runner.source_digest import digest_package
+from recbias.runner.storage.remote_store import RemoteStore
+from recbias.runner.storage.store import Store
+
+CHECK_SECONDS = 60.0
+"""How long a node may take to answer."""
+
+
+def check_nodes(ray: Any, store: Store) -> None:
+    """Refuse a cluster with a node that has another recbias, or that lacks the results folder.
+
+    Raises:
+        Contradiction: A node does not answer, has another version or other source code, or does
+            not see the results folder although there is no store at a URL.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
+        describe = ray.remote(num_cpus=0)(_make_probe(None if marker is None else str(marker)))
+        answers = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                placed = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                answers[describe.options(scheduling_strategy=placed).remote()] = node
+        ready, late = ray.wait([*answers], num_returns=len(answers), timeout=CHECK_SECONDS)
+        for answer in late:
+            message = f"node {_name_node(answers[answer])} does not answer"
+            raise Contradiction(message, remedy="remove it from the cluster, or start it again")
+        for answer in ready:
+            version, source, sees_folder = ray.get(answer)
+            name = _name_node(answers[answer])
+            require_same_recbias(version, source, name)
+            if not sees_folder:
+                message = f"node {name} does not see {store.folder}"
+                remedy = "mount the results folder there under the same path, or give --store URL"
+                raise Contradiction(message, remedy=remedy)
+
+
+def _make_probe(marker: str | None) -> Any:
+    """Return a function that Ray sends to a node whole, which may lack recbias."""
+
+    def describe_node() -> tuple[str, str, bool]:
+        import os
+
+        version, source = "", ""
+        try:
+            import recbias
+
+            version = recbias.__version__
+            from recbias.runner.source_digest import digest_package
+
+            source = digest_package()
+        except ImportError:
+            pass
+        return version, source, marker is None or os.path.isdir(marker)  # noqa: PTH112
+
+    return describe_node
+
+
+def require_same_recbias(version: str, source: str, node: str) -> None:
+    """Refuse a node whose recbias would compute other results, or that has none.
+
+    Raises:
+        Contradiction: The version or the source code differs from this machine's.
+    """
+    here = recbias.__version__
+    if not version:
+        message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
+    elif version != here:
+        message = f"node {node} has recbias {version}, this machine has {here}"
+        remedy = f"pip install recbias=={here} there, or {version} here"
+    elif source != digest_package():
+        message = f"node {node} has other source code of recbias {here} than this machine"
+        remedy = "install the same commit on both"
+    else:
+        return
+    raise Contradiction(message, remedy=remedy)
+
+
+def _name_node(node: Any) -> str:
+    return str(node.get("NodeName") or node.get("NodeManagerAddress") or node["NodeID"])
+
+
+def take_store(store: Store, *, node: str, origin: str) -> Store:
+    """Return the store of a task: on another node than the origin, in a folder of that node.
+
+    Args:
+        store: The store of the run.
+        node: The identifier of the node of the task.
+        origin: The identifier of the node on which the run was started.
+    """
+    if node == origin or not isinstance(store, RemoteStore):
+        return store
+    folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return replace(store, folder=folder / "store")
+
+
+def find_lacking_files(job: Job, store: Store) -> Failure | None:
+    """Return the failure of a job whose files this node lacks, None if it has all."""
+    needed = [path for stage in job.stages if not store.has(stage.digest) for path in stage.files]
+    if not (lacking := [path for path in needed if not path.exists()]):
+        return None
+    message = f"node {os.uname().nodename} lacks {_list_names(lacking)}"
+    return Failure(message, "put the data there under the same path", user=True)
+
+
+def _list_names(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - 1:,} more files" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
