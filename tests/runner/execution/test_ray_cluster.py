@@ -1,0 +1,126 @@
+"""A cluster of three nodes on this machine: one is killed, one has another recbias."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import Contradiction
+from recbias.runner.execution.executor import Silent
+from support.specs import make_small_spec
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+SLOW_MODEL = '''
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.unpersonalised import MostPop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow(MostPop):
+    """Popularity; the first training ends only when its node dies (this test)."""
+
+    marker: str = ""
+
+    def fit(self, data, rng):
+        if not Path(self.marker).exists():
+            import ray
+
+            Path(self.marker).write_text(ray.get_runtime_context().get_node_id())
+            time.sleep(300)
+        return super().fit(data, rng)
+'''
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A head without cores, on which the test runs, and three nodes of one core."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    ray.init(address=cluster.address, include_dashboard=False, log_to_driver=False)
+    try:
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+class Warnings(Silent):
+    """Keeps the warnings and the titles of computed stages."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.computed: list[str] = []
+
+    def warned(self, warning: str) -> None:
+        self.warnings.append(warning)
+
+    def finished(self, record: Any) -> None:
+        self.computed += [] if record.reused else [record.digest]
+
+
+def kill_node(cluster: Any, nodes: list[Any], marker: Path) -> None:
+    """Kill the node that has written its identifier into the marker."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if marker.exists() and (text := marker.read_text()):
+            node = next(node for node in nodes if node.node_id == text)
+            cluster.remove_node(node, allow_graceful=False)
+            return
+        time.sleep(0.1)
+
+
+def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: Any) -> None:
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
+    model, marker = tmp_path / "slow.py", tmp_path / "marker"
+    model.write_text(SLOW_MODEL, encoding="utf-8")
+    slow = {"name": f"{model}:Slow", "label": "slow", "marker": str(marker)}
+    spec = make_small_spec(models=["MostPop", slow, "ItemKNN", "UserKNN"])
+    killer = threading.Thread(target=kill_node, args=(cluster, nodes, marker), daemon=True)
+    killer.start()
+    observer = Warnings()
+    url = f"file://{tmp_path}/shared"
+    spread = recbias.run(
+        spec, out=tmp_path / "spread", executor="ray", store=url, observer=observer
+    )
+    killer.join()
+    assert observer.warnings == ["a node of Ray died: its task starts again on another node"]
+    assert len(observer.computed) == len(set(observer.computed))
+    alone = recbias.run(spec, out=tmp_path / "alone")
+    tables = [(run.folder / "metrics.csv").read_bytes() for run in (spread, alone)]
+    assert tables[0] == tables[1]
+    # All results are at the URL: another machine has nothing to compute.
+    elsewhere = Warnings()
+    recbias.run(spec, out=tmp_path / "elsewhere", store=url, observer=elsewhere)
+    assert elsewhere.computed == []
+
+
+def test_a_node_with_another_recbias_is_refused(tmp_path: Path, cluster: Any) -> None:
+    source = Path(recbias.__file__).parent
+    other = tmp_path / "other" / "recbias"
+    shutil.copytree(source, other, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (other / "__init__.py").read_text(encoding="utf-8")
+    version = recbias.__version__
+    (other / "__init__.py").write_text(text.replace(f'"{version}"', '"0.0.9"'), encoding="utf-8")
+    cluster.add_node(num_cpus=1, env_vars={"PYTHONPATH": str(other.parent)})
+    spec = make_small_spec(models=["MostPop"])
+    with pytest.raises(Contradiction) as caught:
+        recbias.run(spec, out=tmp_path / "out", executor="ray")
+    assert f"has recbias 0.0.9, this machine has {version}" in caught.value.message
+    assert caught.value.remedy == f"pip install recbias=={version} there, or 0.0.9 here"
