@@ -70,7 +70,7 @@ def test_commands_have_the_options_of_the_command_line(arguments: str) -> None:
 
 def test_every_recipe_has_commands() -> None:
     assert {arguments.split()[0] for arguments in ARGUMENTS} == {"plan", "run", "compare"}
-    assert len(ARGUMENTS) == 11
+    assert len(ARGUMENTS) == 12
     for name, script in SCRIPTS.items():
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
         lines = script.splitlines()

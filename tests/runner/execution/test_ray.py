@@ -64,7 +64,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
 
     requested: list[dict[str, float]] = []
 
-    def run_task(files: object, pickled: bytes) -> list[StageRecord]:
+    def run_task(*facts: object) -> list[StageRecord]:
         return [make_record_of_resources(ray.get_runtime_context().get_assigned_resources())]
 
     def make_record_of_resources(resources: dict[str, float]) -> StageRecord:

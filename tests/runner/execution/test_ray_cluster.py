@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -15,12 +17,14 @@ import pytest
 import recbias
 from recbias.core.errors import Contradiction
 from recbias.runner.execution.executor import Silent
+from recbias.runner.execution.jobs import Job
+from recbias.runner.execution.ray_nodes import find_lacking_files, take_store
+from recbias.runner.stage import Keys, Stage
+from recbias.runner.storage.remote_store import RemoteStore
+from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed"),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SLOW_MODEL = '''
 import time
@@ -49,6 +53,8 @@ class Slow(MostPop):
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     """A head without cores, on which the test runs, and three nodes of one core."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed")
     import ray
     from ray.cluster_utils import Cluster
 
@@ -124,3 +130,29 @@ def test_a_node_with_another_recbias_is_refused(tmp_path: Path, cluster: Any) ->
         recbias.run(spec, out=tmp_path / "out", executor="ray")
     assert f"has recbias 0.0.9, this machine has {version}" in caught.value.message
     assert caught.value.remedy == f"pip install recbias=={version} there, or 0.0.9 here"
+
+
+def make_file_stage(path: Path) -> Stage:
+    return Stage("fit", "fit", "0" * 64, lambda: None, (), Keys(), files={path: ""})
+
+
+def test_a_node_that_lacks_the_files_of_a_task_names_them(tmp_path: Path) -> None:
+    store, path = Store(tmp_path / "store"), tmp_path / "lists.csv"
+    job = Job(make_file_stage(path))
+    failure = find_lacking_files(job, store)
+    assert failure is not None
+    assert re.fullmatch(rf"node \S+ lacks {re.escape(str(path))}", failure.message)
+    assert failure.help == "put the data there under the same path"
+    path.touch()
+    assert find_lacking_files(job, store) is None
+
+
+def test_a_task_on_another_node_has_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    remote = RemoteStore(tmp_path / "store", "file:///somewhere")
+    assert take_store(remote, node="a", origin="a").folder == tmp_path / "store"
+    assert take_store(remote, node="b", origin="a").folder == tmp_path / "recbias-b" / "store"
+    local = Store(tmp_path / "store")
+    assert take_store(local, node="b", origin="a") is local

@@ -15,7 +15,6 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-import recbias
 from recbias.core.errors import Contradiction, UserError
 from recbias.core.models.devices import is_cuda
 from recbias.core.models.planned_requests import sends_requests
@@ -27,6 +26,7 @@ from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.execution.ray_nodes import (
     check_nodes,
     find_lacking_files,
+    read_version,
     require_same_recbias,
     take_store,
 )
@@ -106,7 +106,7 @@ class _RunningTasks:
         self.store = replace(store, folder=store.folder.absolute())
         self.origin = self.ray.get_runtime_context().get_node_id()
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
-        self.facts = (recbias.__version__, digest_package()), self.origin, list_imported_files()
+        self.facts = (read_version(), digest_package()), self.origin, list_imported_files()
 
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)

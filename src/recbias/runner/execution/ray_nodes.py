@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -10,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import recbias
 from recbias.core.errors import Contradiction
 from recbias.core.records import Failure
 from recbias.runner.execution.jobs import Job
@@ -20,6 +20,12 @@ from recbias.runner.storage.store import Store
 
 CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
+
+
+def read_version() -> str:
+    """Return the version of the recbias that runs."""
+    version: str = sys.modules["recbias"].__version__
+    return version
 
 
 def check_nodes(ray: Any, store: Store) -> None:
@@ -57,16 +63,13 @@ def _make_probe(marker: str | None) -> Any:
 
     def describe_node() -> tuple[str, str, bool]:
         import os
+        from importlib import import_module
 
         version, source = "", ""
         try:
-            import recbias
-
-            version = recbias.__version__
-            from recbias.runner.source_digest import digest_package
-
-            source = digest_package()
-        except ImportError:
+            version = import_module("recbias").__version__
+            source = import_module("recbias.runner.source_digest").digest_package()
+        except (ImportError, AttributeError):  # AttributeError: an older recbias
             pass
         return version, source, marker is None or os.path.isdir(marker)  # noqa: PTH112
 
@@ -79,7 +82,7 @@ def require_same_recbias(version: str, source: str, node: str) -> None:
     Raises:
         Contradiction: The version or the source code differs from this machine's.
     """
-    here = recbias.__version__
+    here = read_version()
     if not version:
         message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
     elif version != here:
