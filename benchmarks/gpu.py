@@ -1,4 +1,4 @@
-"""What a GPU is used for, in one command of less than ten minutes, as a table in Markdown.
+"""What a GPU is used for, in one command meant for ten minutes, as a table in Markdown.
 
     python benchmarks/gpu.py              # on a machine with a GPU
     python benchmarks/gpu.py --rehearse   # tiny sizes, on a CPU: a minute
