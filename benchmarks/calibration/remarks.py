@@ -94,12 +94,6 @@ REMARKS = (
         "class_precision",
     ),
     Remark(
-        "Prompts of one neutral prompt are correlated, and interval and tests treat them as "
-        "independent: use identity_effect, whose units are the neutral prompts.",
-        world="prompts that state an identity",
-        study="list_overlap",
-    ),
-    Remark(
         "Popularity is counted in the sample, and the interval treats it as known: it refers "
         "to the training data of these users, not of all users.",
         "interval",

@@ -4,6 +4,7 @@
     python benchmarks/calibration/run.py --seeds 50     # quicker
     python benchmarks/calibration/run.py --write        # into docs/calibration.md
     python benchmarks/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
+    python benchmarks/calibration/run.py --seeds 1000 --only "of 20 users" --write  # these worlds
     python benchmarks/calibration/run.py --catalogue    # only where each metric is planted
 
 Every metric is measured in worlds in which the planted bias is known, once a seed. An interval of
@@ -32,6 +33,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
+from page_parts import replace_worlds  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
@@ -111,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
     if "" in options.only or "dials" in options.only:
         text += write_dial_section()
-    if "" in options.only:
+    if "" in options.only or options.write:
         text += write_catalogue_section(WORLDS)
     if "" in options.only or "probabilities" in options.only:
         text += write_uncertain_section()
@@ -120,7 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
     if options.write:
-        PAGE.write_text(text, encoding="utf-8")
+        is_part = "" not in options.only
+        page = replace_worlds(PAGE.read_text("utf-8"), text) if is_part else text
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

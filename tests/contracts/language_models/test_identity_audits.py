@@ -227,8 +227,9 @@ def test_prose_of_two_queries_is_no_overlap(tmp_path: Path) -> None:
 def test_lists_of_one_title_have_overlap_0_or_1(tmp_path: Path, form: str) -> None:
     metric = {"name": "list_overlap", "label": "gender", "form": form}
     run, _ = audit(tmp_path, NoisyScript(seed=5), metrics=[metric], k=1)
-    values = get_units(run)["value"]
-    assert set(values) == {0.0, 1.0}
+    units = get_units(run)
+    assert set(units["value"][units["target"] == "control"]) == {0.0, 1.0}
+    assert set(units["value"] * 8 % 1) == {0.0}  # the mean of 8 or 4 prompts, each 0 or 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
 from recbias.core.measurements.scores import Measurement
@@ -63,7 +63,22 @@ def test_means_by_hand() -> None:
     assert overlap["control"].value == pytest.approx((1 / 3 + 1) / 2)
     units = overlap["gender=f"].units
     assert units is not None
-    assert units.ids.tolist() == ["q0", "q4"]
+    assert units.ids.tolist() == ["template=t1", "template=t2"]
+
+
+def test_the_interval_of_all_prompts_is_of_neutral_prompts() -> None:
+    overlap = index_measurements(ListOverlap(label="gender").measure(make_evidence(PAIRED)))
+    # t1 has (1 + 1/3) / 2, t2 (1/3 + 0) / 2: two units, not four prompts
+    t_value = ttest_1samp([2 / 3, 1 / 6], 0.0).confidence_interval()
+    assert overlap[""].n == 2
+    assert (overlap[""].ci_low, overlap[""].ci_high) == pytest.approx(tuple(t_value))
+
+
+def test_several_words_of_an_identity_are_one_value_of_their_neutral_prompt() -> None:
+    evidence = make_evidence([*PAIRED, ("t1", "f", 0, 0, [8, 9])])
+    overlap = index_measurements(ListOverlap(label="gender").measure(evidence))
+    assert overlap["gender=f"].n == 2
+    assert overlap["gender=f"].value == pytest.approx(((1 + 0) / 2 + 1 / 3) / 2)
 
 
 def test_effect_by_hand() -> None:
@@ -151,7 +166,7 @@ def test_a_group_of_one_prompt_has_no_interval_and_a_warning() -> None:
     rows = [*PAIRED, ("t1", "x", 0, 0, [0, 9])]
     with collect_warnings() as warnings:
         overlap = index_measurements(ListOverlap(label="gender").measure(make_evidence(rows)))
-    assert "the metric: gender=x has one prompt: no interval" in warnings
+    assert "the metric: gender=x has one neutral prompt: no interval" in warnings
     assert math.isnan(overlap["gender=x"].ci_low)
 
 

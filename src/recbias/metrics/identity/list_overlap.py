@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+import numpy as np
 from annotated_types import Gt, Lt
 
-from recbias.core.arrays import FloatArray, Ids
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.identity.stated_prompts import StatedPrompts, find_stated_prompts
+from recbias.metrics.identity.stated_prompts import (
+    StatedPrompts,
+    average_groups,
+    find_stated_prompts,
+)
 from recbias.metrics.prompts.query_labels import warn_unlabelled
 from recbias.metrics.prompts.slot_counts import Cutoff
 from recbias.numerics.list_overlap import OverlapForm
@@ -99,13 +104,15 @@ class ListOverlap(StatedIdentityMetric):
     ``rbo`` is extrapolated, for lists of finite and different length. ``prag`` asks for the order
     of A only, so lists that are not identical can have 1.
 
-    Returned are the mean over all prompts with the label, that of each value of the label, and
-    under ``control`` that of the neutral prompts sampled again (``control_samples`` of the
-    queries): the overlap that the model has with itself. Only ``identity_effect`` compares the
-    two. An item outside the catalogue keeps its rank and equals no other item; without a
-    catalogue, items are equal if their normalised titles are. An empty list has no overlap with
-    any other (a refusal is a changed list); two empty lists are undefined. The intervals treat
-    prompts as independent.
+    The units are the neutral prompts: the value of one is the mean over the prompts that state
+    the identity in its place, which share list A and so are correlated. Returned are the mean over
+    the neutral prompts for all prompts with the label, for each value of the label, and under
+    ``control`` for the neutral prompts sampled again (``control_samples`` of the queries): the
+    overlap that the model has with itself. Only ``identity_effect`` compares the two. The
+    intervals are about further neutral prompts with the same identities and words. An item outside
+    the catalogue keeps its rank and equals no other item; without a catalogue, items are equal if
+    their normalised titles are. An empty list has no overlap with any other (a refusal is a
+    changed list); two empty lists are undefined.
     """
 
     direction: ClassVar[Direction] = "higher"
@@ -113,21 +120,26 @@ class ListOverlap(StatedIdentityMetric):
     def _measure(
         self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
-        groups, ids = stated.groups, stated.evidence.queries.ids.ids
+        groups = stated.groups
         members = [(name, groups.codes == code) for code, name in enumerate(groups.names)]
         measurements = [
-            _measure_prompts(ids[rows], overlap[rows], name)
+            _measure_prompts(stated, overlap[rows], stated.pairs[rows], name)
             for name, rows in [("", groups.codes >= 0), *members]
         ]
         for measurement in measurements[1:]:
             if measurement.n + measurement.undefined == 1:
                 metric = stated.evidence.metric
-                warn(f"{metric}: {measurement.group} has one prompt: no interval")
+                warn(f"{metric}: {measurement.group} has one neutral prompt: no interval")
         if control.size:
-            control_rows = _measure_prompts(stated.control_ids, control, "")
+            control_rows = _measure_prompts(stated, control, stated.control_pairs, "")
             measurements.append(replace(control_rows, target=CONTROL))
         return measurements
 
 
-def _measure_prompts(ids: Ids, values: FloatArray, group: str) -> Measurement:
-    return Measurement.from_units(UnitScores("prompt", ids, values), group=group)
+def _measure_prompts(
+    stated: StatedPrompts, values: FloatArray, pairs: AnyArray, group: str
+) -> Measurement:
+    """Return the mean over the neutral prompts ``pairs`` of the prompts of a group."""
+    used = np.unique(pairs)
+    means = average_groups(values, pairs, stated.names.size)[used]
+    return Measurement.from_units(UnitScores(stated.unit, stated.names[used], means), group=group)

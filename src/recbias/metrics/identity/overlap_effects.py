@@ -100,13 +100,13 @@ class OverlapSpread(StatedIdentityMetric):
 
         range = max_g m_g - min_g m_g,    std = √((1 / G) Σ_g (m_g - mean of m)²)
 
-    m_g is the mean ``list_overlap`` of the prompts of group g. ``range`` is SNSR and ``std`` SNSV
-    of FaiRLLM, whose groups are the values of one sensitive attribute. Both are positive by
-    chance, so there is no interval, but a permutation test over the labels: the p-value is the
-    share of relabellings whose spread is at least as large. Where each value of the label has
-    several names, labels are exchanged between names that occur in the same templates; otherwise
-    between the prompts of one neutral prompt, so that differences between neutral prompts do
-    not count. Undefined if a group has no defined overlap.
+    m_g is the mean overlap (see ``list_overlap``) of the prompts of group g. ``range`` is SNSR and
+    ``std`` SNSV of FaiRLLM, whose groups are the values of one sensitive attribute. Both are
+    positive by chance, so there is no interval, but a permutation test over the labels: the
+    p-value is the share of relabellings whose spread is at least as large. Where each value of the
+    label has several names, labels are exchanged between names that occur in the same templates;
+    otherwise between the prompts of one neutral prompt, so that differences between neutral
+    prompts do not count. Undefined if a group has no defined overlap.
 
     Args:
         spread: The measure of spread.

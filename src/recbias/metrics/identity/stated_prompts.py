@@ -39,7 +39,6 @@ class StatedPrompts:
         rows: The query of each prompt, ``int[s]``.
         neutral: The query of each neutral prompt, ``int[t]``; -1 if a name has none.
         control_rows: The queries that are neutral prompts sampled again, ``int[r]``.
-        control_ids: Their identifiers.
         control_pairs: The neutral prompt of each of them, ``int[r]``.
     """
 
@@ -51,7 +50,6 @@ class StatedPrompts:
     rows: AnyArray
     neutral: AnyArray
     control_rows: AnyArray
-    control_ids: Ids
     control_pairs: AnyArray
 
     def measure(self, form: OverlapForm, p: float, k: int | None) -> tuple[FloatArray, FloatArray]:
@@ -124,7 +122,6 @@ def find_stated_prompts(
         rows=rows,
         neutral=neutral_rows,
         control_rows=control_rows,
-        control_ids=evidence.queries.ids.ids[control_rows],
         control_pairs=pairs.codes[control_rows],
     )
 
