@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 Parts: TypeAlias = Mapping[tuple[str, str], str]
@@ -16,25 +16,34 @@ TABLES = ("## Intervals", "## Tests inside one model", "## Comparisons of two mo
 """The headings above the tables whose rows the introduction counts."""
 
 
-def replace_worlds(page: str, newer: str) -> str:
+def replace_worlds(page: str, newer: str, studies: Collection[str] = ()) -> str:
     """The page with the worlds and sections of a newer one, and its rows outside counted again.
 
-    Text between a heading of tables and its first world stays that of the page.
+    Text between a heading of tables and its first world stays that of the page. Where the newer
+    one has another number of samples, its rows say so.
+
+    Args:
+        page: The page.
+        newer: A page of some worlds.
+        studies: What was measured in them, if not everything: other rows stay as they are.
 
     Raises:
-        ValueError: The newer page has another number of samples, or a world that the page lacks.
+        ValueError: The newer page has a world, or a kind of test, that the page lacks.
     """
     parts, others = dict(_split_page(page)), _split_page(newer)
-    if _count_samples(page) != _count_samples(newer):
-        message = f"the page has {_count_samples(page)} samples: run as many"
-        raise ValueError(message)
+    n_samples = _count_samples(newer)
+    remark = "" if n_samples == _count_samples(page) else f"Over {int(n_samples):,} samples."
     for (heading, world), text in others.items():
         if not world and heading in {"", *TABLES}:
             continue
         if (heading, world) not in parts:
             message = f"the page has no {world or heading!r}: run all worlds"
             raise ValueError(message)
-        parts[heading, world] = text
+        is_table = heading in TABLES
+        newest = _add_remark(text, remark) if is_table and remark else text
+        is_part = bool(studies) and is_table
+        old = parts[heading, world]
+        parts[heading, world] = _replace_rows(old, newest, studies) if is_part else newest
     cells = [
         cell.strip()
         for (heading, _), text in parts.items()
@@ -49,6 +58,39 @@ def replace_worlds(page: str, newer: str) -> str:
         f"{n_outside} of {len(shares)}, where\n{expected}", parts["", ""], count=1
     )
     return "\n\n".join(parts.values()) + "\n"
+
+
+def _replace_rows(old: str, newer: str, studies: Collection[str]) -> str:
+    """The table with the rows of some studies replaced."""
+    (head, names, rows), (_, newer_names, newer_rows) = _split_table(old), _split_table(newer)
+    lacking = [name for name in newer_names if name not in names]
+    if lacking:
+        message = f"the table has no column {lacking[0]!r}: run all studies"
+        raise ValueError(message)
+    cells = [dict(zip(newer_names, row, strict=True)) for row in newer_rows]
+    kept: list[list[str]] = []
+    for name in dict.fromkeys([*(row[0] for row in rows), *(row[0] for row in newer_rows)]):
+        if name in studies:
+            own = [row for row in cells if row["Metric"] == name]
+            kept += [[row.get(column, "") for column in names] for row in own]
+        else:
+            kept += [row for row in rows if row[0] == name]
+    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in kept)])
+
+
+def _add_remark(text: str, remark: str) -> str:
+    """The table with a further remark in each row."""
+    head, _, rows = _split_table(text)
+    written = [[*row[:-1], " ".join(filter(None, (row[-1], remark)))] for row in rows]
+    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in written)])
+
+
+def _split_table(text: str) -> tuple[str, list[str], list[list[str]]]:
+    """What is above the rows of the table, the names of its columns, and the cells of its rows."""
+    lines = text.split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith("| Metric "))
+    rows = [line[2:-2].split(" | ") for line in lines[at:] if line]
+    return "\n".join(lines[: at + 2]), rows[0], rows[2:]
 
 
 def _split_page(page: str) -> Parts:

@@ -282,7 +282,6 @@ REMARKS = (
             if_outside=True,
         )
         for world, study in (
-            ("lists of 20 users", "homogenization"),
             ("exposure in recommended lists", "EXPU"),
             ("calibration, diversity", "nDCG: atkinson_within by gender"),
             ("calibration, diversity", "nDCG: atkinson_within by gender & age < 25"),

@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +43,16 @@ from worlds_of_all import WORLDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "calibration.md"
 SEEDS = 200
+
+
+def select_studies(words: Sequence[str]) -> None:
+    """Leave in each world the studies with one of the words, before its processes start."""
+    global WORLDS  # noqa: PLW0603  the processes find a world by its position
+    chosen = [
+        tuple(study for study in world.studies if any(word in study.name for word in words))
+        for world in WORLDS
+    ]
+    WORLDS = tuple(replace(world, studies=own) for world, own in zip(WORLDS, chosen, strict=True))
 
 
 def run_seed(index: int, truths: Truths, seed: int) -> list[Observation]:
@@ -85,10 +96,20 @@ def read_or_run_world(
     return observations
 
 
+def update_page(text: str, *, is_part: bool, has_all: bool) -> None:
+    """Write the page, or the worlds of a part of it, with all of their studies or some."""
+    studies = () if has_all else {study.name for world in WORLDS for study in world.studies}
+    page = replace_worlds(PAGE.read_text("utf-8"), text, studies) if is_part else text
+    PAGE.write_text(page, encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--only", nargs="+", default=[""], help="worlds of these words")
+    parser.add_argument(
+        "--studies", nargs="+", default=[""], help="of each world those of these words"
+    )
     parser.add_argument("--folder", type=Path, help="stores each world, and reads those stored")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -97,24 +118,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.catalogue:
         print(write_catalogue_section(WORLDS))
         sys.exit("\n".join(find_gaps(WORLDS)) or None)
+    everything = WORLDS
+    select_studies(options.studies)
+    folder = options.folder and options.folder / "+".join(options.studies)
     indices = [
         index
         for index, world in enumerate(WORLDS)
-        if any(word in world.name for word in options.only)
+        if world.studies and any(word in world.name for word in options.only)
     ]
     begun = time.perf_counter()
     observations: list[Observation] = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for index in indices:
             started = time.perf_counter()
-            observations += read_or_run_world(pool, index, options.seeds, options.folder)
+            observations += read_or_run_world(pool, index, options.seeds, folder)
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
     if "" in options.only or "dials" in options.only:
         text += write_dial_section()
     if "" in options.only or options.write:
-        text += write_catalogue_section(WORLDS)
+        text += write_catalogue_section(everything)
     if "" in options.only or "probabilities" in options.only:
         text += write_uncertain_section()
     if "" in options.only or "power" in options.only:
@@ -122,9 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
     if options.write:
-        is_part = "" not in options.only
-        page = replace_worlds(PAGE.read_text("utf-8"), text) if is_part else text
-        PAGE.write_text(page, encoding="utf-8")
+        update_page(text, is_part="" not in options.only, has_all="" in options.studies)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from scipy import stats
 
 from recbias.statistics.intervals import (
     bootstrap_standard_error,
+    log_interval,
     normal_interval,
     rating_share_interval,
     t_interval,
@@ -94,3 +95,22 @@ def test_the_interval_of_a_share_covers_the_truth(spread: float) -> None:
     ends = np.array([rating_share_interval(world, n * n_raters) for world in shares])
     covered = ((ends[:, 0] <= share) & (share <= ends[:, 1])).mean()
     assert 0.92 <= covered <= 0.975
+
+
+@given(st.floats(0.01, 100.0), st.floats(0.01, 100.0), st.integers(0, 1000))
+def test_the_log_interval_of_a_ratio_and_of_its_inverse_are_inverse(
+    point: float, scale: float, seed: int
+) -> None:
+    replicates = scale * np.random.default_rng(seed).lognormal(0.0, 0.3, 50)
+    low, high = log_interval(point, replicates)
+    assert low <= point <= high
+    inverse = log_interval(1 / point, 1 / replicates)
+    assert (1 / inverse[1], 1 / inverse[0]) == pytest.approx((low, high))
+
+
+def test_the_log_interval_where_there_is_no_logarithm_is_normal() -> None:
+    replicates = np.array([0.0, 0.1, 0.2])
+    for point in (0.0, 0.1):
+        expected = tuple(map(float, normal_interval(point, replicates)))
+        assert log_interval(point, replicates) == expected
+    assert np.isnan(log_interval(np.nan, np.full(3, np.nan))).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
 
@@ -19,6 +21,7 @@ def estimate_from_totals(
     estimate: Callable[[AnyArray], FloatArray],
     *,
     n_excluded: int = 0,
+    df: float = math.nan,
 ) -> list[Measurement]:
     """Return one estimate from the column sums of the counts, with a bootstrap interval.
 
@@ -29,6 +32,7 @@ def estimate_from_totals(
         counts: The counts of each query or review, CSR ``(q, c)``.
         estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
         n_excluded: The number of queries or reviews without a row, counted as undefined.
+        df: Degrees of freedom of the standard error; NaN for the normal distribution.
 
     Returns:
         One measurement; NaN without a row or a column.
@@ -39,10 +43,12 @@ def estimate_from_totals(
         samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
     n = counts.shape[0]
-    return [build_estimate(value, replicates, n, n + n_excluded)]
+    return [build_estimate(value, replicates, n, n + n_excluded, df=df)]
 
 
-def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> Measurement:
+def build_estimate(
+    value: float, replicates: FloatArray, n: int, total: int, *, df: float = math.nan
+) -> Measurement:
     """Return an estimate with the interval of its bootstrap samples.
 
     Args:
@@ -50,8 +56,12 @@ def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> 
         replicates: Its value on each bootstrap sample, ``float64[b]``.
         n: The number of units that determine it.
         total: The number of all units.
+        df: Degrees of freedom of their standard deviation, as in ``Measurement``.
     """
-    low, high = normal_interval(value, replicates)
+    if math.isnan(df):
+        low, high = normal_interval(value, replicates)
+    else:
+        low, high = bootstrap_t_interval(value, replicates, df)
     n = 0 if np.isnan(value) else n
     return Measurement(
         value=value,
@@ -60,4 +70,5 @@ def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> 
         ci_low=float(low),
         ci_high=float(high),
         replicates=replicates,
+        df=df,
     )

@@ -159,8 +159,9 @@ def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> Non
     draws = np.random.default_rng(7)
     expected = [measure(draws.integers(12, size=12), 1).value for _ in range(20)]
     assert measurement.replicates == pytest.approx(np.array(expected), rel=1e-12)
-    half = 1.959963984540054 * float(np.std(expected, ddof=1))
-    assert measurement.ci_low == pytest.approx(measurement.value - half, rel=1e-9)
+    factor = math.exp(1.959963984540054 * float(np.std(np.log(expected), ddof=1)))
+    ends = (measurement.value / factor, measurement.value * factor)
+    assert (measurement.ci_low, measurement.ci_high) == pytest.approx(ends, rel=1e-9)
 
 
 @pytest.mark.parametrize("metric", [ExposureToRelevance, ClicksToRelevance])

@@ -98,6 +98,17 @@ def test_a_query_that_is_not_a_user_is_undefined_and_counted(world: Evidence) ->
     assert homogenization.value == pytest.approx(0.0)
 
 
+def test_the_interval_of_homogenization_has_a_degree_of_freedom_less_than_users() -> None:
+    rng = np.random.default_rng(1)
+    lists = [rng.permutation(8)[:3].tolist() for _ in range(6)]
+    evidence = make_world(lists, Odds(rng.standard_normal((6, 8)), np.arange(6)), [[]] * 6)
+    (measurement,) = Homogenization().measure(evidence)
+    assert measurement.df == 5
+    assert measurement.replicates is not None
+    half_width = 2.5705818 * measurement.replicates.std(ddof=1)  # t(0.975; 5)
+    assert measurement.ci_high - measurement.value == pytest.approx(half_width)
+
+
 def test_fewer_than_two_lists_have_no_homogenization(world: Evidence) -> None:
     empty = replace(world, lists=make_lists([[0], [], []]))
     (measurement,) = Homogenization().measure(empty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from recbias.metrics.exposure.browsing import BrowsingModel, select_relevant
 from recbias.metrics.exposure.exposure_metric import GroupExposureMetric
 from recbias.metrics.exposure.item_groups import ItemGroups
 from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.statistics.intervals import log_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,12 @@ class _ExposureRatio(GroupExposureMetric):
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
         exposure = self.expose_groups(evidence, groups)
-        return estimate_from_totals(
-            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
-        )
+        return [
+            _add_log_interval(row)
+            for row in estimate_from_totals(
+                evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
+            )
+        ]
 
     def _compare_relevance(
         self, evidence: Evidence, groups: ItemGroups, gains: Matrix, relevant: Matrix
@@ -58,7 +62,8 @@ class _ExposureRatio(GroupExposureMetric):
 
         totals = hstack([gains, relevance], format="csr")[queries]
         n_excluded = len(evidence.queries) - queries.size
-        return estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
+        rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
+        return [_add_log_interval(row) for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +75,8 @@ class ExposureParity(_ExposureRatio):
     E_qi is the exposure of item i in the list of query q, and |g| the number of items of group g
     that may be recommended, shown or not. 1 is parity, 0 a group that is never shown. With several
     groups it compares the two extreme ones only; with many it is near 0 by chance (see
-    ``provider_gap``). Undefined if no item with a group is shown.
+    ``provider_gap``). Undefined if no item with a group is shown. The interval is symmetric on the
+    scale of the logarithm.
 
     Range:
         0 to 1; undefined if no item with a group is shown.
@@ -98,7 +104,8 @@ class AttentionRatio(_ExposureRatio):
     e(r_qi) is γ^(r - 1) at the rank of item i in the list of query q, 0 if it is not there, and
     |g| the number of items of group g that may be recommended. The FairRankTune package calls this
     AWRF; it has no target, and differs from EXP in the attention only. ``AWRF`` is the other
-    published form. Undefined if no item with a group is shown.
+    published form. Undefined if no item with a group is shown. The interval is symmetric on the
+    scale of the logarithm.
 
     Range:
         0 to 1; undefined if no item with a group is shown.
@@ -124,7 +131,8 @@ class ExposureToRelevance(_ExposureRatio):
     E_qi is the exposure of item i in the list of query q, and R_q its relevant items: the test
     items that may be recommended. 1 is exposure in proportion to relevance. Groups without a
     relevant item are excluded with a warning. Queries without a relevant item are excluded, and
-    counted as undefined. Undefined if fewer than two groups remain, or none of them is shown.
+    counted as undefined. Undefined if fewer than two groups remain, or none of them is shown. The
+    interval is symmetric on the scale of the logarithm.
 
     Range:
         0 to 1; undefined if fewer than two groups have relevant items.
@@ -156,7 +164,8 @@ class ClicksToRelevance(_ExposureRatio):
     items that may be recommended. An item is clicked if it is seen and relevant, so the expected
     number of clicks is its exposure if it is relevant, else 0. Groups without a relevant item are
     excluded with a warning. Queries without a relevant item are excluded, and counted as
-    undefined. Undefined if fewer than two groups remain, or no relevant item is shown.
+    undefined. Undefined if fewer than two groups remain, or no relevant item is shown. The
+    interval is symmetric on the scale of the logarithm.
 
     Range:
         0 to 1; undefined if fewer than two groups have relevant items.
@@ -177,6 +186,12 @@ class ClicksToRelevance(_ExposureRatio):
         exposure = self.expose_items(evidence)[:, : relevant.shape[1]]
         clicks = groups.sum_members(exposure.multiply(relevant).tocsr())
         return self._compare_relevance(evidence, groups, clicks, relevant)
+
+
+def _add_log_interval(ratio: Measurement) -> Measurement:
+    """Return a ratio with the interval of its logarithm."""
+    low, high = log_interval(ratio.value, ratio.replicates)  # type: ignore[arg-type]
+    return replace(ratio, ci_low=low, ci_high=high)
 
 
 def divide_extremes(values: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ class Homogenization:
 
     Its interval is that of the bootstrap over users of the linear part of this mean over pairs: a
     sample with users u_1 ... u_m has the value 2/m Σ_i h_{u_i} - H, where h_u is the mean
-    over the pairs of u.
+    over the pairs of u; with Student's t and m - 1 degrees of freedom.
 
     Args:
         k: How many ranks of each list are evaluated; by default the length of the lists.
@@ -71,6 +71,5 @@ class Homogenization:
             return np.asarray(2.0 * sums[..., 0] / excess.size - mean)
 
         n_excluded = len(items) - excess.size
-        return estimate_from_totals(
-            evidence, csr_array(excess[:, None]), estimate, n_excluded=n_excluded
-        )
+        counts, df = csr_array(excess[:, None]), max(excess.size - 1.0, 1.0)
+        return estimate_from_totals(evidence, counts, estimate, n_excluded=n_excluded, df=df)
