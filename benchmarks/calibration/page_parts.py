@@ -16,7 +16,9 @@ TABLES = ("## Intervals", "## Tests inside one model", "## Comparisons of two mo
 """The headings above the tables whose rows the introduction counts."""
 
 
-def replace_worlds(page: str, newer: str, studies: Collection[str] = ()) -> str:
+def replace_worlds(
+    page: str, newer: str, studies: Collection[str] = (), worlds: Collection[str] = ()
+) -> str:
     """The page with the worlds and sections of a newer one, and its rows outside counted again.
 
     Text between a heading of tables and its first world stays that of the page. Where the newer
@@ -26,6 +28,7 @@ def replace_worlds(page: str, newer: str, studies: Collection[str] = ()) -> str:
         page: The page.
         newer: A page of some worlds.
         studies: What was measured in them, if not everything: other rows stay as they are.
+        worlds: The names of all worlds, if those that there are no longer are to be removed.
 
     Raises:
         ValueError: The newer page has a world, or a kind of test, that the page lacks.
@@ -44,6 +47,10 @@ def replace_worlds(page: str, newer: str, studies: Collection[str] = ()) -> str:
         is_part = bool(studies) and is_table
         old = parts[heading, world]
         parts[heading, world] = _replace_rows(old, newest, studies) if is_part else newest
+    headings = {f"### {name[0].upper()}{name[1:]}" for name in worlds} | {""}
+    for heading, world in [*parts]:
+        if worlds and heading in TABLES and world not in headings:
+            del parts[heading, world]
     cells = [
         cell.strip()
         for (heading, _), text in parts.items()

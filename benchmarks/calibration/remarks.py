@@ -81,12 +81,6 @@ REMARKS = (
         "inter_user_distance",
     ),
     Remark(
-        "The interval accounts for the sampling of users, not for the unknown groups of items: it "
-        "is about the expected exposure given the probabilities.",
-        "interval",
-        "item groups known as probabilities, hidden",
-    ),
-    Remark(
         "Items with few reviews have a high precision by chance, so the estimate is above the "
         "value of very many reviews.",
         "interval",

@@ -99,7 +99,8 @@ def read_or_run_world(
 def update_page(text: str, *, is_part: bool, has_all: bool) -> None:
     """Write the page, or the worlds of a part of it, with all of their studies or some."""
     studies = () if has_all else {study.name for world in WORLDS for study in world.studies}
-    page = replace_worlds(PAGE.read_text("utf-8"), text, studies) if is_part else text
+    worlds = [world.name for world in WORLDS]
+    page = replace_worlds(PAGE.read_text("utf-8"), text, studies, worlds) if is_part else text
     PAGE.write_text(page, encoding="utf-8")
 
 

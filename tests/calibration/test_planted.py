@@ -59,6 +59,8 @@ def test_a_world_of_the_page_is_replaced_and_its_rows_are_counted() -> None:
         "import pathlib, re; from page_parts import replace_worlds; "
         "page = pathlib.Path('../../docs/calibration.md').read_text('utf-8'); "
         "assert replace_worlds(page, page) == page; "
+        "from worlds_of_all import WORLDS; names = [w.name for w in WORLDS]; "
+        "assert replace_worlds(page, page, (), names) == page; "
         "head = page.split('## Intervals')[0]; "
         "n = int(re.search('(\\\\d+) of \\\\d+, where', head)[1]); "
         "world = '### Lists of 20 users against ideal lists'; "

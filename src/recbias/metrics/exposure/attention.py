@@ -20,6 +20,7 @@ from recbias.metrics.exposure.group_targets import (
     list_target_needs,
     validate_target,
 )
+from recbias.metrics.exposure.hidden_groups import drop_intervals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,8 @@ class AWRF(TargetedMetric):
         else:
             target = compute_target_shares(evidence, self.target, groups)
         attention = scale_rows(self.expose_groups(evidence, groups))
-        return [evidence.measure_queries(1.0 - compute_divergence(attention, target))]
+        fairness = evidence.measure_queries(1.0 - compute_divergence(attention, target))
+        return drop_intervals(evidence, groups, [fairness])
 
 
 def scale_rows(rows: Matrix) -> Matrix:

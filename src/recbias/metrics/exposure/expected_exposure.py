@@ -12,6 +12,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.exposure.exposure_metric import ExposureMetric
+from recbias.metrics.exposure.hidden_groups import drop_intervals
 from recbias.metrics.exposure.item_groups import (
     ItemGroups,
     Multiple,
@@ -89,7 +90,8 @@ class _ExpectedExposure(ExposureMetric):
             warn_ungrouped(evidence, groups, self.k)
             blocks = _sum_groups(items, groups)
         values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
-        return [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
+        scores = [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
+        return scores if self.attribute is None else drop_intervals(evidence, groups, scores)
 
     def _score(self, exposures: TargetExposure) -> FloatArray:
         raise NotImplementedError

@@ -56,7 +56,9 @@ class GroupExposureMetric(ExposureMetric):
     Args:
         attribute: The column of the items that holds their groups, also a label of a detector
             (``ngim.gender``); a cell ``a|b`` is in both groups. ``weight of p_minor`` names a
-            column of probabilities, by which exposure is weighted.
+            column of probabilities, by which exposure is weighted. Its groups are unknown:
+            ``exposure_gap`` has an interval that accounts for this, other measures have none, and
+            tests compare models given the probabilities.
         multiple: What an item of several groups gives to each: ``split`` an equal share of its
             exposure and relevance, ``full`` all of it.
         ungrouped: Whether items without a group are left out and counted in a warning

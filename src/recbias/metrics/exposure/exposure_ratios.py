@@ -14,6 +14,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.exposure.browsing import BrowsingModel, select_relevant
 from recbias.metrics.exposure.exposure_metric import GroupExposureMetric
+from recbias.metrics.exposure.hidden_groups import drop_intervals
 from recbias.metrics.exposure.item_groups import ItemGroups
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.statistics.intervals import log_interval
@@ -30,12 +31,10 @@ class _ExposureRatio(GroupExposureMetric):
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
         exposure = self.expose_groups(evidence, groups)
-        return [
-            _add_log_interval(row)
-            for row in estimate_from_totals(
-                evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
-            )
-        ]
+        rows = estimate_from_totals(
+            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
+        )
+        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
 
     def _compare_relevance(
         self, evidence: Evidence, groups: ItemGroups, gains: Matrix, relevant: Matrix
@@ -63,7 +62,7 @@ class _ExposureRatio(GroupExposureMetric):
         totals = hstack([gains, relevance], format="csr")[queries]
         n_excluded = len(evidence.queries) - queries.size
         rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
-        return [_add_log_interval(row) for row in rows]
+        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
 
 
 @dataclass(frozen=True, kw_only=True)

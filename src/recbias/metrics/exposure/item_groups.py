@@ -34,12 +34,14 @@ class ItemGroups:
         names: The values of the column that an item that may be recommended has, sorted.
         weights: The part of each item in each group, CSR ``(n_items + number outside, g)``.
         sizes: The candidates of each group, each with its part, ``float64[g]``.
+        is_uncertain: Whether the parts are probabilities, of which some are not 0 or 1.
     """
 
     attribute: str
     names: tuple[str, ...]
     weights: Matrix
     sizes: FloatArray
+    is_uncertain: bool = False
 
     def sum_members(self, items: Matrix) -> Matrix:
         """Return the sum over the members of each group, CSR ``(n, g)``.
@@ -58,8 +60,7 @@ def read_item_groups(
     A value of other items only is no group, as if they lacked it. For ``weight of p_minor`` the
     part of item i in a group is its probability p_ig, so that the exposure of a group is its
     expectation Σ_i E_i p_ig: right if the exposure is independent of the group given the
-    probability (Chen et al., "Fairness under unawareness", FAT* 2019). Intervals cover the
-    sampling of users only, not the unknown groups of the items.
+    probability (Chen et al., "Fairness under unawareness", FAT* 2019).
 
     Raises:
         OutOfRange: A probability is not within 0 and 1, or columns do not add up to 1.
@@ -95,7 +96,8 @@ def read_item_groups(
         remedy = "choose an attribute of which the items have at least two values"
         raise NothingLeft(f"{attribute!r}: {message}", where="attribute", remedy=remedy)
     sizes = np.asarray(candidates.astype(np.float64) @ weights[: candidates.size])
-    return ItemGroups(attribute, tuple(names), weights, sizes)
+    is_uncertain = is_uncertain and bool((weights.data < 1.0).any())  # zeros are not stored
+    return ItemGroups(attribute, tuple(names), weights, sizes, is_uncertain)
 
 
 def _read_members(

@@ -17,6 +17,11 @@ from recbias.metrics.exposure.attention import TargetedMetric, scale_rows
 from recbias.metrics.exposure.browsing import BrowsingModel, select_relevant
 from recbias.metrics.exposure.exposure_metric import GroupExposureMetric
 from recbias.metrics.exposure.group_targets import compute_target_shares
+from recbias.metrics.exposure.hidden_groups import (
+    drop_intervals,
+    measure_hidden_variance,
+    widen_interval,
+)
 from recbias.metrics.exposure.item_groups import ItemGroups
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import gini
@@ -35,7 +40,9 @@ class ExposureGap(TargetedMetric):
     the part of item i in group g, and p the target; the target ``relevant`` is that of each
     query. One row for each group; a positive value is more exposure than the target. The gaps of
     all groups sum to 0. Undefined for a list without an item of a group, and with the target
-    ``relevant`` for a query without such an item.
+    ``relevant`` for a query without such an item. For groups known as probabilities
+    (``weight of p_minor``) the interval is that of the hidden groups: it accounts for the sampling
+    of queries and for the unknown groups of the items, which are independent given p.
 
     Args:
         only: The groups to report, by their values; by default all, at most 100.
@@ -78,10 +85,16 @@ class ExposureGap(TargetedMetric):
         else:
             gaps = shares.tocsc()
             fixed = compute_target_shares(evidence, self.target, groups)
+        hidden = None
+        if groups.is_uncertain:
+            exposure = self.expose_items(evidence)
+            hidden = measure_hidden_variance(evidence, groups, exposure, defined, self.target)
         measurements = []
         for code in columns.tolist():
             values = gaps[:, [code]].toarray()[:, 0] - fixed[code]
             gap = evidence.measure_queries(np.where(defined, values, np.nan))
+            if hidden is not None:
+                gap = widen_interval(gap, float(hidden[code]))
             measurements.append(replace(gap, target=f"{self.attribute}={groups.names[code]}"))
         return measurements
 
@@ -145,7 +158,7 @@ class ProviderGap(TargetedMetric):
             gaps: FloatArray = np.abs(compute_shares(sums[..., :n]) - target)
             return np.asarray(gaps.mean(axis=-1))
 
-        return estimate_from_totals(evidence, totals, estimate)
+        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, estimate))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +187,9 @@ class ProviderGini(GroupExposureMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
-        totals = self.expose_groups(evidence, self.read_groups(evidence))
-        return estimate_from_totals(evidence, totals, gini)
+        groups = self.read_groups(evidence)
+        totals = self.expose_groups(evidence, groups)
+        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, gini))
 
 
 def compute_shares(totals: AnyArray) -> FloatArray:
