@@ -107,7 +107,9 @@ def update_page(text: str, *, is_part: bool, has_all: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--only", nargs="+", default=[""], help="worlds of these words")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="worlds of these names, or parts of names"
+    )
     parser.add_argument(
         "--studies", nargs="+", default=[""], help="of each world those of these words"
     )
@@ -122,10 +124,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything = WORLDS
     select_studies(options.studies)
     folder = options.folder and options.folder / "+".join(options.studies)
+    words = [word for word in options.only if word not in {world.name for world in WORLDS}]
     indices = [
         index
         for index, world in enumerate(WORLDS)
-        if world.studies and any(word in world.name for word in options.only)
+        if world.studies
+        and (world.name in options.only or any(word in world.name for word in words))
     ]
     begun = time.perf_counter()
     observations: list[Observation] = []

@@ -92,6 +92,10 @@ def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:
     half_width = 12.7062 * np.sqrt(0.5 / 0.36 + 4.0)
     assert (low, high) == pytest.approx((5.0 - half_width, 5.0 + half_width), abs=1e-3)
     assert ResampledDirections(axes, agreement=0.6).compute_interval(3.0, means[:1]) is None
+    chosen = ResampledDirections(axes, agreement=0.6, is_chosen=True)
+    half_width = 12.7062 * np.sqrt(0.5 / 0.36 + (3 / 0.36 - 3) ** 2)
+    ends = chosen.compute_interval(3.0, means)
+    assert ends == pytest.approx((5.0 - half_width, 5.0 + half_width), abs=1e-3)
     component = ResampledDirections(axes, agreement=0.6, is_component=True)
     half_width = 12.7062 * np.sqrt(0.5 + (3 / 0.36 - 3) ** 2)
     ends = component.compute_interval(3.0, means)

@@ -69,12 +69,14 @@ class ResampledDirections:
             give; None if the direction does not depend on the groups, or the stretch is known.
         is_component: Whether they are principal components, and the agreement is their mean
             absolute cosine with that of the groups.
+        is_chosen: Whether they are fitted to members that are chosen by the groups themselves.
     """
 
     axes: FloatArray
     stretch: FloatArray | None = None
     agreement: float | None = None
     is_component: bool = False
+    is_chosen: bool = False
 
     def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
         """Return the 95% interval of an estimate, corrected for the error of the direction.
@@ -86,7 +88,10 @@ class ResampledDirections:
         x is the estimate, se its bootstrap standard error, and c the agreement, by which every
         estimate along the direction is too small. The correction counts as an error as well.
         Of a component, another one may be first in the sample, of which the estimate may also be
-        larger: the interval is x ± t √( se² + (x / c² - x)² ).
+        larger: the interval is x ± t √( se² + (x / c² - x)² ). Members that are chosen by their
+        cosine with the centroid difference are chosen by its sampling error as well, on which the
+        directions of halves then agree too well: the interval is
+        x / c ± t √( (se / c)² + (x / c² - x)² ).
 
         Args:
             estimate: The estimate.
@@ -118,10 +123,10 @@ class ResampledDirections:
         if not agreement >= MIN_AGREEMENT:
             return math.nan, math.nan
         se = float((means * self.axes).sum(axis=1).std(ddof=1))
-        centre, error = estimate, math.hypot(se, estimate / agreement**2 - estimate)
-        if not self.is_component:
-            centre = estimate / agreement
-            error = math.hypot(se / agreement, centre - estimate)
+        factor = 1.0 if self.is_component else 1.0 / agreement
+        power = 2 if self.is_component or self.is_chosen else 1
+        centre = factor * estimate
+        error = math.hypot(factor * se, estimate / agreement**power - estimate)
         half_width = float(stdtrit(len(means) - 1, 0.975)) * error
         return centre - half_width, centre + half_width
 

@@ -125,7 +125,8 @@ class DirectionEstimator:
             cause = f"because the agreement of {self.choice} directions of parts of the groups"
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
         is_component = self.choice in COMPONENTS
-        return ResampledDirections(axes, agreement=agreement, is_component=is_component)
+        is_chosen = self.choice == "csvc"
+        return ResampledDirections(axes, None, agreement, is_component, is_chosen)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
         """Return the agreement by ``n`` random divisions of the groups into halves."""
