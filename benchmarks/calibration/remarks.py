@@ -88,6 +88,14 @@ REMARKS = (
         "class_precision",
     ),
     Remark(
+        "The smallest of several ratios is too small by chance, so that the estimate is below "
+        "the value of very many lists.",
+        "interval",
+        "exposure in recommended lists",
+        "EXPU",
+        exactly=True,
+    ),
+    Remark(
         "Popularity is counted in the sample, and the interval treats it as known: it refers "
         "to the training data of these users, not of all users.",
         "interval",
@@ -276,7 +284,6 @@ REMARKS = (
             if_outside=True,
         )
         for world, study in (
-            ("exposure in recommended lists", "EXPU"),
             ("calibration, diversity", "nDCG: atkinson_within by gender"),
             ("calibration, diversity", "nDCG: atkinson_within by gender & age < 25"),
         )

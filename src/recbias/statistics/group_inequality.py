@@ -12,7 +12,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.queries.groups import Groups
 from recbias.statistics.bootstrap.group_bootstrap import resample_group_sums
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.intervals import log_interval, normal_interval
 
 InequalityKind: TypeAlias = Literal[
     "atkinson",
@@ -27,6 +27,9 @@ InequalityKind: TypeAlias = Literal[
 
 _SMOOTH = {"atkinson", "atkinson_within", "atkinson_total", "cross_entropy"}
 """The indices that have an interval: small changes of the values change them little."""
+
+_SKEWED = {"atkinson_within", "atkinson_total"}
+"""The indices with a longer tail above, which are not near 0 where the groups do not differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +53,11 @@ class GroupInequality:
     cross entropy also if a value is negative, or the mean that they divide by is 0.
 
     The Atkinson indices and the cross entropy have the normal interval of a stratified bootstrap
-    of the queries. They are positive by chance for groups that do not differ; the interval then
-    includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
-    their own, and the extreme one of several is extreme by chance. There is none either if a query
-    is in several groups; it counts in each of them.
+    of the queries, ``atkinson_within`` and ``atkinson_total`` on the scale of the logarithm. The
+    others are positive by chance for groups that do not differ; the interval then includes 0.
+    ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of their own, and
+    the extreme one of several is extreme by chance. There is none either if a query is in several
+    groups; it counts in each of them.
 
     Args:
         kind: The index.
@@ -108,12 +112,18 @@ class GroupInequality:
             return index
         samples = resample_group_sums(columns, groups, self.n_samples, rng)
         replicates = self._compute(samples)
-        low, high = (float(bound) for bound in normal_interval(value, replicates))
+        low, high = self._compute_interval(value, replicates)
         index = replace(index, replicates=replicates if is_same else None)
         if high <= low:
             return index
         highest = math.inf if self.kind == "cross_entropy" else 1.0
         return replace(index, ci_low=max(low, 0.0), ci_high=min(high, highest))
+
+    def _compute_interval(self, value: float, replicates: FloatArray) -> tuple[float, float]:
+        if self.kind in _SKEWED:
+            return log_interval(value, replicates)
+        low, high = normal_interval(value, replicates)
+        return float(low), float(high)
 
     def _compute(self, sums: FloatArray) -> FloatArray:
         """Return the index of each row of group sums ``float64[b, g, 3]``: n, Σ x and Σ √x."""
