@@ -93,6 +93,32 @@ def test_checks_are_decided_again(folds: RunTables, recomputed: Recomputation) -
     assert again.checks == folds.manifest["checks"]
 
 
+def test_samples_without_an_interval_have_none_in_the_mean_of_folds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    picks = [(user, item) for user in range(20) for item in rng.permutation(12)[:6]]
+    clicks, items = tmp_path / "clicks.csv", tmp_path / "items.csv"
+    pd.DataFrame(picks, columns=["user_id", "item_id"]).to_csv(clicks, index=False)
+    pd.DataFrame({"item_id": range(12), "p": rng.random(12)}).to_csv(items, index=False)
+    spec = {
+        "name": "hidden",
+        "dataset": {"name": "tables", "interactions": str(clicks), "items": str(items)},
+        "split": {"name": "random", "test": 0.2, "folds": 2},
+        "models": ["MostPop", "Random"],
+        "k": 3,
+        "metrics": [
+            {"name": name, "attribute": "weight of p"} for name in ("EXP", "exposure_gap")
+        ],
+        "tests": ["paired_t"],
+        "report": {"formats": ["csv"]},
+    }
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    ends = run.metrics[["ci_low", "ci_high"]].isna().all(axis=1)
+    assert (ends == run.metrics["metric"].astype(str).str.startswith("EXP")).all()
+    again = recompute_run(run)
+    assert_equal(again.metrics, run.metrics, VALUES)
+    assert all(again.is_tested)
+
+
 def change_run(run: RunTables, **frames: Any) -> RunTables:
     """Return a run with other tables."""
     fields = {name: getattr(run, name) for name in ("metrics", "significance", "manifest")}

@@ -110,7 +110,10 @@ def _replace_values(
 
 
 def _list_poolable(rebuilt: Sequence[RebuiltRow]) -> set[Key]:
-    """Return the keys of means over folds whose folds all have units, or all have samples."""
+    """Return the keys of means over folds whose folds all have units, or all have samples.
+
+    A fold that has samples for tests only, and no interval, has none that could be pooled.
+    """
     folds: dict[tuple[str, ...], list[RebuiltRow]] = defaultdict(list)
     for row in rebuilt:
         folds[row.key[0], row.key[1], *row.key[4:]].append(row)
@@ -119,7 +122,10 @@ def _list_poolable(rebuilt: Sequence[RebuiltRow]) -> set[Key]:
         (key[0], key[1], *_name_means(rows[0].key, varying), *key[2:])
         for key, rows in folds.items()
         if all(row.basis == "units" for row in rows)
-        or all(row.row.measurement.replicates is not None for row in rows)
+        or all(
+            row.row.measurement.replicates is not None and not math.isnan(row.stored.ci_low)
+            for row in rows
+        )
     }
 
 
