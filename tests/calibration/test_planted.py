@@ -56,7 +56,8 @@ def test_planted_sizes_are_found() -> None:
 
 def test_a_world_of_the_page_is_replaced_and_its_rows_are_counted() -> None:
     code = (
-        "import pathlib, re; from page_parts import replace_worlds; "
+        "import pathlib, re, sys; sys.path[:0] = ['../../tests', '.']; "
+        "from page_parts import replace_worlds; "
         "page = pathlib.Path('../../docs/calibration.md').read_text('utf-8'); "
         "assert replace_worlds(page, page) == page; "
         "from worlds_of_all import WORLDS; names = [w.name for w in WORLDS]; "
