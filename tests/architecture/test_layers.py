@@ -159,6 +159,7 @@ HEAVY = {
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
+    "recbias.numerics.compiled": "numba",
     "recbias.numerics.devices": "torch",
     "recbias.runner.environment": "torch",
     "recbias.runner.execution.ray": "ray",

@@ -8,6 +8,7 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
 from recbias.core.stage_context import collect_warnings
+from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.ranking import score_blocks as ranking
 from recbias.models.ranking.score_blocks import (
     find_history_cells,
@@ -15,6 +16,7 @@ from recbias.models.ranking.score_blocks import (
     rank_by_scores,
     rank_rows,
 )
+from recbias.numerics.sparse import compiled_ranking
 from support.models.recommending import make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -114,3 +116,23 @@ def test_history_cells_are_the_training_items_of_each_row() -> None:
         create_data().train.binary, np.array([1, -1, 0], dtype=np.int32)
     )
     assert [block_rows.tolist(), items.tolist()] == [[0, 0, 2], [0, 2, 0]]
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_compiled_loops_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, k: int
+) -> None:
+    data = make_random_data(rng)
+    queries = query_all_users(data)
+    scores = rng.integers(-3, 4, (60, 45)).astype(np.float32)  # many ties
+    scores[rng.random(scores.shape) < 0.1] = np.nan
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    models = [ItemKNN(neighbors=5).fit(data, rng), UserKNN(neighbors=5).fit(data, rng)]
+    found = []
+    for least in (0, np.inf):
+        monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)
+        lists = [rank_by_scores(lambda users: scores[users], queries, k, data)]
+        found.append([*lists, *(model.recommend(queries, k, data) for model in models)])
+    for compiled, plain in zip(*found, strict=True):
+        assert np.array_equal(compiled.items, plain.items)
+        assert np.array_equal(compiled.scores, plain.scores, equal_nan=True)

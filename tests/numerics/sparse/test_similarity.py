@@ -9,6 +9,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.arrays import AnyArray, Matrix
+from recbias.numerics.sparse import shared_columns
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 
 # rows a, b, c, d over four columns; d is of nothing
@@ -97,3 +98,37 @@ def test_empty_rows_have_no_neighbours(shape: tuple[int, int]) -> None:
     neighbours = find_nearest(csr_array(shape, dtype=np.float32), 10**9)
     assert neighbours.shape == (shape[0], shape[0])
     assert neighbours.nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "alpha", "shrink"),
+    [
+        *[("cosine", 0.5, 0.0), ("cosine", 0.5, 3.0), ("asymmetric", 0.2, 1.0)],
+        *[("asymmetric", 1.0, 0.0), ("asymmetric", 0.0, 0.0)],
+        *[("jaccard", 0.5, 0.0), ("jaccard", 0.5, 2.0), ("dice", 0.5, 0.0), ("dice", 0.5, 2.0)],
+    ],
+)
+def test_counted_columns_give_the_same_neighbours_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch, kind: Kind, alpha: float, shrink: float
+) -> None:
+    # several tiles; rows and columns of very different sizes, some of them empty; many ties
+    monkeypatch.setattr(shared_columns, "TILES", range(128, 129))
+    rng = np.random.default_rng(3)
+    shares = np.minimum(rng.lognormal(-4, 1.5, 900)[:, None] * rng.lognormal(0, 1, 120), 1)
+    matrix = csr_array((rng.random((900, 120)) < shares).astype(np.float32))
+    for neighbors in (1, 30, 10**6):
+        found = []
+        for least in (0, np.inf):
+            monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", least)
+            found.append(find_nearest(matrix, neighbors, kind=kind, alpha=alpha, shrink=shrink))
+        assert found[0].nnz > 0
+        for name in ("data", "indices", "indptr"):
+            assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
+
+
+def test_weighted_or_small_matrices_are_not_counted() -> None:
+    ones = csr_array(np.ones((2000, 200), dtype=np.float32))
+    assert shared_columns.can_count(ones, 10)
+    assert not shared_columns.can_count(ones, 1500)
+    assert not shared_columns.can_count(2 * ones, 10)
+    assert not shared_columns.can_count(ones[:100], 10)

@@ -19,10 +19,10 @@ from recbias.models.ranking.tensors import (
     create_parameter,
     initialize_normal,
 )
-from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.row_adam import look_up
 from recbias.models.training.samplers import EpochSampler
+from recbias.numerics.compiled import compile_loop
 from recbias.numerics.devices import resolve_device
 
 

@@ -13,6 +13,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
+from recbias.numerics.sparse.compiled_ranking import can_compile, multiply_rows, rank_scores
 from recbias.numerics.sparse.products import sparse_is_faster
 from recbias.numerics.sparse.topk import top_k
 
@@ -21,6 +22,9 @@ BYTES_PER_SCORE = 20
 
 RANKING_LIMIT = 2 * MEMORY_LIMIT
 """Bytes that all blocks together may use; matrix products need about a hundred rows to be fast."""
+
+CACHED_LIMIT = 2**25
+"""Bytes of all blocks of sparse products, whose rows are computed one by one."""
 
 DENSE_LIMIT = 2**28
 """Maximum size in bytes of a sparse matrix that is converted to dense for faster products."""
@@ -106,11 +110,14 @@ def rank_rows(
     size = block_size(BYTES_PER_SCORE * data.train.n_items, memory_limit=memory_limit)
     excluded = np.flatnonzero(~(data.candidates if candidates is None else candidates))
     matrix = data.train.binary  # computed once here, before several threads use it
+    is_compiled = can_compile(float(users.size) * data.train.n_items)
 
     def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
         scores = score_rows(np.arange(start, stop))
         validate_shape(scores.shape, (stop - start, data.train.n_items))
         block = np.require(scores, dtype=np.float32, requirements=["C", "W"])
+        if is_compiled:
+            return rank_scores(block, k, excluded, select_history(matrix, users[start:stop]))
         block[:, excluded] = -np.inf
         block[find_history_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
@@ -127,9 +134,21 @@ def find_history_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray
     ``matrix`` has the training rows, CSR ``(n_users, n_items)``; the user code of a row of the
     block is -1 for no user.
     """
-    rows = np.flatnonzero(users >= 0)
-    history = matrix[users[rows]]
-    return np.repeat(rows, np.diff(history.indptr)), history.indices
+    history = select_history(matrix, users)
+    return np.repeat(np.arange(users.size), np.diff(history.indptr)), history.indices
+
+
+def select_history(matrix: Matrix, users: Codes) -> Matrix:
+    """Return the rows of the users, CSR ``(b, n_items)``; those of code -1 are empty."""
+    if (users >= 0).all():
+        return matrix[users]
+    from scipy.sparse import csr_array
+
+    rows = matrix[np.maximum(users, 0)]
+    counts = np.where(users >= 0, np.diff(rows.indptr), 0)
+    kept = np.repeat(users >= 0, np.diff(rows.indptr))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return csr_array((rows.data[kept], rows.indices[kept], indptr), shape=rows.shape)
 
 
 def validate_shape(shape: Sequence[int], expected: tuple[int, int]) -> None:
@@ -156,6 +175,16 @@ def rank_by_product(
     if not isinstance(right, np.ndarray):
         is_small = right.shape[0] * right.shape[1] * 4 <= DENSE_LIMIT
         right = right.toarray() if is_small and not sparse_is_faster(left, right) else right
+
+    if not isinstance(right, np.ndarray) and can_compile(float(len(queries)) * data.train.n_items):
+        factor = right  # narrowed for the function below
+        return rank_by_scores(
+            lambda users: multiply_rows(users, left, factor),
+            queries,
+            k,
+            data,
+            memory_limit=CACHED_LIMIT,
+        )
 
     def score_block(users: Codes) -> AnyArray:
         scores = left[users] @ right

@@ -11,7 +11,6 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.models.ranking.tensors import Tensor
-from recbias.models.training.compiled import CompiledOnce
 from recbias.models.training.row_adam_kernels import (
     DECAY,
     SETTLED,
@@ -19,6 +18,7 @@ from recbias.models.training.row_adam_kernels import (
     make_idle_steps,
     make_steps,
 )
+from recbias.numerics.compiled import CompiledOnce
 
 _CURRENT: ContextVar[RowAdam | None] = ContextVar("row_adam", default=None)
 

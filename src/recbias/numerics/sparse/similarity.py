@@ -9,7 +9,9 @@ import numpy as np
 from recbias.core.arrays import Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size
 from recbias.numerics.sparse.distances import select_neighbors
+from recbias.numerics.sparse.neighbour_kernel import MEAN, RATIO, UNION
 from recbias.numerics.sparse.products import create_product_blocks
+from recbias.numerics.sparse.shared_columns import can_count, find_nearest_binary
 from recbias.numerics.sparse.topk import Floats32
 
 Kind: TypeAlias = Literal["cosine", "asymmetric", "jaccard", "dice"]
@@ -48,6 +50,8 @@ def find_nearest(
     n = matrix.shape[0]
     squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
     squares[squares == 0] = 1  # empty rows have similarity 0 / 1
+    if can_count(matrix, neighbors):
+        return _find_nearest_binary(matrix, neighbors, squares, kind, alpha, shrink)
     dots = create_product_blocks(matrix)
     size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
@@ -68,3 +72,16 @@ def find_nearest(
         return block
 
     return select_neighbors(compute_block, n, neighbors, size=size)
+
+
+def _find_nearest_binary(
+    matrix: Matrix, neighbors: int, squares: Floats32, kind: Kind, alpha: float, shrink: float
+) -> Matrix:
+    if kind in {"jaccard", "dice"}:
+        weights, divisor = (squares, squares), MEAN if kind == "dice" else UNION
+        added = shrink / 2 if kind == "dice" else shrink
+    else:
+        exponent = alpha if kind == "asymmetric" else 0.5
+        weights, divisor = (squares ** (1 - exponent), squares**exponent), RATIO
+        added = shrink
+    return find_nearest_binary(matrix, neighbors, weights, added=added, kind=divisor)

@@ -19,16 +19,24 @@ _CACHE_ERRORS = (
 
 
 @cache
-def compile_loop(loop: Callable[..., Any]) -> Callable[..., Any]:
+def compile_loop(
+    loop: Callable[..., Any], *, exact: bool = False, parts: tuple[Callable[..., Any], ...] = ()
+) -> Callable[..., Any]:
     """Compile a function of arrays, tuples and numbers to machine code.
 
     It is compiled at the first call for each combination of argument types and cached by numba,
     beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
-    each process compiles again. The results are deterministic.
+    each process compiles again. The results are deterministic. With ``exact``, every operation is
+    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions of
+    the same file that the loop calls, and are compiled in the same way.
     """
     import numba
+    from numba.extending import register_jitable
 
-    njit: Any = partial(numba.njit, fastmath=set(FAST_MATH), error_model="numpy", nogil=True)
+    fast = False if exact else set(FAST_MATH)
+    for part in parts:
+        register_jitable(fastmath=fast, error_model="numpy")(part)
+    njit: Any = partial(numba.njit, fastmath=fast, error_model="numpy", nogil=True)
     try:
         compiled: Any = njit(cache=True)(loop)
     except RuntimeError:  # no folder for the cache

@@ -1,0 +1,155 @@
+"""The nearest rows of a large binary matrix, by a compiled count of the shared columns.
+
+Rows are sorted by size and split into tiles. Columns that many rows have are stored as bytes, row
+by row, and added as vectors; of the other columns, each row that has one is counted. A tile whose
+rows are too large or too small to share enough columns with a target is not counted at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Matrix
+from recbias.core.packages import is_installed
+from recbias.numerics.compiled import compile_loop
+from recbias.numerics.sparse.blocks import map_blocks
+from recbias.numerics.sparse.neighbour_kernel import (
+    LAST,
+    PACK,
+    PARTS,
+    RATIO,
+    SHIFT,
+    Arrays,
+    find_nearest_rows,
+)
+
+MIN_OPERATIONS = 5e7
+"""Number of shared columns from which on compiled code is faster than array operations, although
+numba must be imported."""
+
+COMMON_SHARE = 1 / 32
+"""Share of rows that have a common column; vectors have 64 bytes."""
+
+COMMON_LIMIT = 2**28
+"""Bytes of the common columns."""
+
+TILE_BYTES = 2**23
+"""Bytes of the common columns of one tile."""
+
+TILES = range(4096, 16384 + 1)
+"""The sizes of a tile, multiples of 64."""
+
+SORTED_ROWS = 4096
+"""Number of rows whose neighbours are sorted at once."""
+
+MAX_NEIGHBOURS = 1000
+"""Largest number of neighbours; memory is reserved for all of them."""
+
+TARGETS = 64
+"""Number of targets of a block, for which the common columns of a tile stay in the cache."""
+
+
+def can_count(matrix: Matrix, neighbors: int) -> bool:
+    """Return whether compiled code can be used and is worth it: a large binary CSR matrix."""
+    if min(neighbors, matrix.shape[0]) > MAX_NEIGHBOURS:
+        return False
+    sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)
+    worth_it = float(sizes @ sizes) >= MIN_OPERATIONS
+    return worth_it and is_installed("numba") and bool((matrix.data == 1).all())
+
+
+def find_nearest_binary(
+    matrix: Matrix,
+    neighbors: int,
+    weights: tuple[AnyArray, AnyArray],
+    *,
+    added: float = 0.0,
+    kind: int = RATIO,
+) -> Matrix:
+    """Return the neighbours of each row, CSR ``float32 (n, n)``, columns ascending.
+
+    Args:
+        matrix: CSR ``(n, m)`` of ones.
+        neighbors: Number of neighbours.
+        weights: The weights of a row as target and as neighbour, ``float32[n]``.
+        added: A constant of the divisor.
+        kind: The kind of the divisor of the number of shared columns, see ``neighbour_kernel``.
+    """
+    from scipy.sparse import csr_array
+
+    sizes = np.diff(matrix.indptr)
+    numbers = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)].astype(np.int32)
+    rows = matrix[numbers]
+    n, k = numbers.size, min(neighbors, max(matrix.shape[0] - 1, 1))
+    left, right = (np.ascontiguousarray(weight[numbers], np.float32) for weight in weights)
+    columns = _split_columns(rows)
+    row_sizes = sizes[numbers].astype(np.float32)
+    settings = (left, right, np.float32(added), kind, row_sizes, numbers.astype(np.uint64))
+    found = np.zeros((n, k), np.uint64)
+    search = compile_loop(find_nearest_rows, exact=True, parts=PARTS)
+
+    def search_block(start: int, stop: int) -> None:
+        search(start, stop, *columns, settings, found)
+
+    if n:
+        search(0, 0, *columns, settings, found)  # compiled before threads need it
+    map_blocks(search_block, n, TARGETS, label="nearest neighbours")
+    places = np.argsort(numbers)
+    counts = np.zeros(matrix.shape[0], np.int64)
+    counts[numbers] = (found > 0).sum(axis=1)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indptr = indptr.astype(np.int32 if indptr[-1] < 2**31 else np.int64)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    for start in range(0, n, SORTED_ROWS):
+        rows_found = found[places[start : start + SORTED_ROWS]]
+        keys = np.sort(rows_found << SHIFT | rows_found >> SHIFT, axis=1)[:, ::-1]
+        keys = keys[keys > 0]
+        entries = slice(indptr[numbers[places[start]]], None)
+        entries = slice(entries.start, entries.start + keys.size)
+        indices[entries] = LAST - (keys >> SHIFT)
+        values[entries] = (keys & LAST).astype(np.uint32).view(np.float32)
+    return csr_array((values, indices, indptr), shape=(matrix.shape[0],) * 2)
+
+
+def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays]:
+    """Return the arrays of the common and of the rare columns for ``find_nearest_rows``."""
+    n, m = rows.shape
+    column_sizes = np.bincount(rows.indices, minlength=m)
+    n_common = min(int((column_sizes > COMMON_SHARE * n).sum()), COMMON_LIMIT // max(n, 1))
+    is_common = np.zeros(m, dtype=bool)
+    is_common[np.argsort(-column_sizes, kind="stable")[:n_common]] = True
+    tile = TILE_BYTES // (n_common + 1) // 64 * 64
+    tile = min(max(tile, TILES.start), TILES.stop - 1)
+    common, rare = rows[:, np.flatnonzero(is_common)], rows[:, np.flatnonzero(~is_common)]
+    return _tile_common(common, tile), _tile_rare(rare, tile)
+
+
+def _tile_common(common: Matrix, tile: int) -> Arrays:
+    n, n_common = common.shape
+    counts = np.diff(common.indptr)
+    has_column = np.zeros((-(-n // tile), n_common + 1, tile), dtype=np.uint8)
+    entries = np.repeat(np.arange(n), counts)
+    has_column[entries // tile, common.indices, entries % tile] = 1
+    starts = np.concatenate([[0], np.cumsum(-(-counts // PACK) * PACK)])
+    columns = np.full(starts[-1], n_common, dtype=np.int32)
+    columns[np.arange(entries.size) + np.repeat(starts[:-1] - common.indptr[:-1], counts)] = (
+        common.indices
+    )
+    return starts, columns, has_column
+
+
+def _tile_rare(rare: Matrix, tile: int) -> Arrays:
+    n, n_rare = rare.shape
+    lists: Any = rare.tocsc()
+    lists.sort_indices()
+    tiles = lists.indices // tile
+    columns = np.repeat(np.arange(n_rare), np.diff(lists.indptr))
+    tile_starts = np.empty((-(-n // tile) + 1, n_rare), dtype=np.int64)
+    tile_starts[0] = lists.indptr[:-1]
+    for index in range(len(tile_starts) - 1):
+        counts = np.bincount(columns[tiles == index], minlength=n_rare)
+        tile_starts[index + 1] = tile_starts[index] + counts
+    starts, columns = rare.indptr.astype(np.int64), rare.indices.astype(np.int32)
+    return starts, columns, lists.indices.astype(np.int32), tile_starts
