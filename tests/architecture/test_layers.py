@@ -73,8 +73,9 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "splits": {"datasets"},
     },
     "formats": {
-        "arrow": set(),
-        "delimited": set(),
+        "limited": set(),
+        "arrow": {"limited"},
+        "delimited": {"limited"},
         "lists": {"arrow"},
         "yaml": set(),
     },

@@ -55,7 +55,7 @@ def read_interactions(
     validate_utf8(raw, path)
     line = raw.removeprefix(BOM).decode().rstrip("\r\n")
     delimiter = "\t" if "\t" in line else ","
-    cells = split_line(line, delimiter)
+    cells = split_line(line, delimiter, f"{path}:1")
     if cells and all(map(RECBOLE_COLUMN.fullmatch, cells)):
         return _read_recbole(path, columns, bad_lines, cells=cells, delimiter=delimiter)
     if suffix == ".tsv" and len(cells) in {3, 4} and is_number(cells[2]):
