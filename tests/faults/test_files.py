@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import time
 import typing
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -17,6 +13,7 @@ from recbias.core.errors import UserError
 from recbias.core.printable import make_printable
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
+from support.faults.alarm import end_after
 from support.faults.files.cases import list_forms, list_pairs, make_case
 from support.faults.samples import CONTROLS, choose_seeds
 
@@ -24,21 +21,6 @@ SECONDS = 5.0
 """The processor time of a case; the alarm, of the clock, is for a reader that never ends."""
 MAX_LENGTH = 2_000
 """Characters of an error of one file."""
-
-
-@contextmanager
-def end_after(seconds: int) -> Iterator[None]:
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        message = f"the reader did not end in {seconds} s"
-        raise AssertionError(message)
-
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.mark.parametrize("seed", choose_seeds(60, len(list_pairs())))

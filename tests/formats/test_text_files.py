@@ -9,8 +9,8 @@ import pytest
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.formats import text_files
 from recbias.formats.text_files import (
-    limit_cells,
     get_suffix,
+    limit_cells,
     open_text,
     read_text,
     split_line,

@@ -143,7 +143,7 @@ OF_TEXTS: Mapping[str, Change] = {
     "UTF-16": lambda data, _: data.decode().encode("utf-16"),
     "UTF-16 without BOM": lambda data, _: data.decode().encode("utf-16-be"),
     "UTF-32": lambda data, _: data.decode().encode("utf-32"),
-    "Latin-1": lambda data, _: data.decode().replace("a", "\xe4").encode("latin-1"),
+    "Latin-1": lambda data, _: data.decode().replace("a", "\xe4").encode("latin-1", "replace"),
     "a byte that is not UTF-8": insert(b"\xff", b"\x80", b"\xc3"),
     "overlong UTF-8": insert(b"\xc0\xaf", b"\xe0\x80\xaf"),
     "an encoded surrogate": insert(b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80"),
