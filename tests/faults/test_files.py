@@ -13,6 +13,7 @@ from recbias.core.errors import UserError
 from recbias.core.printable import make_printable
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
+from support.commands import invoke_recbias
 from support.faults.alarm import end_after
 from support.faults.files.cases import list_forms, list_pairs, make_case
 from support.faults.samples import CONTROLS, choose_seeds
@@ -90,3 +91,44 @@ def test_valid_files_are_read(tmp_path: Path) -> None:
             (folder / name).write_bytes(content)
         with collect_warnings():
             form.read(folder)
+
+
+SPEC = """\
+name: small
+dataset: {name: tables, interactions: rows.csv}
+split: {name: random, test: 0.3}
+k: 2
+models: [MostPop, {name: lists, label: given, path: lists.csv}]
+metrics: [ItemCoverage]
+"""
+BROKEN_FILES = {
+    "a quote": (
+        "rows.csv",
+        'user_id,item_id\nu,i\nv,"j\nw,i\n',
+        "rows.csv:3: a quote is never closed",
+    ),
+    "CR": ("rows.csv", "user_id,item_id\ru,i\r", "rows.csv:1: its lines end with CR alone"),
+    "no column": ("rows.csv", "user,item_id\nu,i\n", "rows.csv:1: there is no column 'user_id'"),
+    "header only": ("rows.csv", "user_id,item_id\n", "rows.csv has no rows"),
+    "lists": (
+        "lists.csv",
+        'query_id,item_id,rank\nu,"i,1\n',
+        "lists.csv:2: a quote is never closed",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_FILES)
+def test_the_command_names_the_broken_file(tmp_path: Path, fault: str) -> None:
+    name, content, message = BROKEN_FILES[fault]
+    rows = "".join(f"u{n % 5},i{n % 7}\n" for n in range(35))
+    (tmp_path / "rows.csv").write_text(f"user_id,item_id\n{rows}")
+    (tmp_path / "lists.csv").write_text("query_id,item_id,rank\nu1,i1,1\n")
+    (tmp_path / "small.yaml").write_text(SPEC)
+    (tmp_path / name).write_text(content)
+    result = invoke_recbias("run", "small.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert message in result.err
+    assert "\nhelp: " in result.err
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "results").exists() or not [*(tmp_path / "results").glob("small/*")]

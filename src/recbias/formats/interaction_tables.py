@@ -70,7 +70,10 @@ def _read_recbole(
     path: Path, columns: TableColumns, bad_lines: BadLines, *, cells: Sequence[str], delimiter: str
 ) -> TableFile:
     headers = {cell.partition(":")[0]: cell for cell in cells}
-    kinds, sources = columns.select(list(headers), path), columns.list_sources(list(headers))
+    kinds, sources = (
+        columns.select(list(headers), f"{path}:1"),
+        columns.list_sources(list(headers)),
+    )
     typed_kinds = {headers[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines)

@@ -35,11 +35,13 @@ class TextTable:
         path: The file.
         columns: The arrays by name.
         place: Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file.
+        header: Where the columns are named, ``file:line``; blank where no line names them.
     """
 
     path: Path
     columns: Mapping[str, Any]
     place: Callable[[int], str]
+    header: str = ""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -50,7 +52,7 @@ class TextTable:
             if name not in self.columns:
                 message = f"there is no column {name!r}"
                 remedy = f"rename the column; {suggest(name, self.columns)}"
-                raise UnknownColumn(message, where=str(self.path), remedy=remedy)
+                raise UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""
@@ -137,7 +139,8 @@ def _read_delimited(path: Path) -> TextTable:
         raise MalformedLine("the file is empty", where=f"{path}:{line}")
     check_columns(names, f"{path}:{line}")
     table = lines.read(names)
-    return TextTable(path, dict(zip(names, table.columns, strict=True)), lines.locate)
+    columns = dict(zip(names, table.columns, strict=True))
+    return TextTable(path, columns, lines.locate, f"{path}:{line}")
 
 
 def _read_parquet(path: Path) -> TextTable:

@@ -34,7 +34,7 @@ def read_with_arrow(block: Block, layout: Layout, names: list[str]) -> Any:
     ``names`` are all columns of the file, in order.
     """
     kinds = layout.columns.values()
-    if {"int32", "int64"} & set(kinds) and block.contains(*HEX):
+    if {"int32", "int64"} & set(kinds) and _may_have_hexadecimals(block):
         return None
     is_double = layout.delimiter == "::"
     if "float32" in kinds and b"." not in block.slice(0, SNIFF_SIZE):
@@ -42,6 +42,11 @@ def read_with_arrow(block: Block, layout: Layout, names: list[str]) -> Any:
         if table is not None and (not is_double or _accounts_for_all_bytes(table, block)):
             return table.cast(layout.schema())
     return _parse(block, layout, names, gaps=_name_gaps(names) if is_double else [])
+
+
+def _may_have_hexadecimals(block: Block) -> bool:
+    """Return whether ``0x`` occurs; its second letter alone is found faster, and mostly absent."""
+    return block.contains(b"x", b"X") and block.contains(*HEX)
 
 
 def _name_gaps(names: list[str]) -> list[str]:
