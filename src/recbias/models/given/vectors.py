@@ -102,8 +102,21 @@ class GivenVectors:
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
             raise BrokenContract(problem, where=str(self.items))
+        self._refuse_large_scores(users, items)
         user_ids = _read_row_ids(self.user_ids, users)
         return (users, user_ids), (items, _read_row_ids(self.item_ids, items))
+
+    def _refuse_large_scores(self, users: AnyArray, items: AnyArray) -> None:
+        """Refuse vectors so large that a score may be infinite."""
+        largest = float(users.shape[1])
+        for vectors in (users, items):
+            largest *= max(abs(float(vectors.min())), abs(float(vectors.max())))
+        if self.score == "dot" and not largest <= np.finfo(np.float32).max:
+            problem = (
+                f"its products with the vectors of the users may be as large as {largest:.0e}"
+            )
+            remedy = "divide the vectors by a number, or use score: cosine"
+            raise BrokenContract(problem, where=str(self.items), remedy=remedy)
 
     def _read_vectors(self, path: Path) -> AnyArray:
         if not len(vectors := read_vectors(path)):
