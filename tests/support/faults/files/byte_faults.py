@@ -200,7 +200,7 @@ OF_PACKS: Mapping[str, Change] = {
     "packed twice": lambda data, _: pack(data),
     "a bomb": lambda _data, _rng: _pack_zeros(),
     "a bomb of lines": lambda data, _: gzip.compress(
-        (content := gzip.decompress(data)) * (BOMB_BYTES // len(content) + 1), 6
+        (content := gzip.decompress(data)) * (BOMB_BYTES // len(content) + 1), 9
     ),
 }
 """Faults of a gzip file."""
