@@ -22,6 +22,15 @@ def test_several_errors_are_printed_in_order() -> None:
     assert faults.lines() == ["error: no file", "help: a", "error: no key"]
 
 
+def test_errors_are_moved_to_a_setting_with_their_place_in_the_message() -> None:
+    fault = OutOfRange("is 0", where="a.yaml:3", remedy="write 1")
+    moved = fault.locate_at("words")
+    assert isinstance(moved, OutOfRange)
+    assert moved.lines() == ["error: words: a.yaml:3: is 0", "help: write 1"]
+    several = Faults([fault, UserError("b.yaml: no key")]).locate_at("words")
+    assert several.lines() == [*moved.lines(), "error: words: b.yaml: no key"]
+
+
 def test_an_error_of_a_stage_is_not_an_error_of_the_user() -> None:
     assert not issubclass(StageError, UserError)
 

@@ -123,7 +123,7 @@ def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "error", "message"),
     [
-        ("item_id,scores\ni0,1\n", "s.csv", UnknownColumn, "s.csv: there is no column 'score'"),
+        ("item_id,scores\ni0,1\n", "s.csv", UnknownColumn, "s.csv:1: there is no column 'score'"),
         ("item,score\ni0,1\n", "s.csv", UnknownColumn, "there is no column 'item_id'"),
         (SCORES + "i3,high\n", "s.csv", MalformedLine, "s.csv:7: score is not a number .* 'high'"),
         (SCORES + "\ni3,1.5\n", "s.csv", MalformedLine, "s.csv:8: score .* -1 to 1: '1.5'"),

@@ -173,3 +173,11 @@ def test_the_problem_of_each_malformed_line_is_returned_by_its_number() -> None:
         3: "is not JSON: Expecting value: line 1 column 8 (char 7)",
         4: "is not utf-8",
     }
+
+
+@pytest.mark.parametrize("line", [b"null", b"true", b"1", b"[]", b'"a"', b"{} null", b"null {}"])
+def test_a_line_that_is_no_object_does_not_reach_arrow(line: bytes) -> None:
+    schema = pa.schema([("a", pa.string())])
+    parsed = parse_lines(b'{"a": "x"}\n' + line + b'\n{"a": "y"}\n', schema)
+    assert parsed.table.to_pydict() == {"a": ["x", "y"]}
+    assert list(parsed.problems) == [1]

@@ -9,8 +9,8 @@ import pytest
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.formats import text_files
 from recbias.formats.text_files import (
-    allow_long_cells,
     get_suffix,
+    limit_cells,
     open_text,
     read_text,
     split_line,
@@ -56,7 +56,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 def test_the_limit_on_the_length_of_cells_is_restored() -> None:
     before = csv.field_size_limit()
-    with allow_long_cells():
+    with limit_cells():
         assert csv.field_size_limit() > before
     assert csv.field_size_limit() == before
     assert split_line("a," + "b" * 200_000, ",")[1] == "b" * 200_000

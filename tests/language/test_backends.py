@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,40 @@ def test_encoders_of_other_architectures_are_loaded(architecture: str, folder: P
     ids = torch.tensor([[2, 5, 3]])
     output = encoder(input_ids=ids, attention_mask=torch.ones_like(ids))
     assert output.last_hidden_state.shape == (1, 3, 16)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attn_implementation": "flash_attention_2"},
+        {"attn_implementation": "kernels-community/flash-attn"},
+        {"_attn_implementation": "kernels-community/flash-attn"},
+    ],
+)
+def test_a_kernel_that_a_model_names_is_not_used(folder: Path, changes: dict[str, Any]) -> None:
+    change_config(folder, changes)
+    encoder = load_encoder(find_model(str(folder)))
+    assert encoder.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"quantization_config": {"quant_method": "bitsandbytes"}}, "are quantised"),
+        ({"num_hidden_layers": 10**9}, "1,000,000,000 layers, more than there are weights"),
+    ],
+)
+def test_other_weights_than_those_of_the_folder_are_refused(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
+    change_config(folder, changes)
+    with pytest.raises(MissingFile, match=message) as caught:
+        load_encoder(find_model(str(folder)))
+    assert str(folder) in caught.value.message
+    assert caught.value.remedy
+
+
+def test_a_pipe_in_a_model_folder_is_refused(folder: Path) -> None:
+    os.mkfifo(folder / "chat_template.jinja")
+    with pytest.raises(MissingFile, match="it is a pipe or a device"):
+        check_model(str(folder))

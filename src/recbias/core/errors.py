@@ -37,6 +37,10 @@ class RecbiasError(Exception):
 class UserError(RecbiasError):
     """The user's input is at fault; shown without a traceback, exit code 2."""
 
+    def locate_at(self, setting: str) -> UserError:
+        """Return the error at a setting of the spec; its own place stands in the message."""
+        return type(self)(str(self), where=setting, remedy=self.remedy)
+
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in place of the traceback: the lines of the command."""
         return self.lines()
@@ -182,6 +186,10 @@ class Faults(UserError):
     def __init__(self, faults: Sequence[UserError]) -> None:
         self.faults = tuple({tuple(fault.lines()): fault for fault in faults}.values())
         super().__init__("; ".join(str(fault) for fault in self.faults))
+
+    def locate_at(self, setting: str) -> Faults:
+        """Return all errors at a setting of the spec."""
+        return Faults([fault.locate_at(setting) for fault in self.faults])
 
     def lines(self) -> list[str]:
         """Return the lines of all errors, in order."""

@@ -26,6 +26,10 @@ def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str
     return [spellings[normalized] for normalized in nearest]
 
 
+MAX_NAME_LENGTH = 80
+"""The longest name in a help line; a header that is no header may be one name of megabytes."""
+
+
 def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
     """Return the help line for an unknown name: the nearest valid names, else all of them.
 
@@ -34,7 +38,7 @@ def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
     >>> suggest("zzz", ["neighbors", "shrink"])
     'the valid names are neighbors, shrink'
     """
-    valid = sorted(names)
+    valid = sorted(_shorten(spelling) for spelling in names)
     nearest = find_nearest(name, valid)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
@@ -42,3 +46,7 @@ def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
         return "it takes none"
     more = f" and {len(valid) - limit} more" if len(valid) > limit else ""
     return f"the valid names are {', '.join(valid[:limit])}{more}"
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 3]}..."

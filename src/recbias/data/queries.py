@@ -151,7 +151,8 @@ class QueryTable(TableSettings):
         with require_every_line():
             table = read_file(self.path, replace(TABLE, renamed=self.columns))
         if not len(table.rows):
-            raise NothingLeft("has no queries", where=str(self.path))
+            remedy = "add a row below the names of the columns"
+            raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
         columns = table.rows.table
         vocabulary, (codes,) = encode(columns["query_id"])
         refuse_repeated_ids(table, "query_id", vocabulary, codes)

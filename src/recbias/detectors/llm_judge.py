@@ -102,7 +102,7 @@ class LLMJudge:
         try:
             words = self.load_rubric().words
         except UserError as error:
-            raise type(error)(str(error), where="rubric", remedy=error.remedy) from error
+            raise error.locate_at("rubric") from error
         for position, kind in enumerate(self.kinds):
             if kind not in words:
                 message = f"the rubric has no kind {kind!r}"

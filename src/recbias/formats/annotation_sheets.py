@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -187,7 +188,7 @@ def _compare_sheets(paths: Sequence[Path]) -> None:
     """Refuse a sheet that is given twice, and warn of a copy of another one."""
     seen: dict[str, Path] = {}
     for number, path in enumerate(paths):
-        if path.resolve() in {other.resolve() for other in paths[:number]}:
+        if os.path.realpath(path) in {os.path.realpath(other) for other in paths[:number]}:
             remedy = "give the sheet of each rater once"
             raise Contradiction("is given twice", where=str(path), remedy=remedy)
         if (other := seen.setdefault(digest_file(path), path)) is not path:

@@ -55,7 +55,7 @@ def read_interactions(
     validate_utf8(raw, path)
     line = raw.removeprefix(BOM).decode().rstrip("\r\n")
     delimiter = "\t" if "\t" in line else ","
-    cells = split_line(line, delimiter)
+    cells = split_line(line, delimiter, f"{path}:1")
     if cells and all(map(RECBOLE_COLUMN.fullmatch, cells)):
         return _read_recbole(path, columns, bad_lines, cells=cells, delimiter=delimiter)
     if suffix == ".tsv" and len(cells) in {3, 4} and is_number(cells[2]):
@@ -70,7 +70,10 @@ def _read_recbole(
     path: Path, columns: TableColumns, bad_lines: BadLines, *, cells: Sequence[str], delimiter: str
 ) -> TableFile:
     headers = {cell.partition(":")[0]: cell for cell in cells}
-    kinds, sources = columns.select(list(headers), path), columns.list_sources(list(headers))
+    kinds, sources = (
+        columns.select(list(headers), f"{path}:1"),
+        columns.list_sources(list(headers)),
+    )
     typed_kinds = {headers[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines)

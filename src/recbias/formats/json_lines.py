@@ -148,7 +148,15 @@ def parse_lines(data: bytes, schema: Any) -> ParsedLines:
 
 
 def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
-    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one."""
+    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one.
+
+    A line ``null`` ends the process inside Arrow, so each line must begin and end with a brace.
+    """
+    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    n_starts = data.startswith(b"{") + data.count(b"\n{")
+    n_ends = data.endswith(b"}") + data.count(b"}\n") + data.count(b"}\r\n")
+    if n_starts != n_lines or n_ends != n_lines:
+        return None
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = arrow_json.read_json(
@@ -159,7 +167,6 @@ def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
         table.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
     has_blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
     if has_blank or table.num_rows != n_lines:
         return None

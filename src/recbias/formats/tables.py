@@ -5,6 +5,7 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,8 +55,8 @@ class TableColumns:
         """Return the name in the file of each column, by its new name."""
         return {(self.renamed or {}).get(name, name): name for name in names}
 
-    def select(self, file_names: list[str], path: Path) -> dict[str, Kind]:
-        """Return the columns to read from a table that has the columns ``file_names``.
+    def select(self, file_names: list[str], where: str) -> dict[str, Kind]:
+        """Return the columns to read from a table that names ``file_names`` at ``where``.
 
         Raises:
             UnknownColumn: A required column is missing.
@@ -63,17 +64,17 @@ class TableColumns:
         """
         names = list(self.list_sources(file_names))
         if len(names) < len(file_names):
-            new = [(self.renamed or {}).get(name, name) for name in file_names]
-            repeated = next(name for name in new if new.count(name) > 1)
+            counts = Counter((self.renamed or {}).get(name, name) for name in file_names)
+            ((repeated, _),) = counts.most_common(1)
             message = f"two columns are called {repeated!r} after renaming"
             remedy = "correct columns: in the spec"
-            raise Contradiction(message, where=f"{path}", remedy=remedy)
+            raise Contradiction(message, where=where, remedy=remedy)
         for name in self.needed:
             if name not in names:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
                 if self.renamed is not None and names:
                     remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
-                raise UnknownColumn(message, where=f"{path}", remedy=remedy)
+                raise UnknownColumn(message, where=where, remedy=remedy)
         kinds = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
@@ -135,7 +136,7 @@ def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error
     if suffix == ".parquet":
         names = list(read_schema(path).names)
         sources = columns.list_sources(names)
-        kinds = columns.select(names, path)
+        kinds = columns.select(names, str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
     if suffix == excel_files.SUFFIX:
@@ -145,7 +146,7 @@ def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_header(path, Layout(columns={}, delimiter=DELIMITERS[suffix], quoted=True))
-    kinds, sources = columns.select(header.names, path), columns.list_sources(header.names)
+    kinds, sources = columns.select(header.names, f"{path}:1"), columns.list_sources(header.names)
     in_file = {sources[name]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=DELIMITERS[suffix], quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines)
@@ -187,7 +188,7 @@ def infer_column(column: Any) -> AnyArray:
 def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
     """Return the columns of an Arrow table as the reader of text files would return them."""
     names = list(raw.column_names)
-    kinds, sources = columns.select(names, path), columns.list_sources(names)
+    kinds, sources = columns.select(names, str(path)), columns.list_sources(names)
     cast = {
         name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
         for name, kind in kinds.items()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,9 +19,19 @@ from pyarrow import csv as arrow
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MalformedLine
-from recbias.formats.text_files import LARGEST_CELL, allow_long_cells, open_text, read_text
+from recbias.formats.limited.file_limits import may_have_long_cells
+from recbias.formats.text_files import (
+    LARGEST_BLOCK,
+    limit_cells,
+    make_csv_error,
+    open_text,
+    read_text,
+)
 
 _BLANKS = " \t\r\n"
+
+UNCLOSED = "a quote is never closed"
+CLOSE_QUOTE = "close it, or write a quote inside a cell twice"
 
 RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
 """A column in the header of a RecBole file: ``user_id:token``."""
@@ -49,8 +61,12 @@ class TextLines:
         return f"{self.path}:{line}"
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the first line number and the cells of each record; blank lines are skipped."""
-        with open_text(self.path) as file, allow_long_cells():
+        """Yield the first line number and the cells of each record; blank lines are skipped.
+
+        Raises:
+            MalformedLine: A line is not UTF-8, a cell is too long, or a quote is never closed.
+        """
+        with open_text(self.path) as file, limit_cells():
             if not self.quoted:
                 for line, text in enumerate(file, start=1):
                     if text.strip(_BLANKS):
@@ -58,7 +74,13 @@ class TextLines:
                 return
             reader = csv.reader(file, delimiter=self.delimiter or " ")
             start = 1
-            for cells in reader:
+            while True:
+                try:
+                    cells = next(reader, None)
+                except csv.Error as error:
+                    raise make_csv_error(error, f"{self.path}:{start}") from error
+                if cells is None:
+                    return
                 if cells:
                     yield start, cells
                 start = reader.line_num + 1
@@ -71,11 +93,33 @@ class TextLines:
         """
         data = read_text(self.path)
         try:
-            if self.delimiter is not None:
-                return self._parse(data, columns, self.delimiter)
-            return self._parse_blanks(data, columns)
+            if self.delimiter is None:
+                return self._parse_blanks(data, columns)
+            if self.quoted and data.count(b'"') % 2:
+                self._refuse_open_quote(data)
+            table = self._parse(data, columns, self.delimiter)
         except pa.ArrowInvalid as error:
             raise self._find_malformed(error) from error
+        if may_have_long_cells(table.columns):
+            deque(self.records(), 0)  # raises the error with the line
+        return table
+
+    def _refuse_open_quote(self, data: bytes) -> None:
+        """Raise MalformedLine with the line of the quote if the file ends inside quotes.
+
+        Arrow would take all that follows the quote for one cell.
+        """
+        text = io.StringIO(data.decode(), newline="")
+        reader = csv.reader(text, delimiter=self.delimiter or " ", strict=True)
+        with limit_cells():
+            line = 1
+            try:
+                for _ in reader:
+                    line = reader.line_num + 1
+            except csv.Error as error:
+                location = f"{self.path}:{line}"
+                if "end of data" in str(error):
+                    raise MalformedLine(UNCLOSED, where=location, remedy=CLOSE_QUOTE) from error
 
     def _parse_blanks(self, data: bytes, columns: Sequence[str]) -> Any:
         """Return cells that any number of spaces and tabs separates; mostly it is one."""
@@ -100,7 +144,7 @@ class TextLines:
             if "straddling" not in str(error):
                 raise
         # a line is longer than a block of Arrow: read the file as one block
-        read.block_size = min(len(data) + 1, LARGEST_CELL)
+        read.block_size = min(len(data) + 1, LARGEST_BLOCK)
         return arrow.read_csv(pa.BufferReader(data), read, parse, convert)
 
     def _find_malformed(self, error: Exception) -> MalformedLine:

@@ -19,6 +19,7 @@ from recbias.core.suggestions import suggest
 from recbias.formats.arrow.parquet_files import locate_row, read_parquet, to_text
 from recbias.formats.encode_ids import find_repeat
 from recbias.formats.json_text import parse_json
+from recbias.formats.limited.file_limits import check_columns, refuse_long_cells
 from recbias.formats.tables import require_file
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
 from recbias.formats.text_lines import TextLines, parse_numbers
@@ -34,11 +35,13 @@ class TextTable:
         path: The file.
         columns: The arrays by name.
         place: Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file.
+        header: Where the columns are named, ``file:line``; blank where no line names them.
     """
 
     path: Path
     columns: Mapping[str, Any]
     place: Callable[[int], str]
+    header: str = ""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -49,7 +52,7 @@ class TextTable:
             if name not in self.columns:
                 message = f"there is no column {name!r}"
                 remedy = f"rename the column; {suggest(name, self.columns)}"
-                raise UnknownColumn(message, where=str(self.path), remedy=remedy)
+                raise UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""
@@ -115,8 +118,11 @@ def read_text_table(path: Path) -> TextTable:
     require_file(path)
     readers = {".parquet": _read_parquet, ".jsonl": _read_json_lines}
     table = readers.get(suffix, _read_delimited)(path)
+    check_columns(list(table.columns), str(path))
     if not len(table):
-        raise MalformedLine("the file has no rows", where=str(path))
+        remedy = "add a row below the names of the columns"
+        raise MalformedLine("the file has no rows", where=str(path), remedy=remedy)
+    refuse_long_cells(table.columns, table.place)
     return table
 
 
@@ -131,10 +137,10 @@ def _read_delimited(path: Path) -> TextTable:
     line, names = next(lines.records(), (1, []))
     if not names:
         raise MalformedLine("the file is empty", where=f"{path}:{line}")
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise MalformedLine(f"two columns are called {repeated[0]!r}", where=f"{path}:{line}")
+    check_columns(names, f"{path}:{line}")
     table = lines.read(names)
-    return TextTable(path, dict(zip(names, table.columns, strict=True)), lines.locate)
+    columns = dict(zip(names, table.columns, strict=True))
+    return TextTable(path, columns, lines.locate, f"{path}:{line}")
 
 
 def _read_parquet(path: Path) -> TextTable:

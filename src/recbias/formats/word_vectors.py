@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -12,13 +13,14 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy_format
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
+from recbias.formats.limited.file_limits import get_unpacked_limit, make_size_error
+from recbias.formats.limited.number_arrays import HEADER_ERRORS, count_bytes, read_header
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
 TEXT_SUFFIXES = (".txt", ".vec")
@@ -150,12 +152,12 @@ def _parse(cells: list[bytes], size: int, location: str) -> AnyArray:
 
 
 def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
-    with _open_array(path, "words") as (stream, shape, kind, _):
+    with _open_array(path, "words") as (stream, shape, _, kind):
         if len(shape) != 1 or kind.kind != "U":
             message = f"words is an array {kind}{list(shape)}, not text [n]"
             raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
         names = [*_read_rows(stream, shape, kind)]
-    with _open_array(path, "vectors") as (stream, shape, kind, is_fortran):
+    with _open_array(path, "vectors") as (stream, shape, is_fortran, kind):
         if len(shape) != 2 or kind.kind != "f" or is_fortran or shape[0] != len(names):
             order = ", column by column" if is_fortran else ""
             message = (
@@ -205,31 +207,29 @@ def _select(
 @contextmanager
 def _open_array(
     path: Path, name: str
-) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]]:
+) -> Iterator[tuple[IO[bytes], tuple[int, ...], bool, np.dtype[Any]]]:
     """Open an array of an archive behind its header; no pickle is read."""
-    readers: dict[tuple[int, int], Callable[..., Any]] = {
-        (1, 0): npy_format.read_array_header_1_0,
-        (2, 0): npy_format.read_array_header_2_0,
-    }
     with open_input(path) as raw:
         try:
             with zipfile.ZipFile(raw) as archive, archive.open(f"{name}.npy") as stream:
-                version = npy_format.read_magic(stream)
-                shape, is_fortran, kind = readers[version](stream)
-                yield stream, shape, kind, is_fortran
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            message = f"the array {name!r} cannot be read: {error}"
+                _refuse_bomb(path, archive)
+                yield stream, *read_header(stream)
+        except (*HEADER_ERRORS, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            message = f"the array {name!r} cannot be read: {str(error)[:200]}"
             raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS) from error
+
+
+def _refuse_bomb(path: Path, archive: zipfile.ZipFile) -> None:
+    size = sum(entry.file_size for entry in archive.infolist())
+    if size > (limit := get_unpacked_limit(path.stat().st_size)):
+        raise make_size_error(str(path), limit)
 
 
 def _read_rows(
     stream: IO[bytes], shape: tuple[int, ...], kind: np.dtype[Any]
 ) -> Iterator[AnyArray]:
     """Yield the rows of an array, read in blocks."""
-    if kind.hasobject:
-        message = "an array of Python objects"
-        raise ValueError(message)
-    width = kind.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    width = count_bytes(shape[1:], kind)
     n_block = max(1, BLOCK_BYTES // max(width, 1))
     for start in range(0, shape[0], n_block):
         n = min(n_block, shape[0] - start)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from recbias.core.errors import MissingFile
+from recbias.core.errors import MissingFile, UserError
 from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
 from recbias.language.model_folders import (
@@ -21,6 +21,9 @@ from recbias.numerics.devices import resolve_device
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Read local files only, and run no code from a model folder."""
+
+_KERNELS = ("_attn_implementation", "_experts_implementation")
+"""Settings that may name a package, or code on a hub."""
 
 
 def check_model(name: str, revision: str | None = None) -> None:
@@ -36,6 +39,7 @@ def load_tokenizer(source: Source, **options: Any) -> Any:
 
     with silence_transformers(), describe_failure("tokenizer", source):
         tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL, **options)
+        tokenizer("text")  # some faults of its settings show only now
     if not tokenizer.is_fast:
         kind = type(tokenizer).__name__
         message = f"the tokenizer in {source.folder} ({kind}) is not a fast tokenizer"
@@ -77,10 +81,14 @@ def load_token_classifier(source: Source, device: Device = "auto") -> Any:
 
 
 def load_config(source: Source) -> Any:
-    """Return a configuration with weights in ``float32``, which names no file: maybe a pickle.
+    """Return a configuration with weights in ``float32``.
+
+    It names no file, which may be a pickle, and no kernel of attention, which may be downloaded or
+    need a GPU: the kernels of ``torch`` compute the same.
 
     Raises:
-        MissingFile: It cannot be read, or is of a type that only code in the folder defines.
+        MissingFile: It cannot be read, is of a type that only code in the folder defines, or is
+            that of quantised weights or of more layers than there are weights.
     """
     import torch
     import transformers
@@ -89,9 +97,48 @@ def load_config(source: Source) -> Any:
     auto: Any = transformers.AutoConfig
     with silence_transformers(), describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
+    _refuse_quantised(config, source)
+    _refuse_other_depth(config, source)
+    for part in (config, *list_parts(config)):
+        for name in _KERNELS:
+            setattr(part, name, None)
     config.dtype = torch.float32
     config.transformers_weights = None
     return config
+
+
+def list_parts(config: Any) -> list[Any]:
+    """Return the configurations inside another one, as that of the text of a multimodal model."""
+    import transformers
+
+    parts: Any = vars(config).values()
+    return [part for part in parts if isinstance(part, transformers.PreTrainedConfig)]
+
+
+def _refuse_quantised(config: Any, source: Source) -> None:
+    """Refuse weights that only a package for quantisation reads, for some GPUs."""
+    if any(getattr(part, "quantization_config", None) for part in (config, *list_parts(config))):
+        message = f"the weights in {source.folder} are quantised (quantization_config)"
+        remedy = "name the model in full precision that it was made of, or its GGUF file"
+        raise MissingFile(message, where="encoder", remedy=remedy)
+
+
+def _refuse_other_depth(config: Any, source: Source) -> None:
+    """Refuse more layers than there are weights: to build a million layers takes an hour."""
+    from safetensors import safe_open
+
+    sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *list_parts(config))]
+    with describe_failure("weights", source):
+        n_layers = max((size for size in sizes if isinstance(size, int)), default=0)
+        n_weights = 0
+        for path in source.folder.glob("*.safetensors"):
+            with safe_open(path, framework="numpy") as file:
+                n_weights += len(file.keys())
+    if n_layers > n_weights:
+        message = (
+            f"{CONFIG} in {source.folder} has {n_layers:,} layers, more than there are weights"
+        )
+        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
 
 
 def _refuse_own_type(source: Source) -> None:
@@ -154,23 +201,19 @@ def count_positions(network: Any, tokenizer: Any) -> int:
 @contextmanager
 def describe_failure(content: str, source: Source) -> Iterator[None]:
     """Turn an error of the libraries into one that names the model folder."""
-    from huggingface_hub.errors import StrictDataclassError
-    from safetensors import SafetensorError
+    import torch
 
-    load_errors = (OSError, ValueError, KeyError, TypeError, StrictDataclassError, SafetensorError)
     try:
         yield
-    except load_errors as error:
+    except (UserError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # the libraries raise any error for files that they do not expect
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    except RuntimeError as error:
-        if "mismatched" not in str(error):
-            raise
-        reason = f"they do not match {CONFIG}"
-    else:
-        return
-    message = f"the {content} in {source.folder} cannot be read: {reason}"
-    remedy = "download or save the model again, or name another"
-    raise MissingFile(message, where="encoder", remedy=remedy)
+        if "mismatched" in str(error):
+            reason = f"they do not match {CONFIG}"
+        message = f"the {content} in {source.folder} cannot be read: {reason}"
+        remedy = "download or save the model again, or name another"
+        raise MissingFile(message, where="encoder", remedy=remedy) from error
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def _find_missing_file(folder: Path) -> str:
     """Return the first file that a model folder lacks, or blank."""
     with convert_read_errors(folder):
         paths = [path for path in folder.iterdir() if not path.is_dir()]
-    names = {path.name for path in paths if path.suffix not in MODEL_FILES or has_file(path)}
+    names = {path.name for path in paths if has_file(path)}  # refuses a pipe of any name
     if ADAPTER in names:
         message = "the folder holds an adapter, whose weights are added to those of another model"
         remedy = "merge it into its model and save that (merge_and_unload, save_pretrained)"

@@ -67,8 +67,8 @@ def test_training_sentences_need_no_group(tmp_path: Path) -> None:
         ("Nobody has a counterpart.", "", MalformedLine, "an empty text", 4),
         ("Nobody has a counterpart.", " ", MalformedLine, "an empty text", 4),
         ("3,,", ",,", MalformedLine, "an empty id", 4),
-        ("group", "side", UnknownColumn, "no column 'group'", None),
-        ("text", "sentence", UnknownColumn, "no column 'text'", None),
+        ("group", "side", UnknownColumn, "no column 'group'", 1),
+        ("text", "sentence", UnknownColumn, "no column 'text'", 1),
         ("category", "part", Contradiction, "has a column 'part'", None),
     ],
 )

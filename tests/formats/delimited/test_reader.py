@@ -137,7 +137,7 @@ def test_a_missing_number_is_nan_in_a_column_that_allows_it(tmp_path: Path) -> N
         (b"\n", MalformedLine, "no header", "first line"),
         (b"id,text\n", UnknownColumn, "no column 'note'", "valid names are id, text"),
         (b"id,notes\n", UnknownColumn, "no column 'note'", "did you mean notes"),
-        (b"id,note,id\n", MalformedLine, "names 'id' twice", ""),
+        (b"id,note,id\n", MalformedLine, "two columns are called 'id'", "its own name"),
     ],
 )
 def test_invalid_headers_are_rejected(

@@ -143,7 +143,7 @@ def test_records_have_ids_or_are_plain_text(tmp_path: Path) -> None:
         ),
         ("a.json", {"race": ["a white"]}, WrongType, "names: a.json contains no names"),
         ("a.csv", "name,instructions\nx,y\n", UnknownColumn, "no column 'Instruction'"),
-        ("a.csv", "", MalformedLine, "a.csv: is not a CSV file"),
+        ("a.csv", "", MalformedLine, "a.csv:1: the file is empty"),
     ],
 )
 def test_an_invalid_file_is_an_error(
@@ -163,5 +163,5 @@ def test_attributes_need_names_and_a_sentence(tmp_path: Path) -> None:
         read_prompts([path], None, names, None)
     with pytest.raises(WrongType, match=r"sst.json contains no names"):
         read_prompts([path], SENTENCE, None, None)
-    with pytest.raises(MissingFile, match="cannot be read"):
+    with pytest.raises(MissingFile, match="no such file"):
         read_prompts([path], SENTENCE, tmp_path / "no.csv", None)

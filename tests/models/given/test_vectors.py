@@ -212,7 +212,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> No
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([[object()]]), allow_pickle=True)
-    with pytest.raises(MalformedLine, match=r"not a \.npy file of numbers"):
+    with pytest.raises(MalformedLine, match=r"an array object.*, not numbers"):
         read_vectors(tmp_path / "v.npy")
 
 
@@ -325,3 +325,10 @@ def test_vectors_of_double_precision_are_not_rounded(tmp_path: Path) -> None:
     with collect_warnings():
         fitted = create_model(tmp_path, USERS, items).fit(create_data(), np.random.default_rng(0))
     np.testing.assert_array_equal(fitted.items[:3], items)
+
+
+def test_vectors_whose_products_overflow_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BrokenContract, match=r"may be as large as 3e\+40") as caught:
+        create_model(tmp_path, USERS * 1e20, ITEMS * 3e19).check_files([""])
+    assert caught.value.where == str(tmp_path / "i.npy")
+    create_model(tmp_path, USERS * 1e20, ITEMS * 3e19, score="cosine").check_files([""])

@@ -112,7 +112,7 @@ def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
     frame: pd.DataFrame = folder.read("book_tags.csv", BOOK_TAGS).table.to_pandas()
     rows = folder.read("tags.csv", TAGS)
     tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
-    frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()])
+    frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
     frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
     frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
     frame = frame.drop_duplicates(["goodreads_book_id", "tag"])

@@ -73,7 +73,8 @@ def read_outputs(paths: Sequence[Path]) -> Outputs:
     tables, frames = zip(*(_read(path) for path in paths), strict=True)
     rows = pd.concat(frames, ignore_index=True)
     if rows.empty:
-        raise NothingLeft("has no rows", where=str(paths[0]))
+        remedy = "download it again, or name another file"
+        raise NothingLeft("has no rows", where=str(paths[0]), remedy=remedy)
     rows["business"] = rows.groupby(BUSINESS, sort=False, dropna=False).ngroup()
     _refuse_two_items(rows, tables, np.cumsum([len(frame) for frame in frames]))
     lists = rows.drop_duplicates(["input_sentence", "rank"]).sort_values(

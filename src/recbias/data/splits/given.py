@@ -111,7 +111,8 @@ class GivenSplit:
                 rows = table.load(Path(), rng).interactions
             content = "interactions"
         if not len(rows):
-            raise NothingLeft(f"has no {content}", where=str(path))
+            remedy = "add rows, or name another file"
+            raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
         return rows
 
     def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from recbias.core.errors import MalformedLine
 from recbias.core.packages import require_packages
+from recbias.formats.limited.file_limits import check_columns, get_unpacked_limit, make_size_error
 
 SUFFIX = ".xlsx"
 
@@ -46,9 +47,7 @@ def read_sheet(path: Path) -> Any:
     if frame.empty:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_cell(cell) or "" for cell in frame.iloc[0]]
-    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if repeated:
-        raise MalformedLine(f"two columns are called {repeated[0]!r}", where=str(path))
+    check_columns(names, str(path))
     cells = frame.iloc[1:]
     columns = [_build_column(cells[at].tolist()) for at in frame.columns]
     return pa.table(dict(zip(names, columns, strict=True)))
@@ -65,6 +64,8 @@ def _check_size(path: Path) -> None:
     if size > MAX_BYTES:
         message = f"has {size:,} bytes when unpacked, more than {MAX_BYTES:,}"
         raise MalformedLine(message, where=str(path), remedy="save it as CSV")
+    if size > (limit := get_unpacked_limit(path.stat().st_size)):
+        raise make_size_error(str(path), limit)
 
 
 def _build_column(cells: list[Any]) -> Any:

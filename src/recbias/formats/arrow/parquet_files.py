@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.errors import MalformedLine
+from recbias.formats.limited.file_limits import check_columns
 
 
 def read_schema(path: Path) -> Any:
@@ -23,7 +24,9 @@ def read_schema(path: Path) -> Any:
     from pyarrow import parquet  # slow, and not needed to plan
 
     with _report_damage(path):
-        return parquet.read_schema(path)
+        schema = parquet.read_schema(path)
+    check_columns(schema.names, str(path))
+    return schema
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
@@ -34,6 +37,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     """
     from pyarrow import parquet
 
+    read_schema(path)
     names = None if columns is None else list(columns)
     with _report_damage(path):
         table = parquet.read_table(path, columns=names, partitioning=None)

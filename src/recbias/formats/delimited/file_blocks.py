@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from recbias.core.stage_context import report_progress
+from recbias.formats.limited.unpacked_files import UnpackedStream
 from recbias.formats.text_files import is_gzip, open_binary
 
 READ_SIZE = 32 * 2**20
@@ -58,6 +59,16 @@ class Block:
         """Whether the last line has its line end."""
         return self.slice(self.size - 1, self.size) in {b"\n", b"\r"}
 
+    def contains(self, *parts: bytes) -> bool:
+        """Return whether one of some byte strings occurs."""
+        if self.content is not None:
+            return any(part in self.content for part in parts)
+        with (
+            self.path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as m,
+        ):
+            return any(m.find(part, self.start, self.start + self.size) >= 0 for part in parts)
+
     def pieces(self, *, quoted: bool) -> Iterator[Block]:
         """Yield the block as small blocks of whole lines."""
         stream = io.BytesIO(self.data)
@@ -96,10 +107,10 @@ def read_blocks(
             blocks = _read_to_end(path, stream, size or READ_SIZE, stream.tell(), quoted=quoted)
         else:
             blocks = _seek_ends(path, stream, size or SEEK_SIZE)
-        raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
+        raw = stream.raw.packed if isinstance(stream.raw, UnpackedStream) else stream
         for block in blocks:
             yield block
-            report_progress(f"read {path.name}", int(raw.tell()), total)
+            report_progress(f"read {path.name}", raw.tell(), total)
 
 
 def _read_to_end(

@@ -15,7 +15,7 @@ import numpy as np
 from recbias.core.errors import MalformedLine
 from recbias.formats.delimited.file_blocks import READ_SIZE, Block, read_blocks
 from recbias.formats.delimited.layout import SKIP_HINT, Kind, Layout
-from recbias.formats.text_files import BOM, allow_long_cells
+from recbias.formats.text_files import BOM, limit_cells, make_csv_error
 
 LARGEST_RATING = float(np.finfo(np.float32).max)
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -89,7 +89,7 @@ def _parse_plain(data: bytes, layout: Layout) -> Iterator[Record]:
 def _parse_quoted(data: bytes, layout: Layout) -> Iterator[Record]:
     text = io.StringIO(data.decode(layout.encoding, "surrogateescape"), newline="")
     reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
-    with allow_long_cells():
+    with limit_cells():
         while True:
             line, problem = reader.line_num, ""
             try:
@@ -98,7 +98,10 @@ def _parse_quoted(data: bytes, layout: Layout) -> Iterator[Record]:
                 return
             except csv.Error as error:
                 is_open = "end of data" in str(error)
-                cells, problem = [], "a quote is never closed" if is_open else str(error)
+                problem = (
+                    "a quote is never closed" if is_open else make_csv_error(error, "").message
+                )
+                cells = []
             if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
                 cells, problem = [], "is not utf-8"
             if cells or problem:
@@ -109,7 +112,8 @@ def _convert_records(
     block: Block, layout: Layout, names: list[str]
 ) -> Iterator[tuple[Record, Sequence[object], str]]:
     """Yield each record with its values in the columns of the layout and its problem."""
-    columns = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
+    position_of = {name: position for position, name in enumerate(names)}
+    columns = [(position_of[name], name, kind) for name, kind in layout.columns.items()]
     for record in parse_records(block.data, layout):
         yield record, *_convert(record, columns, names, layout.delimiter)
 

@@ -23,6 +23,7 @@ from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import BadLines, Layout
 from recbias.formats.delimited.line_reader import find_line, read_line_by_line
 from recbias.formats.encode_ids import find_repeat
+from recbias.formats.limited.file_limits import check_columns
 from recbias.formats.text_files import BOM, open_binary, split_line, validate_utf8
 
 
@@ -107,12 +108,12 @@ def read_header(path: Path, layout: Layout) -> Header:
         line = stream.readline()
     validate_utf8(line, path)
     text = line.removeprefix(BOM).decode().strip("\r\n")
-    names, location = split_line(text, layout.delimiter), f"{path}:1"
+    location = f"{path}:1"
+    names = split_line(text, layout.delimiter, location)
     if not names:
         remedy = "the first line names the columns"
         raise MalformedLine("the file has no header", where=location, remedy=remedy)
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise MalformedLine(f"the header names {repeated[0]!r} twice", where=location)
+    check_columns(names, location)
     for name in layout.columns:
         if name not in names:
             message = f"there is no column {name!r}"

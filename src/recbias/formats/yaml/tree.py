@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from recbias.core.errors import BadYaml, DuplicateKey, MissingFile
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, Loader, parse_scalar
 from recbias.formats.yaml.source_map import Document, KeyPath, Mark
@@ -76,6 +77,8 @@ def read_source(path: Path, start: Mark, max_bytes: int) -> str:
         MissingFile: The file does not exist or cannot be read.
         BadYaml: The file is too long or is not UTF-8.
     """
+    if not is_folder(path):
+        has_file(path)  # refuses a pipe, which might never end
     try:
         with path.open("rb") as stream:
             content = stream.read(max_bytes + 1)
@@ -209,12 +212,18 @@ class _Builder:
             raise self.error(node, "a key must be text", "put braces in quotes")
         if node.value == "<<" and node.style is None:
             raise self.error(node, "merge keys (<<) are not read", "use extends: other.yaml")
-        return str(node.value)
+        return self.read_characters(node)
+
+    def read_characters(self, node: yaml.ScalarNode) -> str:
+        """Return the text of a scalar: JSON escapes an emoji as two halves, which are joined."""
+        try:
+            return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            message = f"{node.value[:60]!r} is half a character"
+            raise self.error(node, message, "write the whole character") from error
 
     def convert_scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
-        text = str(node.value)
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise self.error(node, f"{text!r} is half a character", "write the whole character")
+        text = self.read_characters(node)
         if self.scalars_as_text:
             return "" if kind == "null" else text
         try:

@@ -227,7 +227,10 @@ def _read_json_posts(path: Path) -> Iterator[str]:
                 record = parse_json(line.rstrip("\r\n"), path, line=number)
                 text = record.get("text") if isinstance(record, dict) else None
                 if not isinstance(text, str):
-                    raise UnknownColumn("there is no text", where=f"{path}:{number}")
+                    remedy = 'write {"text": "the post"} on each line'
+                    raise UnknownColumn(
+                        "there is no text", where=f"{path}:{number}", remedy=remedy
+                    )
                 yield text
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
+from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
+from recbias.formats.text_tables import read_text_table
 from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 from recbias.language.templates.template_sets import NEUTRAL
 
@@ -180,16 +181,9 @@ def _make_ids(table: pd.DataFrame, path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(
-            path,
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            usecols=lambda name: name.casefold() not in REPLY_KEYS,
-        )
-    except OSError as error:
-        raise MissingFile(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (ValueError, UnicodeDecodeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise MalformedLine(f"is not a CSV file: {reason}", where=str(path)) from error
+    table = read_text_table(path)
+    names = [name for name in table.columns if name.casefold() not in REPLY_KEYS]
+    if not names:
+        message = "has no column of prompts or names"
+        raise UnknownColumn(message, where=str(path), remedy=f"name it {PROMPT!r}, or 'name'")
+    return pd.DataFrame({name: table.texts(name) for name in names})

@@ -107,7 +107,7 @@ class Templates:
         except UserError as error:
             if error.where in {"kinds", "words", "mask", "neutral", "control_samples"}:
                 raise
-            raise type(error)(str(error), where="templates", remedy=error.remedy) from error
+            raise error.locate_at("templates") from error
 
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, template by template; the dataset is not used."""

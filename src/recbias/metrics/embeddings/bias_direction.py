@@ -8,20 +8,19 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt
-from numpy.lib.format import read_array
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
-    MalformedLine,
     MissingFile,
     NothingLeft,
 )
-from recbias.core.input_files import has_file, open_input
+from recbias.core.input_files import has_file
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
+from recbias.formats.limited.number_arrays import read_numbers
 from recbias.metrics.embeddings.entity_pairs import MIN_PAIRS, GroupPair, find_pairs
 from recbias.metrics.embeddings.entity_sets import SetPair, select_members
 from recbias.numerics.directions import (
@@ -109,15 +108,7 @@ def read_direction(path: Path) -> FloatArray:
     if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     remedy = "write it with numpy.save(path, vector)"
-    try:
-        with open_input(path) as file:
-            vector = read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        message = "not a .npy file of numbers"
-        raise MalformedLine(message, where=str(path), remedy=remedy) from error
-    if vector.ndim != 1 or vector.dtype.kind not in "fiu":
-        message = f"an array {vector.dtype}{list(vector.shape)}, not one vector of numbers"
-        raise MalformedLine(message, where=str(path), remedy=remedy)
+    vector = read_numbers(path, 1, "one vector of numbers", remedy)
     numbers = np.asarray(vector, dtype=np.float64)
     if not np.isfinite(numbers).all() or not numbers.any():
         message = "the vector contains NaN or infinity, or is 0, so it has no direction"

@@ -83,7 +83,7 @@ class ChatRecommender:
         try:
             self.load_prompt()
         except UserError as error:
-            raise type(error)(str(error), where="prompt", remedy=error.remedy) from error
+            raise error.locate_at("prompt") from error
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""

@@ -24,7 +24,7 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
     try:
         prompt = find_prompt(name)
     except UserError as error:
-        raise type(error)(str(error), where="prompt", remedy=error.remedy) from error
+        raise error.locate_at("prompt") from error
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
 
 

@@ -131,7 +131,7 @@ class LMRerank:
         try:
             check()
         except UserError as error:
-            raise type(error)(str(error), where="candidates", remedy=error.remedy) from error
+            raise error.locate_at("candidates") from error
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend`` under the seed 0, without sending any."""

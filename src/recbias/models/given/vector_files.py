@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
-from recbias.core.input_files import has_file, open_input
+from recbias.core.input_files import has_file
+from recbias.formats.limited.number_arrays import read_numbers
 from recbias.formats.text_files import read_text
 
 
@@ -23,15 +23,7 @@ def read_vectors(path: Path) -> AnyArray:
         BrokenContract: A vector contains NaN or infinity.
     """
     _require(path)
-    try:
-        with open_input(path) as file:
-            vectors: AnyArray = read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        problem, remedy = "not a .npy file of numbers", "write it with numpy.save(path, vectors)"
-        raise MalformedLine(problem, where=str(path), remedy=remedy) from error
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        problem = f"an array {vectors.dtype}{list(vectors.shape)}, not numbers (n, d)"
-        raise MalformedLine(problem, where=str(path), remedy="write one row per vector")
+    vectors = read_numbers(path, 2, "numbers (n, d)", "write it with numpy.save(path, vectors)")
     refuse_rows(~np.isfinite(vectors).all(axis=1), path, "contain NaN or infinity")
     return vectors
 

@@ -74,8 +74,8 @@ class GivenVectors:
         """Read the files and align the vectors with the dataset; nothing is trained."""
         (users, user_ids), (items, item_ids) = self._read()
         return FittedVectors(
-            align(users, user_ids, data.train.user_ids, "users"),
-            align(items, item_ids, data.train.item_ids, "items"),
+            align(users, user_ids, data.train.user_ids, "users", where=str(self.user_ids)),
+            align(items, item_ids, data.train.item_ids, "items", where=str(self.item_ids)),
             self.score,
         )
 
@@ -102,8 +102,21 @@ class GivenVectors:
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
             raise BrokenContract(problem, where=str(self.items))
+        self._refuse_large_scores(users, items)
         user_ids = _read_row_ids(self.user_ids, users)
         return (users, user_ids), (items, _read_row_ids(self.item_ids, items))
+
+    def _refuse_large_scores(self, users: AnyArray, items: AnyArray) -> None:
+        """Refuse vectors so large that a score may be infinite."""
+        largest = float(users.shape[1])
+        for vectors in (users, items):
+            largest *= max(abs(float(vectors.min())), abs(float(vectors.max())))
+        if self.score == "dot" and not largest <= np.finfo(np.float32).max:
+            problem = (
+                f"its products with the vectors of the users may be as large as {largest:.0e}"
+            )
+            remedy = "divide the vectors by a number, or use score: cosine"
+            raise BrokenContract(problem, where=str(self.items), remedy=remedy)
 
     def _read_vectors(self, path: Path) -> AnyArray:
         if not len(vectors := read_vectors(path)):
@@ -157,11 +170,13 @@ class FittedVectors:
         )
 
 
-def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> AnyArray:
+def align(
+    vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str, *, where: str = ""
+) -> AnyArray:
     """Return the vectors in the order of a vocabulary, NaN for missing ones.
 
     They keep their floating-point type; whole numbers get one that holds them. ``noun`` is what
-    the identifiers denote, for messages.
+    the identifiers denote, and ``where`` their file, for messages.
 
     Raises:
         UnknownIdentifier: No identifier is in the vocabulary.
@@ -174,7 +189,7 @@ def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Any
     if n_unknown and n_unknown == codes.size and len(vocabulary):
         problem = f"none of the {codes.size:,} vectors belongs to {noun} of the dataset"
         examples = f"{noun} such as {vocabulary.ids[0]!r}, the file {str(ids[0])!r}"
-        raise UnknownIdentifier(problem, remedy=f"the dataset has {examples}")
+        raise UnknownIdentifier(problem, where=where, remedy=f"the dataset has {examples}")
     if n_unknown:
         warn(f"{n_unknown:,} of {codes.size:,} vectors are of {noun} that are not in the dataset")
     if n_missing := len(vocabulary) - (codes.size - n_unknown):
