@@ -9,7 +9,8 @@ import pytest
 
 from recbias.core.records import Stored
 from recbias.runner.storage.cleaning import remove_unused
-from recbias.runner.storage.store import RECORD, Store
+from recbias.runner.storage.records import RECORD
+from recbias.runner.storage.store import Store
 
 
 def save_two_results(folder: Path) -> tuple[Store, str, str]:

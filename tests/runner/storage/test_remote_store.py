@@ -15,8 +15,8 @@ from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwrita
 from recbias.core.records import Stored
 from recbias.runner.execution.stage_records import Silent
 from recbias.runner.storage import remote_store
+from recbias.runner.storage.records import RECORD
 from recbias.runner.storage.remote_store import RemoteStore, open_store, open_url
-from recbias.runner.storage.store import RECORD
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

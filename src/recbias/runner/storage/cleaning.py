@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from recbias.runner.storage.checkpoints import list_checkpoints
-from recbias.runner.storage.store import RECORD, SCRATCH, VALUES, Store, report_unwritable
+from recbias.runner.storage.records import RECORD
+from recbias.runner.storage.store import SCRATCH, VALUES, Store, report_unwritable
 
 UNFINISHED = "unfinished"
 """The kind under which checkpoints of interrupted stages are counted."""
