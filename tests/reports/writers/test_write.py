@@ -152,3 +152,22 @@ def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
 def test_plots_of_searches_are_written(tmp_path: Path) -> None:
     paths = write_reports(write_search_run(tmp_path).folder, formats=["md"])
     assert {"search-slim.svg", "importance-slim.svg"} <= {path.name for path in paths}
+
+
+def test_a_linked_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "elsewhere").mkdir()
+    (run / "tables").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unwritable, match="link to another folder") as caught:
+        write_reports(run, formats=["latex"])
+    assert caught.value.remedy == "remove the link"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_linked_report_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "kept.json").write_text("kept")
+    (run / "report.json").symlink_to(tmp_path / "kept.json")
+    write_reports(run, formats=["json"])
+    assert not (run / "report.json").is_symlink()
+    assert (tmp_path / "kept.json").read_text() == "kept"

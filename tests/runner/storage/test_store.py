@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +219,26 @@ def test_sweep_removes_the_folders_of_ended_processes_only(store: Store) -> None
     assert elsewhere.exists()
 
 
+def test_sweep_leaves_the_folders_of_live_processes_of_other_containers(store: Store) -> None:
+    folder = store.folder / "tmp" / f"{HOST}-999999999-abc"
+    folder.mkdir(parents=True)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from recbias.runner.operating_system import lock_folder\n"
+        "print(lock_folder(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip().isdigit()
+        store.sweep()
+        assert folder.exists()
+        process.kill()
+    store.sweep()
+    assert not folder.exists()
+
+
 def test_a_stored_pickle_is_refused(store: Store) -> None:
     store.save(DIGEST, STATE, make_record())
     path = store.path(DIGEST) / "arrays.npz"
@@ -256,7 +278,6 @@ def test_errors_of_the_file_system_have_a_remedy(
 
 def test_a_full_disk_leaves_no_files() -> None:
     """On a real full disk: a file system of 64 KiB."""
-    import subprocess
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:

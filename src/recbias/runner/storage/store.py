@@ -27,7 +27,7 @@ from recbias.core.input_files import open_input
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
 from recbias.runner.boundary import attempt
-from recbias.runner.operating_system import is_running
+from recbias.runner.operating_system import is_running, lock_folder
 from recbias.runner.storage.records import RECORD, render_record, unseal_and_parse
 from recbias.runner.storage.serializers import FORMATS
 
@@ -155,19 +155,40 @@ class Store:
     @contextmanager
     def temporary(self) -> Iterator[Path]:
         """Yield a new folder that belongs to this process; it is removed afterwards."""
-        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
-        folder.mkdir(parents=True)
+        folder, lock = self._make_temporary()
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+
+    def _make_temporary(self) -> tuple[Path, int | None]:
+        """Create and lock a folder, again if a process swept it before it was locked."""
+        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
+        folder.mkdir(parents=True)
+        lock = lock_folder(folder)
+        if folder.exists():
+            return folder, lock
+        if lock is not None:
+            os.close(lock)
+        return self._make_temporary()
 
     def sweep(self) -> None:
-        """Remove the temporary folders of processes of this machine that have ended."""
+        """Remove the temporary folders of processes of this machine that have ended.
+
+        A process of another container with the same host name is not found by its number, but
+        has locked its folder.
+        """
         for folder in (self.folder / "tmp").glob(f"{HOST}-*-*"):
             pid = folder.name.removeprefix(f"{HOST}-").partition("-")[0]
-            if pid.isdigit() and not is_running(int(pid)):
+            if not pid.isdigit() or is_running(int(pid)):
+                continue
+            with suppress(BlockingIOError):
+                lock = lock_folder(folder, waits=False)
                 shutil.rmtree(folder, ignore_errors=True)
+                if lock is not None:
+                    os.close(lock)
 
     def __iter__(self) -> Iterator[tuple[str, Stored]]:
         """Yield the address and the record of every result."""
