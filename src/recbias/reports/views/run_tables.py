@@ -20,6 +20,7 @@ from recbias.core.measurements.columns import (
     SIGNIFICANCE_COLUMNS,
     TRADEOFF_COLUMNS,
 )
+from recbias.reports.manifest_schema import find_fault
 
 _NUMBERS = {
     *("round", "interactions"),
@@ -35,7 +36,7 @@ _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
 
-REPAIR = "copy the run folder again, or run its spec again: stored stages are reused"
+REPAIR = "copy the run folder again, or `recbias run` its spec again: stored stages are reused"
 
 
 def _read_search_csv(path: Path) -> pd.DataFrame:
@@ -206,7 +207,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     """Return the content of ``manifest.json``.
 
     Raises:
-        MissingRun: The file does not exist, or is not a JSON object.
+        MissingRun: The file does not exist, or is not the manifest of a run.
     """
     _require_file(path)
     try:
@@ -215,6 +216,9 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
     if not isinstance(manifest, dict):
         raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)
+    if fault := find_fault(manifest):
+        message = f"it is not the manifest of a run: {fault}"
+        raise MissingRun(message, where=str(path), remedy=REPAIR)
     return manifest
 
 
