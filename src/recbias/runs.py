@@ -16,8 +16,9 @@ from recbias.core.input_files import has_file, to_local_path
 from recbias.core.records import summarize_failures
 from recbias.core.suggestions import suggest
 from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
+from recbias.reports.run_files import REPAIR
 from recbias.reports.views.headline import select_headline
-from recbias.reports.views.run_tables import REPAIR, read_run
+from recbias.reports.views.run_tables import read_run
 from recbias.runner.comparison.gap_comparison import compare_gaps
 from recbias.runner.comparison.run_comparison import RunFrames, compare_runs
 from recbias.runner.operating_system import follow_link

@@ -146,7 +146,10 @@ def test_runs_are_listed_newest_first(results: Path) -> None:
 CHECK = {
     **dict.fromkeys(("dataset", "model", "metric", "group", "target", "baseline", "line"), "a"),
     **dict.fromkeys(("value", "ci_low", "ci_high", "k"), None),
-    **{"verdict": "fail", "basis": "interval", "strict": False, "failed": True},
+    "verdict": "fail",
+    "basis": "interval",
+    "strict": False,
+    "failed": True,
 }
 
 

@@ -21,6 +21,7 @@ from recbias.core.measurements.columns import (
     TRADEOFF_COLUMNS,
 )
 from recbias.reports.manifest_schema import find_fault
+from recbias.reports.run_files import REMEDY, REPAIR, convert_parquet_errors, require_columns
 
 _NUMBERS = {
     *("round", "interactions"),
@@ -33,10 +34,6 @@ _TRADEOFF_TEXTS = frozenset(
 """The columns of ``tradeoffs.csv`` that are not numbers."""
 _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
 """The numeric columns of ``trials.csv`` and ``importances.csv``."""
-
-REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
-
-REPAIR = "copy the run folder again, or `recbias run` its spec again: stored stages are reused"
 
 
 def _read_search_csv(path: Path) -> pd.DataFrame:
@@ -66,14 +63,11 @@ def _read_rounds_csv(path: Path) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
-    try:
-        with convert_read_errors(path):
-            frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-    except (ArrowException, ValueError) as error:
-        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
+    with convert_parquet_errors(path):
+        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    require_columns(path, [*frame.columns])
     return frame
 
 
