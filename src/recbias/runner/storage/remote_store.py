@@ -122,7 +122,8 @@ class RemoteStore(Store):
         """Remove the record of a damaged result at the URL, so that it is stored again."""
         with self._report("written"):
             files, prefix = open_url(self.url)
-            files.delete_file(f"{prefix}/{digest[:2]}/{digest}/{RECORD}")
+            with suppress(FileNotFoundError):  # another machine removed it
+                files.delete_file(f"{prefix}/{digest[:2]}/{digest}/{RECORD}")
 
     def _read_record(self, digest: str) -> Stored | None:
         content = self._read(f"{digest[:2]}/{digest}/{RECORD}")

@@ -136,7 +136,7 @@ class Store:
             if os.path.lexists(target) and (replace or not self.has(digest)):
                 self.remove(digest)
             if not target.parent.is_dir():
-                self._remove_path(target.parent)  # a file or a broken link
+                self.remove_path(target.parent)  # a file or a broken link
                 target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 folder.rename(target)
@@ -146,9 +146,10 @@ class Store:
 
     def remove(self, digest: str) -> None:
         """Remove a result: it is renamed first, so that nobody reads an incomplete one."""
-        self._remove_path(self.path(digest))
+        self.remove_path(self.path(digest))
 
-    def _remove_path(self, path: Path) -> None:
+    def remove_path(self, path: Path) -> None:
+        """Remove a file, a link or a folder by renaming it first; it may be absent."""
         with self.temporary() as folder, suppress(FileNotFoundError, NotADirectoryError):
             path.rename(folder / "old")
 
