@@ -81,7 +81,7 @@ def require_whole(folder: Path, result: CommandResult, figures: dict[str, bytes]
     assert (listed.code, listed.err) == (0, "")
 
 
-@pytest.mark.parametrize("seed", choose_seeds(6, 540))
+@pytest.mark.parametrize("seed", choose_seeds(4, 540))
 def test_a_run_killed_before_a_change_is_resumed(
     whole: Path, server: KillServer, n_changes: int, tmp_path: Path, seed: int
 ) -> None:
