@@ -149,7 +149,11 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         )
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
         attempt_reports(folder.temporary, run_manifest, write)
-        return Run(folder.publish())
+        with collect_warnings() as late_warnings:
+            published = folder.publish()
+        for warning in late_warnings:
+            shown.warned(warning)
+        return Run(published)
 
 
 __all__ = ["Run", "UserError", "compare", "create_executor", "data_folder", "list_runs"]

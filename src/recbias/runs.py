@@ -16,6 +16,7 @@ from recbias.core.input_files import has_file, to_local_path
 from recbias.core.records import summarize_failures
 from recbias.core.suggestions import suggest
 from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
+from recbias.reports.run_files import REPAIR
 from recbias.reports.views.headline import select_headline
 from recbias.reports.views.run_tables import read_run
 from recbias.runner.comparison.gap_comparison import compare_gaps
@@ -158,6 +159,8 @@ def find_run(run: Path | str, out: Path | str = "results") -> Path:
     for folder in (path, follow_link(out / str(run) / "latest"), follow_link(path / "latest")):
         if has_file(folder / "manifest.json"):
             return folder.resolve()
+    if has_file(path / "metrics.csv"):
+        raise MissingRun("manifest.json does not exist", where=str(path), remedy=REPAIR)
     names = sorted(latest.parent.name for latest in out.glob("*/latest"))
     message = (
         f"{str(run)!r} is neither a run folder nor an experiment with a finished run in {out}"

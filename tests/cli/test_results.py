@@ -143,10 +143,20 @@ def test_runs_are_listed_newest_first(results: Path) -> None:
     assert alone.split()[0] == "alone"
 
 
+CHECK = {
+    **dict.fromkeys(("dataset", "model", "metric", "group", "target", "baseline", "line"), "a"),
+    **dict.fromkeys(("value", "ci_low", "ci_high", "k"), None),
+    "verdict": "fail",
+    "basis": "interval",
+    "strict": False,
+    "failed": True,
+}
+
+
 def test_runs_fit_a_narrow_terminal(results: Path) -> None:
     path = results / "results" / "one" / "latest" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest |= {"failures": [{}] * 2, "checks": [{"failed": True}] * 12, "seconds": 3605}
+    manifest |= {"failures": [{}] * 2, "checks": [CHECK] * 12, "seconds": 3605}
     manifest["models"] = [{"label": name} for name in ("Random", "MultiVAE", "EASE", "SLIM")]
     path.write_text(json.dumps(manifest))
     code, screen = run_in_terminal("runs", folder=results, width=80)

@@ -52,10 +52,10 @@ def test_without_symbolic_links_a_run_is_found_by_its_name(
     assert invoke_recbias("report", "small", folder=tmp_path).code == 0
 
 
-def test_a_link_is_replaced(tmp_path: Path) -> None:
+def test_a_link_is_replaced(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        point_link(tmp_path / "latest", name)
+        point_link(tmp_path / "latest", name, scratch=tmp_path_factory.mktemp("scratch"))
         assert (tmp_path / "latest").resolve() == tmp_path / name
     assert follow_link(tmp_path / "latest") == tmp_path / "latest"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "one", "two"]

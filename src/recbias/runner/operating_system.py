@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,21 +26,53 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def point_link(link: Path, name: str) -> None:
+def lock_folder(folder: Path, *, waits: bool = True) -> int | None:
+    """Lock a folder until the descriptor that is returned is closed, or the process ends.
+
+    Unlike the number of a process, a lock is seen from other containers of the machine.
+
+    Returns:
+        The descriptor; None where folders cannot be opened (Windows), or it does not exist. A file
+        system without locks grants every lock.
+
+    Raises:
+        BlockingIOError: Another process has locked it, and ``waits`` is false.
+    """
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        pass
+    return descriptor
+
+
+def point_link(link: Path, name: str, scratch: Path) -> None:
     """Point a link to a folder beside it; one rename replaces the link, so it is never missing.
 
     Where symbolic links are not allowed (Windows), it is a text file with the name.
+
+    Args:
+        link: The link.
+        name: The name of the folder.
+        scratch: A folder on the same disk, which is removed also after a kill: the link is
+            created there.
     """
-    temporary = link.with_name(f".{link.name}-{uuid.uuid4().hex}")
+    temporary = scratch / link.name
     try:
         temporary.symlink_to(name)
     except (OSError, NotImplementedError):
         temporary.write_text(name, encoding="utf-8")
-    try:
-        temporary.replace(link)
-    except OSError:
-        temporary.unlink()
-        raise
+    temporary.replace(link)
 
 
 def follow_link(link: Path) -> Path:

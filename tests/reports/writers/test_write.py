@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -120,14 +120,19 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         write_reports(tmp_path, formats=["md"])
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_keeps_the_previous_report(tmp_path: Path) -> None:
     make_run(tmp_path)
     (tmp_path / "report.json").write_text("old", encoding="utf-8")
-    (tmp_path / f".report.json.{os.getpid()}.part").symlink_to("/dev/full")
-    with pytest.raises(Unwritable, match="No space left"):
-        write_reports(tmp_path, formats=["json"])
+    names = {path.name for path in tmp_path.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))  # bytes of a file
+    try:
+        with pytest.raises(Unwritable, match="File too large"):
+            write_reports(tmp_path, formats=["json"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (tmp_path / "report.json").read_text(encoding="utf-8") == "old"
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
@@ -152,3 +157,22 @@ def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
 def test_plots_of_searches_are_written(tmp_path: Path) -> None:
     paths = write_reports(write_search_run(tmp_path).folder, formats=["md"])
     assert {"search-slim.svg", "importance-slim.svg"} <= {path.name for path in paths}
+
+
+def test_a_linked_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "elsewhere").mkdir()
+    (run / "tables").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unwritable, match="link to another folder") as caught:
+        write_reports(run, formats=["latex"])
+    assert caught.value.remedy == "remove the link"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_linked_report_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "kept.json").write_text("kept")
+    (run / "report.json").symlink_to(tmp_path / "kept.json")
+    write_reports(run, formats=["json"])
+    assert not (run / "report.json").is_symlink()
+    assert (tmp_path / "kept.json").read_text() == "kept"

@@ -16,7 +16,8 @@ from recbias.core.stage_context import Checkpoints, report_progress, warn
 from recbias.runner.execution.executor import Executor, Silent, to_error
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.storage.checkpoints import list_checkpoints
-from recbias.runner.storage.store import RECORD, Store
+from recbias.runner.storage.records import RECORD
+from recbias.runner.storage.store import Store
 
 
 class RecordingObserver(Silent):

@@ -6,8 +6,9 @@ import pytest
 
 from recbias import api
 from recbias.core.errors import Unwritable
+from recbias.core.stage_context import collect_warnings
 from recbias.runner.planning.plan import Plan
-from recbias.runner.results.run_folder import new_run_folder
+from recbias.runner.results.run_folder import check_latest, new_run_folder
 from support.specs import make_small_spec
 
 
@@ -63,9 +64,27 @@ def test_a_folder_called_latest_is_refused_before_any_work(tmp_path: Path) -> No
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_a_link_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, plan: Plan) -> None:
+def test_a_run_is_published_also_where_its_link_cannot_be_written(
+    tmp_path: Path, plan: Plan
+) -> None:
     (tmp_path / "small" / "latest").mkdir(parents=True)
-    with pytest.raises(Unwritable), new_run_folder(tmp_path, plan) as folder:
-        folder.publish()
-    names = [path.name for path in (tmp_path / "small").iterdir() if path.name != "latest"]
-    assert [name.endswith(plan.spec_digest[:8]) for name in names] == [True]
+    with collect_warnings() as warnings, new_run_folder(tmp_path, plan) as folder:
+        published = folder.publish()
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{tmp_path}/small/latest does not lead to this run")
+    names = [path.name for path in (tmp_path / "small").iterdir()]
+    assert sorted(names) == sorted(["latest", published.name])
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["small", "small/latest"])
+def test_what_lies_in_the_place_of_results_is_refused_before_any_work(
+    tmp_path: Path, plan: Plan, name: str
+) -> None:
+    if name == "small":
+        (tmp_path / name).write_bytes(b"")
+    else:
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(Unwritable, match="recbias writes") as caught:
+        check_latest(tmp_path, plan)
+    assert caught.value.where == str(tmp_path / name)

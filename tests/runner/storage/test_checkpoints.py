@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,25 @@ def test_truncated_files_and_changed_bytes_are_detected(tmp_path: Path) -> None:
         ):
             path.write_bytes(damaged)
             assert read_arrays(path) is None
+
+
+@pytest.mark.parametrize("obstacle", ["pipe", "folder", "link"])
+def test_what_lies_in_the_place_of_a_checkpoint_is_replaced(store: Store, obstacle: str) -> None:
+    path = store.folder / "partial" / f"{STAGE.digest}-1"
+    path.parent.mkdir(parents=True)
+    if obstacle == "pipe":
+        os.mkfifo(path)
+    elif obstacle == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("absent")
+    with collect_warnings() as warnings:
+        assert load_checkpoint(store) is None
+    assert len(warnings) == 1
+    save_checkpoint(store)
+    assert load_checkpoint(store) is not None
+    StageCheckpoints(store, STAGE).discard()
+    assert list(path.parent.iterdir()) == []
 
 
 def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:

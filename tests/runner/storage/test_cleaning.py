@@ -9,7 +9,9 @@ import pytest
 
 from recbias.core.records import Stored
 from recbias.runner.storage.cleaning import remove_unused
-from recbias.runner.storage.store import RECORD, Store
+from recbias.runner.storage.records import RECORD
+from recbias.runner.storage.store import Store
+from support.commands import invoke_recbias
 
 
 def save_two_results(folder: Path) -> tuple[Store, str, str]:
@@ -59,3 +61,47 @@ def test_removed_and_remaining_results_are_counted(tmp_path: Path) -> None:
 
 def test_a_missing_store_has_nothing_to_remove(tmp_path: Path) -> None:
     assert remove_unused(tmp_path / "none", 0.0, dry_run=False) == ({}, {})
+
+
+@pytest.mark.parametrize(("ahead", "is_removed"), [(60.0, False), (86400.0, True)])
+def test_results_dated_in_the_future_are_old(
+    tmp_path: Path, ahead: float, is_removed: bool
+) -> None:
+    store, old, _ = save_two_results(tmp_path)
+    later = time.time() + ahead
+    os.utime(store.path(old) / RECORD, (later, later))
+    remove_unused(tmp_path, 86400.0, dry_run=False)
+    assert store.has(old) != is_removed
+
+
+def test_what_is_no_result_is_removed_as_damaged(tmp_path: Path) -> None:
+    store, old, new = save_two_results(tmp_path)
+    (store.path(old) / RECORD).write_bytes(b"{")
+    store.path("cc" + "0" * 62).parent.mkdir()
+    store.path("cc" + "0" * 62).symlink_to(store.path(new))
+    store.path("cc" + "1" * 62).write_bytes(b"x")
+    for name in ("partial", "scratch", "values"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "absent").symlink_to("nowhere")
+        os.mkfifo(tmp_path / name / "pipe")
+        (tmp_path / name / "folder").mkdir()
+    _, amounts = remove_unused(tmp_path, 0.0, dry_run=True)
+    assert amounts["damaged"][0] == 3
+    assert amounts["unfinished"][0] == 3
+    _, removed = remove_unused(tmp_path, 0.0, dry_run=False)
+    assert removed == amounts
+    assert remove_unused(tmp_path, 0.0, dry_run=False) == ({}, {})
+
+
+@pytest.mark.parametrize("obstacle", ["store", "store/partial", "store/aa", "replies/a.jsonl"])
+def test_clean_names_what_it_cannot_read(tmp_path: Path, obstacle: str) -> None:
+    path = tmp_path / "results" / obstacle
+    path.parent.mkdir(parents=True)
+    if obstacle.startswith("replies"):
+        path.mkdir()
+    else:
+        path.write_bytes(b"")
+    result = invoke_recbias("clean", "--yes", folder=tmp_path)
+    assert "Traceback" not in result.err
+    assert result.code == (2 if obstacle.startswith("replies") else 0)
+    assert ("a.jsonl" in result.err) == obstacle.startswith("replies")

@@ -15,8 +15,8 @@ from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwrita
 from recbias.core.records import Stored
 from recbias.runner.execution.stage_records import Silent
 from recbias.runner.storage import remote_store
+from recbias.runner.storage.records import RECORD
 from recbias.runner.storage.remote_store import RemoteStore, open_store, open_url
-from recbias.runner.storage.store import RECORD
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -55,6 +55,18 @@ def test_another_machine_reads_what_one_has_stored(tmp_path: Path) -> None:
     assert second.load(DIGEST)["x"].tolist() == [0, 1, 2]
     shutil.rmtree(tmp_path / "shared")
     assert second.load(DIGEST)["x"].tolist() == [0, 1, 2]  # from its own folder
+
+
+def test_a_record_of_another_result_at_the_url_is_none(tmp_path: Path) -> None:
+    first, second = make_stores(tmp_path)
+    first.save(DIGEST, STATE, STORED)
+    other = "cd" + 62 * "1"
+    shared = tmp_path / "shared"
+    shutil.copytree(shared / DIGEST[:2] / DIGEST, shared / other[:2] / other)
+    assert not second.has(other)
+    assert second.load(other) is None
+    second.save(other, {"x": np.arange(5)}, STORED)
+    assert first.load(other)["x"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_result_without_its_record_is_incomplete(tmp_path: Path) -> None:

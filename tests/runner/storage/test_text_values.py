@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -111,3 +112,16 @@ def test_values_are_removed_when_they_were_not_used_for_long(tmp_path: Path) -> 
     remaining, removed = remove_unused(tmp_path, 3600.0, dry_run=False)
     assert (remaining["values"][0], removed["values"][0]) == (1, 1)
     assert open_values(tmp_path, "old").find("a") is None
+
+
+@pytest.mark.parametrize("body", [b"1", b"[]", b'["a", "b"]', b'["a", {}]', b"[" * 10**5, None])
+def test_values_of_another_form_are_skipped(tmp_path: Path, body: bytes | None) -> None:
+    path = tmp_path / VALUES / "d-1.values"
+    path.parent.mkdir()
+    if body is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"%08x %s\n" % (zlib.crc32(body), body))
+    with collect_warnings() as warnings:
+        assert open_values(tmp_path).find("a") is None
+    assert len(warnings) == 1

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import MissingFile, Unwritable
+from recbias.core.input_files import open_input
 from recbias.core.stage_context import warn
 from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest
 
@@ -105,7 +106,7 @@ class ReplyStore:
         """Yield the lines of a file after those that were read before, but no unfinished one."""
         start = self._offsets.get(path, 0)
         try:
-            with path.open("rb") as stream:
+            with open_input(path) as stream:
                 stream.seek(start)
                 for line in stream:
                     is_complete = line.endswith(b"\n")

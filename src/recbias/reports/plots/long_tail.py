@@ -14,6 +14,7 @@ from recbias.reports.markup import join
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes, Scale, choose_log_ticks
 from recbias.reports.plots.drawing.label_placement import draw_curve_labels
+from recbias.reports.run_files import convert_parquet_errors
 from recbias.reports.views.headline import list_models
 from recbias.reports.views.run_tables import RunTables
 
@@ -115,7 +116,7 @@ def count_recommendations(run: RunTables) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     tables = []
-    with pq.ParquetFile(path, read_dictionary=_KEYS) as file:
+    with convert_parquet_errors(path), pq.ParquetFile(path, read_dictionary=_KEYS) as file:
         for number in range(file.num_row_groups):
             group = file.read_row_group(number, columns=_KEYS).unify_dictionaries()
             counts = group.group_by(_KEYS).aggregate([([], "count_all")])

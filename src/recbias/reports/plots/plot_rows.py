@@ -16,6 +16,7 @@ from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name
 from recbias.reports.plots.drawing.axes import LARGEST, describe_omitted, fits_axis
 from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.run_files import convert_parquet_errors
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
     Definition,
@@ -138,7 +139,8 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     label = metric.title.rpartition("@")[0] or metric.title
     filters = [("metric", "in", [label, metric.title]), ("dataset", "==", dataset)]
     columns = [*keys, "seed", "fold", "metric", "k", "value"]
-    units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    with convert_parquet_errors(path):
+        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
     pairs = units[["metric", "k"]].drop_duplicates()
     matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
     units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])

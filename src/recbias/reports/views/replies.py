@@ -13,9 +13,10 @@ from typing import Any
 from recbias.core.errors import MissingRun
 from recbias.core.input_files import has_file, open_input
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
+from recbias.reports.run_files import REMEDY
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.rounding import format_value
-from recbias.reports.views.run_tables import REMEDY, RunTables
+from recbias.reports.views.run_tables import RunTables
 
 OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
 """How a reply ended; only a complete one has text to read."""

@@ -20,6 +20,8 @@ from recbias.core.measurements.columns import (
     SIGNIFICANCE_COLUMNS,
     TRADEOFF_COLUMNS,
 )
+from recbias.reports.manifest_schema import find_fault
+from recbias.reports.run_files import REMEDY, REPAIR, convert_parquet_errors, require_columns
 
 _NUMBERS = {
     *("round", "interactions"),
@@ -32,10 +34,6 @@ _TRADEOFF_TEXTS = frozenset(
 """The columns of ``tradeoffs.csv`` that are not numbers."""
 _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
 """The numeric columns of ``trials.csv`` and ``importances.csv``."""
-
-REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
-
-REPAIR = "copy the run folder again, or run its spec again: stored stages are reused"
 
 
 def _read_search_csv(path: Path) -> pd.DataFrame:
@@ -65,14 +63,11 @@ def _read_rounds_csv(path: Path) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
-    try:
-        with convert_read_errors(path):
-            frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-    except (ArrowException, ValueError) as error:
-        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
+    with convert_parquet_errors(path):
+        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    require_columns(path, [*frame.columns])
     return frame
 
 
@@ -206,7 +201,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     """Return the content of ``manifest.json``.
 
     Raises:
-        MissingRun: The file does not exist, or is not a JSON object.
+        MissingRun: The file does not exist, or is not the manifest of a run.
     """
     _require_file(path)
     try:
@@ -215,6 +210,9 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
     if not isinstance(manifest, dict):
         raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)
+    if fault := find_fault(manifest):
+        message = f"it is not the manifest of a run: {fault}"
+        raise MissingRun(message, where=str(path), remedy=REPAIR)
     return manifest
 
 

@@ -14,11 +14,12 @@ from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.measurements.scores import Direction
 from recbias.reports.model_settings import is_number
+from recbias.reports.run_files import REMEDY
 from recbias.reports.views.definitions import DIRECTION_LABELS, format_title
 from recbias.reports.views.facts import format_setting
 from recbias.reports.views.grid import Cell, Column, Table, make_columns
 from recbias.reports.views.rounding import count_decimals, format_duration, format_value
-from recbias.reports.views.run_tables import REMEDY, RunTables, to_records
+from recbias.reports.views.run_tables import RunTables, to_records
 
 Key: TypeAlias = tuple[str, ...]
 """Dataset, model, seed and fold."""

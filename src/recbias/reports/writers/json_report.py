@@ -58,7 +58,7 @@ def find_changed_rows(run: RunTables, text: str) -> Iterator[tuple[str, str, str
     """
     try:
         stated = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         stated = None
     if not isinstance(stated, dict):
         yield "", "no JSON object", "a report"

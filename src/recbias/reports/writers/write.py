@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,7 @@ def write_reports(
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
         files += render_card_files(seal_card(build_card(content.run), key))
-    return [_write_file(folder / name, text) for name, text in files]
+    return [_write_file(folder, name, text) for name, text in files]
 
 
 def _load_content(
@@ -126,12 +126,21 @@ def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
         yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
 
 
-def _write_file(path: Path, text: str) -> Path:
-    """Write a temporary file in the same folder and rename it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _write_file(folder: Path, name: str, text: str) -> Path:
+    """Write a temporary file beside the file of a run folder and rename it.
+
+    Raises:
+        Unwritable: It cannot be written, or would be written outside the folder.
+    """
+    path = folder / name
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    if path.parent != folder and path.parent.is_symlink():
+        message = "it is a link to another folder, and reports are written to the run folder only"
+        raise Unwritable(message, where=str(path.parent), remedy="remove the link")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+        with partial.open("xb") as stream:
+            stream.write(text.encode("utf-8", errors="backslashreplace"))
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -30,7 +30,7 @@ from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import StageCheckpoints
 from recbias.runner.storage.fingerprints import validate_unchanged
-from recbias.runner.storage.store import SCRATCH, Store
+from recbias.runner.storage.store import SCRATCH, Store, describe_damage
 from recbias.runner.storage.text_values import find_values
 
 __all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
@@ -85,11 +85,11 @@ class Executor:
         if stage.digest not in self.values:
             raise_failure(self.ensure(stage))
         if stage.digest not in self.values:
-            with collect_warnings():
+            with collect_warnings() as damage:
                 value = self.store.load(stage.digest)
             if value is None:
                 self.records.pop(stage.digest, None)
-                raise_failure(self._compute(stage))
+                raise_failure(self._compute(stage, damage))
             else:
                 self.values[stage.digest] = value
         return self.values[stage.digest]
@@ -99,7 +99,7 @@ class Executor:
         for stage in stages:
             self.values.pop(stage.digest, None)
 
-    def _compute(self, stage: Stage) -> StageRecord:
+    def _compute(self, stage: Stage, damage: Sequence[str] = ()) -> StageRecord:
         inputs = []
         for source in stage.inputs:
             value, failure = attempt(lambda source=source: self.value(source))  # type: ignore[misc]
@@ -108,18 +108,18 @@ class Executor:
                 reason = skip_because(source, (record and record.failure) or failure)
                 return self._record(make_record(stage, failure=reason))
             inputs.append(value)
-        return self._call(stage, inputs)
+        return self._call(stage, inputs, damage)
 
-    def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
+    def _call(self, stage: Stage, inputs: Sequence[Any], damage: Sequence[str]) -> StageRecord:
+        """Compute a stage; ``damage`` are warnings for this run only."""
         self.observer.started(stage)
         reset_peak_memory()
-        damage: list[str] = []  # a warning for this run only
         checkpoints = StageCheckpoints(self.store, stage)
         discard = checkpoints.discard
         if self.fresh:
             discard()
-        elif self.store.is_damaged(stage.digest):
-            damage += [f"the stored result of {stage.title!r} was damaged and is computed again"]
+        elif not damage and self.store.is_damaged(stage.digest):
+            damage = [describe_damage(stage.title)]
         with (
             collect_warnings() as warnings,
             collect_facts() as facts,

@@ -20,11 +20,11 @@ class Rehearsal(Executor):
     Labels that a language model would give are 0 for all items.
     """
 
-    def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
+    def _call(self, stage: Stage, inputs: Sequence[Any], damage: Sequence[str]) -> StageRecord:
         work = stage.work
         if isinstance(work, LabelItems) and isinstance(work.detector, AsksAboutItems):
             stage = replace(stage, work=work.rehearse)
-        return super()._call(stage, inputs)
+        return super()._call(stage, inputs, damage)
 
     def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
         self.values[stage.digest] = value

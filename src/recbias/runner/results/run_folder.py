@@ -20,6 +20,7 @@ from recbias.core.errors import Unwritable
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
+from recbias.core.stage_context import warn
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
@@ -56,6 +57,7 @@ class RunFolder:
     """A folder of results that is not published yet.
 
     Args:
+        temporary: The folder, in one that is removed with it.
         experiment: ``results/<name>``.
         spec: The first eight digits of the spec's digest.
     """
@@ -77,13 +79,25 @@ class RunFolder:
                     raise
                 time.sleep(0.05)
                 continue
-            point_link(self.experiment / "latest", target.name)
+            self._point_latest(target.name)
             return target
+
+    def _point_latest(self, name: str) -> None:
+        """Point ``latest`` to a run; the run is published also where this fails."""
+        link = self.experiment / "latest"
+        try:
+            point_link(link, name, scratch=self.temporary.parent)
+        except OSError as error:
+            warn(f"{link} does not lead to this run: it cannot be replaced: {error.strerror}")
 
 
 def check_latest(out: Path, plan: Plan) -> None:
-    """Raise Unwritable if a folder lies where a run is to write its link ``latest``."""
-    link = out / plan.experiment.name / "latest"
+    """Raise Unwritable if something else lies where a run and its link ``latest`` are written."""
+    experiment = out / plan.experiment.name
+    if experiment.exists() and not experiment.is_dir():
+        message = "it is not a folder, and recbias writes runs there"
+        raise Unwritable(message, where=str(experiment), remedy="rename the file")
+    link = experiment / "latest"
     if link.is_dir() and not link.is_symlink():
         message = "it is a folder, and recbias writes a link to the latest run there"
         raise Unwritable(message, where=str(link), remedy="rename the folder")
@@ -97,7 +111,8 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
         Unwritable: ``out`` cannot be written.
     """
     with report_unwritable(out), Store(out / "store").temporary() as temporary:
-        yield RunFolder(temporary, out / plan.experiment.name, plan.spec_digest[:8])
+        (folder := temporary / "run").mkdir()
+        yield RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
 
 
 def write_results(
@@ -176,14 +191,8 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
 
 def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
     """Return a failure after the stages as the manifest lists it."""
-    return {
-        "stage": step,
-        "dataset": "",
-        "model": "",
-        "seed": None,
-        "fold": None,
-        **asdict(failure),
-    }
+    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
+    return {**keys, **asdict(failure)}
 
 
 def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:

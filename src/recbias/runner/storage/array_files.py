@@ -35,10 +35,19 @@ def save_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def load_frame(path: Path) -> pd.DataFrame:
-    """Read a table from Parquet; missing text is None."""
+    """Read a table from Parquet; missing text is None.
+
+    Raises:
+        ValueError: It is damaged.
+    """
     from pyarrow import parquet
 
-    frame: pd.DataFrame = parquet.read_table(path, memory_map=False).to_pandas()
+    try:
+        frame: pd.DataFrame = parquet.read_table(path, memory_map=False).to_pandas()
+    except OSError as error:
+        if error.errno is None:  # not of the system: pyarrow means a damaged page
+            raise ValueError(str(error)) from error
+        raise
     return frame
 
 

@@ -8,6 +8,7 @@ complete one; a file that does not match its checksum is ignored.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import Unwritable
+from recbias.core.errors import MissingFile, Unwritable
+from recbias.core.input_files import open_input
 from recbias.core.stage_context import warn
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage import Stage
@@ -66,11 +68,11 @@ class StageCheckpoints:
     def load(self) -> Mapping[str, AnyArray] | None:
         """Return the last checkpoint of the stage's next training, None if it has none."""
         self._training += 1
-        try:
-            arrays = read_arrays(self._path)
-        except FileNotFoundError:
+        if not os.path.lexists(self._path):
             return None
+        arrays = read_arrays(self._path)
         if arrays is None:
+            self.store.remove_path(self._path)
             warn(f"the checkpoint of {self.stage.title!r} was damaged; training starts again")
             return None
         seconds, peak = arrays.pop(SPENT)
@@ -101,7 +103,7 @@ class StageCheckpoints:
     def discard(self) -> None:
         """Remove every checkpoint of the stage."""
         for path in list_checkpoints(self.store, self.stage.digest):
-            path.unlink(missing_ok=True)
+            self.store.remove_path(path)
 
     @property
     def _path(self) -> Path:
@@ -125,15 +127,14 @@ def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file, None if they do not match the checksum.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
-    with path.open("rb") as file:
-        checksum = file.read(CHECKSUM_BYTES)
-        if hashlib.file_digest(file, "sha256").digest() != checksum:
-            return None
-        file.seek(CHECKSUM_BYTES)
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+    """Return the arrays of a file, None if it cannot be read or does not match the checksum."""
+    try:
+        with open_input(path) as file:
+            checksum = file.read(CHECKSUM_BYTES)
+            if hashlib.file_digest(file, "sha256").digest() != checksum:
+                return None
+            file.seek(CHECKSUM_BYTES)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except MissingFile:
+        return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +10,8 @@ from pathlib import Path
 
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
-from recbias.core.input_files import convert_read_errors
+from recbias.core.input_files import convert_read_errors, open_input
+from recbias.runner.storage.records import seal_record, unseal_record
 from recbias.runner.storage.store import Store
 
 LARGE = 16 * 2**20
@@ -43,13 +43,14 @@ class Fingerprints:
         state = _describe_state(path, status)
         cache = self.store.folder / "files" / f"{compute_digest(state)}.json"
         try:
-            return str(json.loads(cache.read_text(encoding="utf-8"))["sha256"])
-        except (OSError, ValueError, KeyError, TypeError):
+            with open_input(cache) as stream:
+                return str(unseal_record(stream.read().decode())["digest"])
+        except (MissingFile, ValueError, KeyError, RecursionError):
             digest = digest_file(path)
         if _describe_state(path, path.stat()) == state:
             with suppress(OSError), self.store.temporary() as folder:
                 new = folder / cache.name
-                new.write_text(json.dumps({"sha256": digest}), encoding="utf-8")
+                new.write_text(seal_record({"digest": digest}), encoding="utf-8")
                 cache.parent.mkdir(parents=True, exist_ok=True)
                 new.replace(cache)
         return digest

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
-from recbias.runner.storage.store import HOST, RECORD, Store
+from recbias.runner.storage.records import RECORD, unseal_and_parse
+from recbias.runner.storage.store import HOST, Store
 
 SLOW_SECONDS = 3.0
 """The time for a small file, written, read and removed, from which a store counts as slow."""
@@ -121,11 +122,12 @@ class RemoteStore(Store):
         """Remove the record of a damaged result at the URL, so that it is stored again."""
         with self._report("written"):
             files, prefix = open_url(self.url)
-            files.delete_file(f"{prefix}/{digest[:2]}/{digest}/{RECORD}")
+            with suppress(FileNotFoundError):  # another machine removed it
+                files.delete_file(f"{prefix}/{digest[:2]}/{digest}/{RECORD}")
 
     def _read_record(self, digest: str) -> Stored | None:
         content = self._read(f"{digest[:2]}/{digest}/{RECORD}")
-        return None if content is None else self.parse(digest, content)
+        return None if content is None else unseal_and_parse(content, digest)
 
     def _read(self, name: str) -> bytes | None:
         """Return the content of a file at the URL, None if there is none."""

@@ -1,14 +1,14 @@
 """Content-addressed results, written atomically.
 
 A result is written to a temporary folder and renamed to its address: readers find a complete
-result or none. The file ``stage.json`` beside it has the size and SHA-256 of each file, and a
-checksum of its own; a result that does not match it is removed and computed again.
+result or none. The file ``stage.json`` beside it (``records``) has the size and SHA-256 of each
+file; a result that does not match it is removed and computed again.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import errno
-import json
 import os
 import platform
 import re
@@ -16,22 +16,20 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recbias.core.digests import compute_digest, digest_file
+from recbias.core.digests import digest_file
 from recbias.core.errors import MissingFile, Unwritable
+from recbias.core.input_files import open_input
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
-from recbias.runner.operating_system import is_running
+from recbias.runner.boundary import attempt
+from recbias.runner.operating_system import is_running, lock_folder
+from recbias.runner.storage.records import RECORD, render_record, unseal_and_parse
 from recbias.runner.storage.serializers import FORMATS
-
-RECORD = "stage.json"
-"""The file of a result with its record."""
-
-CHECKSUM = "sha256"
-"""The key of ``stage.json`` with the checksum of the other keys."""
 
 SCRATCH = "scratch"
 """The folder of files that several stages share, such as tokenized texts."""
@@ -74,26 +72,14 @@ class Store:
     def record(self, digest: str) -> Stored | None:
         """Return the record of a result, None if it is missing or damaged."""
         try:
-            return self.parse(digest, (self.path(digest) / RECORD).read_bytes())
-        except OSError:
-            return None
-
-    @staticmethod
-    def parse(digest: str, content: bytes) -> Stored | None:  # noqa: ARG004
-        """Return the record in the content of ``stage.json``, None if it is damaged."""
-        try:
-            record = unseal_record(content.decode("utf-8"))
-            if record["kind"] not in FORMATS:
-                return None
-            sizes = record["files"].items()
-            files = {name: (int(size), str(checksum)) for name, (size, checksum) in sizes}
-            return Stored(**record | {"files": files, "warnings": tuple(record["warnings"])})
-        except (ValueError, TypeError, KeyError, RecursionError):
+            with open_input(self.path(digest) / RECORD) as stream:
+                return unseal_and_parse(stream.read(), digest)
+        except (MissingFile, OSError):
             return None
 
     def is_damaged(self, digest: str) -> bool:
-        """Return whether an address has a result that is incomplete."""
-        return self.path(digest).exists() and not self.has(digest)
+        """Return whether there is something at an address that is no complete result."""
+        return os.path.lexists(self.path(digest)) and not self.has(digest)
 
     def has(self, digest: str) -> bool:
         """Return whether a complete result is stored: every file has its recorded size."""
@@ -111,20 +97,26 @@ class Store:
             os.utime(self.path(digest) / RECORD)
 
     def load(self, digest: str) -> Any:
-        """Return a result; None, after a warning and its removal, if its bytes have changed."""
+        """Return a result; None, after a warning, if it is damaged, which removes it, or gone."""
         stored, folder = self.record(digest), self.path(digest)
         if stored is None:
             return None
-        for name, (_, checksum) in stored.files.items():
-            try:
-                is_intact = digest_file(folder / name) == checksum
-            except MissingFile:
-                is_intact = False
-            if not is_intact:
-                warn(f"the stored result of {stored.stage!r} was damaged and is computed again")
-                self.remove(digest)
-                return None
-        return FORMATS[stored.kind].load(folder)
+        try:
+            is_intact = all(
+                digest_file(folder / name) == checksum
+                for name, (_, checksum) in stored.files.items()
+            )
+        except MissingFile:
+            is_intact = False
+        remove, value = partial(self.remove, digest), None
+        if is_intact:
+            load = partial(FORMATS[stored.kind].load, folder)
+            value, _ = attempt(load, on_lasting_failure=remove)
+        else:
+            remove()
+        if value is None:
+            warn(describe_damage(stored.stage))
+        return value
 
     def save(self, digest: str, value: Any, stored: Stored, *, replace: bool = False) -> None:
         """Write a result and its record; unless ``replace``, a stored result stays.
@@ -138,12 +130,14 @@ class Store:
                 path.name: (path.stat().st_size, digest_file(path))
                 for path in sorted(folder.iterdir())
             }
-            record = {**asdict(stored), "files": files}
-            (folder / RECORD).write_text(seal_record(record), encoding="utf-8")
+            record = dataclasses.replace(stored, files=files)
+            (folder / RECORD).write_text(render_record(record, digest), encoding="utf-8")
             target = self.path(digest)
-            if target.exists() and (replace or not self.has(digest)):
+            if os.path.lexists(target) and (replace or not self.has(digest)):
                 self.remove(digest)
-            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.parent.is_dir():
+                self.remove_path(target.parent)  # a file or a broken link
+                target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 folder.rename(target)
             except OSError as error:  # a result that another process stored there stays
@@ -152,25 +146,50 @@ class Store:
 
     def remove(self, digest: str) -> None:
         """Remove a result: it is renamed first, so that nobody reads an incomplete one."""
-        with self.temporary() as folder, suppress(FileNotFoundError):
-            self.path(digest).rename(folder / "old")
+        self.remove_path(self.path(digest))
+
+    def remove_path(self, path: Path) -> None:
+        """Remove a file, a link or a folder by renaming it first; it may be absent."""
+        with self.temporary() as folder, suppress(FileNotFoundError, NotADirectoryError):
+            path.rename(folder / "old")
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
         """Yield a new folder that belongs to this process; it is removed afterwards."""
-        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
-        folder.mkdir(parents=True)
+        folder, lock = self._make_temporary()
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+
+    def _make_temporary(self) -> tuple[Path, int | None]:
+        """Create and lock a folder, again if a process swept it before it was locked."""
+        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
+        folder.mkdir(parents=True)
+        lock = lock_folder(folder)
+        if folder.exists():
+            return folder, lock
+        if lock is not None:
+            os.close(lock)
+        return self._make_temporary()
 
     def sweep(self) -> None:
-        """Remove the temporary folders of processes of this machine that have ended."""
+        """Remove the temporary folders of processes of this machine that have ended.
+
+        A process of another container with the same host name is not found by its number, but
+        has locked its folder.
+        """
         for folder in (self.folder / "tmp").glob(f"{HOST}-*-*"):
             pid = folder.name.removeprefix(f"{HOST}-").partition("-")[0]
-            if pid.isdigit() and not is_running(int(pid)):
+            if not pid.isdigit() or is_running(int(pid)):
+                continue
+            with suppress(BlockingIOError):
+                lock = lock_folder(folder, waits=False)
                 shutil.rmtree(folder, ignore_errors=True)
+                if lock is not None:
+                    os.close(lock)
 
     def __iter__(self) -> Iterator[tuple[str, Stored]]:
         """Yield the address and the record of every result."""
@@ -178,6 +197,11 @@ class Store:
             stored = self.record(path.parent.name)
             if stored is not None:
                 yield path.parent.name, stored
+
+
+def describe_damage(title: str) -> str:
+    """Return the warning about a damaged result of a stage."""
+    return f"the stored result of {title!r} was damaged and is computed again"
 
 
 @contextmanager
@@ -198,21 +222,3 @@ def report_unwritable(folder: Path) -> Iterator[None]:
         elif error.errno in {errno.ENOTDIR, errno.EEXIST}:
             message = "it is not a folder"
         raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error
-
-
-def seal_record(record: dict[str, Any]) -> str:
-    """Return the text of a record with its checksum."""
-    plain = json.loads(json.dumps(record, default=str))
-    return json.dumps({**plain, CHECKSUM: compute_digest(plain)}, ensure_ascii=False)
-
-
-def unseal_record(text: str) -> dict[str, Any]:
-    """Return the record in a text.
-
-    Raises:
-        ValueError: It is no record, or does not match its checksum.
-    """
-    record = json.loads(text)
-    if not isinstance(record, dict) or record.pop(CHECKSUM, "") != compute_digest(record):
-        raise ValueError(f"{RECORD} does not match its checksum")
-    return record

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from recbias.core.arrays import FloatArray
-from recbias.core.input_files import convert_read_errors
+from recbias.core.errors import MissingFile
+from recbias.core.input_files import open_input
 from recbias.core.stage_context import warn
 from recbias.runner.storage.store import VALUES, Store, report_unwritable
 
@@ -102,12 +103,20 @@ def _format_line(digest: str, values: FloatArray) -> bytes:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, FloatArray] | None]:
-    """Yield the digest and values of each line; None for a damaged one."""
-    with convert_read_errors(path), path.open("rb") as stream:
-        for line in stream:
-            checksum, _, body = line.rstrip(b"\n").partition(b" ")
-            if checksum != b"%08x" % zlib.crc32(body):
-                yield None
-            else:
-                digest, values = json.loads(body)
-                yield digest, np.array(values, dtype=np.float64)
+    """Yield the digest and values of each line; None for a damaged one, or an unreadable file."""
+    try:
+        with open_input(path) as stream:
+            yield from map(_parse_line, stream)
+    except MissingFile:
+        yield None
+
+
+def _parse_line(line: bytes) -> tuple[str, FloatArray] | None:
+    checksum, _, body = line.rstrip(b"\n").partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(body):
+        return None
+    try:
+        digest, values = json.loads(body)
+        return str(digest), np.array(values, dtype=np.float64)
+    except (ValueError, TypeError, RecursionError):
+        return None

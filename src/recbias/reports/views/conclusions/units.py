@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from recbias.core.input_files import has_file
+from recbias.reports.run_files import convert_parquet_errors
 from recbias.reports.views.comparisons import Row
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
@@ -47,6 +48,7 @@ def _collect_target_units(run: RunTables) -> Mapping[tuple[str, str], str]:
         return {}
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(path).read(columns=["metric", "target", "unit"])
+    with convert_parquet_errors(path):
+        table = pq.ParquetFile(path).read(columns=["metric", "target", "unit"])
     units = table.to_pandas().drop_duplicates().astype(str)
     return {(metric, target): unit for metric, target, unit in units.itertuples(index=False)}
