@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, cast
 import typer
 from typer.core import TyperCommand
 
-from recbias.cli.printing import INTERRUPTED
+from recbias.cli.printing import STOPPED
 from recbias.core.errors import (
     BadYaml,
     DataError,
@@ -78,7 +78,7 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
         print_document({"errors": describe_errors(error)})
         raise
     except typer.Exit as end:
-        if end.exit_code != INTERRUPTED:
+        if end.exit_code not in STOPPED:
             print_document(document)
         raise
     print_document(document)
