@@ -23,6 +23,7 @@ from recbias.core.errors import (
     RecbiasError,
     UserError,
 )
+from recbias.core.printable import shorten
 
 SCHEMA_VERSION = 1
 """Incremented when a key of a document is removed or changes its meaning."""
@@ -122,8 +123,8 @@ def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
         line, column = (place[name] and int(place[name]) for name in ("line", "column"))
     elif _is_of_file(error):
         where, file = None, error.where
-    keys = {"where": where, "file": file, "line": line, "column": column}
-    return [{"message": error.message, **keys, "help": error.remedy or None}]
+    keys = {"where": where and shorten(where), "file": file, "line": line, "column": column}
+    return [{"message": shorten(error.message), **keys, "help": shorten(error.remedy) or None}]
 
 
 def _is_of_file(error: RecbiasError) -> bool:

@@ -6,7 +6,6 @@ handlers. It imports little, since it has to be in place before the slow imports
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -104,7 +103,7 @@ def raise_received() -> None:
     """Raise ``Stopped`` again if a library has turned it into an error of its own."""
     state = SignalState.current
     if state is not None and state.is_raised:
-        raise Stopped(state.received)
+        raise Stopped(state.received) from None
 
 
 @contextmanager
@@ -179,6 +178,7 @@ def handle_signals() -> Iterator[None]:
     finally:
         for number in handled:
             signal.signal(number, signal.SIG_IGN if state.received else signal.SIG_DFL)
+        raise_received()  # typer turns some interrupts into exits
 
 
 def _start_watching(state: SignalState) -> None:
@@ -202,7 +202,8 @@ def _watch(state: SignalState, readable: int) -> None:
         with suppress(BlockingIOError):
             signals += [number for number in os.read(readable, 64) if number in numbers]
         time.sleep(0.05)
-    for process in multiprocessing.active_children():
+    processes = sys.modules.get("multiprocessing.process")
+    for process in processes.active_children() if processes else ():
         process.kill()
     if state.claim_line():
         with suppress(OSError):

@@ -21,8 +21,11 @@ from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.operating_system import count_cores
+from recbias.runner.operating_system import count_cores, measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
+
+POLL_SECONDS = 0.05
+"""How often the memory of a worker is read whose job is repeated because it died."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,17 @@ class Processes:
 
 
 def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
+    peak_mb = 0.0
     with _open_pool(1) as pool:
-        try:
-            return _submit(pool, jobs, job).result()
-        except BrokenProcessPool:
-            return jobs.report_dead_worker(job)
+        future = _submit(pool, jobs, job)
+        processes = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14
+        while not wait([future], POLL_SECONDS).done:
+            peaks = [measure_peak_memory_mb(process.pid) for process in processes]
+            peak_mb = max(peak_mb, *peaks)
+    if not isinstance(future.exception(), BrokenProcessPool):
+        return future.result()
+    code = processes[0].exitcode if processes else None  # known when the pool is closed
+    return jobs.report_dead_worker(job, code, peak_mb)
 
 
 def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
