@@ -19,7 +19,7 @@ SHELLS = {"sh", "bash", "console"}
 PARSED_ONLY = {
     *("pip", "make", "git", "ssh", "scp", "rsync", "sbatch", "squeue", "scancel", "srun", "ray"),
     *("source", "curl", "docker", "ollama", "vllm", "llama-server", "nohup", "kill", "tail"),
-    *("module", "nvidia-smi", "open", "jupyter", "crontab", "pkill", "disown", "wait"),
+    *("module", "nvidia-smi", "open", "jupyter", "crontab", "pkill", "disown", "wait", "kubectl"),
 }
 """Programs that a page may name and that no test starts."""
 _EXIT = re.compile(r"#.*\bexit(?:s|ed)?(?: with)?(?: code)? (\d+)")
