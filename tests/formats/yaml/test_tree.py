@@ -122,7 +122,10 @@ REFUSED = {
     "wrong tag": ("a: !!int x\n", "1:4: 'x' is not of its tag, !!int"),
     "tab": ("a:\n\t- b\n", "2:1: a tab where YAML expects spaces"),
     "two documents": ("a: 1\n---\nb: 2\n", "2:1: a second document begins here"),
-    "open quote": ('a: 1\nb: "x\nc: 2\n', "2:4: found unexpected end of stream"),
+    "open quote": (
+        'a: 1\nb: "x\nc: 2\n',
+        "2:4: found unexpected end of stream (while scanning a quoted scalar)",
+    ),
     "colon": ("a: b: c\n", "1:5: a colon that YAML does not expect here"),
     "alias of nothing": ("a: *b\n", "1:4: found undefined alias 'b'"),
     "alias in itself": ("a: &a [1, *a]\n", "1:4: an alias occurs inside the value that it names"),
