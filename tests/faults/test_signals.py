@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -51,8 +51,10 @@ def list_session(pid: int) -> list[str]:
 
 
 @contextmanager
-def start_run(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    spec = make_small_spec(models=["MostPop", "ItemKNN", "Random", "EASE"])
+def start_run(
+    folder: Path, *options: str, models: Sequence[str] = ("MostPop", "ItemKNN", "Random", "EASE")
+) -> Iterator[subprocess.Popen[str]]:
+    spec = make_small_spec(models=models)
     (folder / "spec.json").write_text(json.dumps(spec))
     process = subprocess.Popen(
         [sys.executable, "-m", "recbias", "run", "spec.json", "-q", *options],
@@ -70,7 +72,7 @@ def start_run(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-@pytest.mark.parametrize("seed", choose_seeds(3, 200))
+@pytest.mark.parametrize("seed", choose_seeds(2, 200))
 def test_a_signal_ends_every_process_with_one_line(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     number = list(LINES)[seed % 3]
@@ -96,3 +98,31 @@ def test_a_signal_ends_every_process_with_one_line(tmp_path: Path, seed: int) ->
     assert not CONTROLS.search(errors)
     for run in (tmp_path / "results").glob("spec/[!.]*"):
         assert (run / "manifest.json").is_file()
+
+
+COMPILED = """
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deaf(ItemKNN):
+    def fit(self, data, rng):
+        Path(__file__).with_name("fitting").touch()
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+"""A model whose training is compiled code, which no exception interrupts for half an hour."""
+
+
+def test_a_signal_ends_compiled_code(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(COMPILED)
+    with start_run(tmp_path, models=["./own.py:Deaf"]) as process:
+        while not (tmp_path / "fitting").exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert errors == LINES[signal.SIGTERM]
+    assert process.returncode == 143
