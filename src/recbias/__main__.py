@@ -1,8 +1,37 @@
-"""Entry point of ``python -m recbias``."""
+"""Entry point of ``recbias`` and of ``python -m recbias``."""
 
 from __future__ import annotations
 
-from recbias.cli.app import main
+import os
+import sys
+from contextlib import suppress
+
+from recbias.core.machine.interrupts import claim_line, get_exit_code, handle_signals
+
+
+def main() -> None:
+    """Run the command line; a signal that ends it has its handler before the slow imports."""
+    try:
+        with handle_signals():
+            from recbias.cli.app import main as run_command
+
+            run_command()
+    except KeyboardInterrupt as error:
+        _end(error)
+
+
+def _end(error: KeyboardInterrupt) -> None:
+    """Print the line of an interruption and exit; the streams may belong to a closed terminal."""
+    with suppress(OSError, ValueError):
+        if line := claim_line(error):
+            sys.stderr.write(f"{line}\n")
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(get_exit_code(error))
+
 
 if __name__ == "__main__":
     main()

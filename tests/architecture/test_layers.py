@@ -60,6 +60,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "core": {
         "dataset": set(),
+        "machine": set(),
         "measurements": set(),
         "models": {"dataset", "outputs", "queries"},
         "outputs": {"dataset", "measurements", "queries"},

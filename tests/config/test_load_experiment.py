@@ -306,13 +306,16 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         HEAD,
         Exception,
         "1:1: experiment needs models",
-        "add models: a list that is not empty",
+        "add models: a list that is not empty and with a length of at most 1000",
     ),
     "no model": (
         HEAD + "models: []\n",
         OutOfRange,
-        "3:9: models: must be a list that is not empty, found an empty list",
-        "give a list that is not empty",
+        (
+            "3:9: models: must be a list that is not empty and with a length of at most 1000, "
+            "found an empty list"
+        ),
+        "give a list that is not empty and with a length of at most 1000",
     ),
     "no dataset": (
         "name: x\ndataset: []\nmodels: [MostPop]\n",

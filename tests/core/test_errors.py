@@ -31,6 +31,19 @@ def test_errors_are_moved_to_a_setting_with_their_place_in_the_message() -> None
     assert several.lines() == [*moved.lines(), "error: words: b.yaml: no key"]
 
 
+def test_of_many_errors_the_first_are_printed_and_the_others_counted() -> None:
+    inner = [UserError(f"fault {n}") for n in range(10_000)]
+    faults = Faults([Faults(inner), inner[0], UserError("last")])
+    assert len(faults.faults) == 10_001
+    lines = faults.lines()
+    assert lines[:2] == ["error: fault 0", "error: fault 1"]
+    assert lines[24:] == [
+        "error: fault 24",
+        "error: 9,976 more errors of this kind or others",
+        "help: correct these first; --json lists all of them",
+    ]
+
+
 def test_an_error_of_a_stage_is_not_an_error_of_the_user() -> None:
     assert not issubclass(StageError, UserError)
 

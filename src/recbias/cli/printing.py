@@ -14,6 +14,7 @@ from types import TracebackType
 import typer
 
 from recbias.core.errors import RecbiasError, UserError
+from recbias.core.machine.interrupts import claim_line, get_exit_code, raise_received
 from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
 
 
@@ -45,8 +46,9 @@ def print_table(text: str) -> None:
         sys.stdout.write(text)
 
 
-DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
-"""The exit codes."""
+DONE, FAILED, USER, OUT_OF_TOLERANCE = 0, 1, 2, 3
+STOPPED = (129, 130, 143)
+"""The exit codes; the last are those of a closed terminal, an interrupt and SIGTERM."""
 
 MEANINGS = {
     DONE: "done",
@@ -71,6 +73,7 @@ def guard_streams() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
+        raise_received()
         if error.errno not in _DISK_FULL:
             raise
         with suppress(OSError):
@@ -91,9 +94,11 @@ def report_errors() -> Iterator[None]:
         for line in error.lines():
             print_line(line, to_stderr=True)
         raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
-    except KeyboardInterrupt:
-        print_line("interrupted: run the same command again to resume", to_stderr=True)
-        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt as error:
+        with suppress(OSError):  # the terminal may be closed
+            if line := claim_line(error):
+                print_line(line, to_stderr=True)
+        raise typer.Exit(get_exit_code(error)) from None
     except BrokenPipeError:
         _discard_output()
         raise typer.Exit(DONE) from None

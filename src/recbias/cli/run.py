@@ -16,9 +16,9 @@ from recbias.cli.output.document import AsJson, describe_errors, open_document
 from recbias.cli.printing import (
     DONE,
     FAILED,
-    INTERRUPTED,
     MEANINGS,
     OUT_OF_TOLERANCE,
+    STOPPED,
     USER,
     print_line,
     report_errors,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recbias.runs import Run
 
 Executor = StrEnum("Executor", ["local", "ray"])
-SEVERITY = (INTERRUPTED, FAILED, USER, OUT_OF_TOLERANCE)
+SEVERITY = (*STOPPED, FAILED, USER, OUT_OF_TOLERANCE)
 """The exit codes other than 0, the worst first."""
 
 OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
@@ -160,7 +160,7 @@ def act_on_each(
                 act(options)
         except typer.Exit as end:
             codes.add(end.exit_code)
-        stops = {INTERRUPTED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
+        stops = {*STOPPED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
         if codes & stops:
             break
     worst = next((code for code in SEVERITY if code in codes), DONE)

@@ -137,12 +137,12 @@ class ExperimentFile:
     queries: Entry = "users"
     device: Device = "auto"
     k: Annotated[int, Gt(0), Le(10_000)] = 10
-    models: Annotated[tuple[Entry, ...], MinLen(1)]
-    labels: tuple[Entry, ...] = ()
-    metrics: tuple[Entry, ...] = ()
-    tests: tuple[Entry, ...] = ()
+    models: Annotated[tuple[Entry, ...], MinLen(1), MaxLen(1_000)]
+    labels: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
+    metrics: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
+    tests: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
     feedback: FeedbackSpec | None = None
-    checks: tuple[CheckSpec, ...] = ()
+    checks: Annotated[tuple[CheckSpec, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
     sweep: Entry = None
 

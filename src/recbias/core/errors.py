@@ -183,8 +183,14 @@ class BudgetSpent(ServiceError):
 class Faults(UserError):
     """Several errors at once, each once."""
 
+    most_lines: ClassVar[int] = 25
+    """The largest number of errors that are shown."""
+
     def __init__(self, faults: Sequence[UserError]) -> None:
-        self.faults = tuple({tuple(fault.lines()): fault for fault in faults}.values())
+        each = [one for fault in faults for one in getattr(fault, "faults", (fault,))]
+        self.faults: tuple[UserError, ...] = tuple(
+            {(str(fault), fault.remedy): fault for fault in each}.values()
+        )
         super().__init__("; ".join(str(fault) for fault in self.faults))
 
     def locate_at(self, setting: str) -> Faults:
@@ -192,8 +198,14 @@ class Faults(UserError):
         return Faults([fault.locate_at(setting) for fault in self.faults])
 
     def lines(self) -> list[str]:
-        """Return the lines of all errors, in order."""
-        return [line for fault in self.faults for line in fault.lines()]
+        """Return the lines of the first errors, in order, and the number of the others."""
+        lines = [line for fault in self.faults[: self.most_lines] for line in fault.lines()]
+        if (n_more := len(self.faults) - self.most_lines) > 0:
+            lines.append(
+                f"error: {n_more:,} more error{'s' * (n_more > 1)} of this kind or others"
+            )
+            lines.append("help: correct these first; --json lists all of them")
+        return lines
 
 
 class StageError(RecbiasError):

@@ -28,9 +28,9 @@ def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> st
     """
     line = _CONTROL_CHARACTERS.sub(
         lambda character: character[0].encode("unicode_escape").decode("ascii"),
-        _shorten(str(text), max_length),
+        shorten(str(text), max_length),
     )
-    return _shorten(line, max_length)
+    return shorten(line, max_length)
 
 
 def guard_messages() -> None:
@@ -39,7 +39,7 @@ def guard_messages() -> None:
     logging.setLogRecordFactory(_PrintableRecord)
 
 
-def _shorten(text: str, max_length: int | None) -> str:
+def shorten(text: str, max_length: int | None = MAX_LINE_LENGTH) -> str:
     """Return a text without its middle: a message starts with the place, ends with the fault."""
     if max_length is None or len(text) <= max_length:
         return text

@@ -16,6 +16,7 @@ from recbias.core.errors import (
     Unwritable,
     UserError,
 )
+from recbias.core.machine.interrupts import raise_received
 from recbias.core.records import Failure
 from recbias.core.registry import describe_exception, locate_failure
 
@@ -36,6 +37,7 @@ def attempt(
     except Unwritable:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  other models must still run
+        raise_received()
         if not isinstance(error, TRANSIENT_ERRORS):
             on_lasting_failure()
         return None, _describe_failure(error)
@@ -53,6 +55,7 @@ def blame_plugin(call: str) -> Iterator[None]:
     except (RecbiasError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
+        raise_received()
         place = locate_failure(error) or _locate_last_call(error)
         message = f"{call} failed: {describe_exception(error)} ({place})"
         raise BrokenContract(message, remedy="fix its code") from error

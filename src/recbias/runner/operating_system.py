@@ -80,15 +80,17 @@ def follow_link(link: Path) -> Path:
     return link.parent / link.read_text(encoding="utf-8") if link.is_file() else link
 
 
-def measure_peak_memory_mb() -> float:
-    """Return the peak memory of this process since ``reset_peak_memory``, in MB.
+def measure_peak_memory_mb(pid: int | None = None) -> float:
+    """Return the peak memory since ``reset_peak_memory`` of this process, or of another, in MB.
 
-    It is 0 where the system does not say (Windows).
+    It is 0 where the system does not say (Windows; of other processes, all but Linux).
     """
     with suppress(OSError, ValueError):
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        for line in Path(f"/proc/{pid or 'self'}/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+    if pid is not None:
+        return 0.0
     try:
         import resource
     except ModuleNotFoundError:

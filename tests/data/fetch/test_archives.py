@@ -117,7 +117,7 @@ def test_an_archive_that_unpacks_to_too_many_bytes_is_refused(
         write_tar(path, [make_member("zeros")], bytes(3_000_000))
     else:
         path.write_bytes(bytes(3_000_000))
-    with pytest.raises(DownloadFailed, match="unpacks to too many bytes"):
+    with pytest.raises(DownloadFailed, match="unpacks to more than 2,000,000 bytes"):
         unpack(path, into, max_bytes=2_000_000)
 
 
@@ -174,3 +174,19 @@ def test_the_inner_folder_of_the_dataset_is_found(
         (into / name).parent.mkdir(exist_ok=True)
         (into / name).touch()
     assert find_inner_folder(into, inner) == into / expected
+
+
+def test_an_archive_unpacks_to_at_most_30_times_its_size_and_100_mib(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed,
+        packed.open("zeros.csv", "w") as stream,
+    ):
+        for _ in range(210):  # zeros compress to a thousandth and less
+            stream.write(bytes(2**20))
+    limit = 30 * path.stat().st_size + 100 * 2**20
+    assert limit < 210 * 2**20
+    (into := tmp_path / "into").mkdir()
+    with pytest.raises(DownloadFailed, match=f"unpacks to more than {limit:,} bytes"):
+        unpack(path, into)
+    assert (into / "zeros.csv").stat().st_size <= limit

@@ -15,7 +15,6 @@ from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
 from recbias.data.fetch import download
 from recbias.data.fetch.download import fetch, find_source
 from recbias.data.fetch.retry_policy import RetryPolicy
-from recbias.data.fetch.transfer import MAX_BYTES
 from support.files.publisher import Publisher
 
 POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)
@@ -127,7 +126,7 @@ def test_a_file_larger_than_its_source_declares_is_refused(
         fetch_from(publisher, data, most_mb=2)
     assert not (data / "ml-1m").exists()
     assert find_source("ml-100k").max_bytes == 20 * 10**6
-    assert find_source("goodreads").max_bytes == MAX_BYTES
+    assert find_source("goodreads").max_bytes == 1500 * 10**6
 
 
 def test_a_full_disk_while_unpacking_keeps_only_the_archive(

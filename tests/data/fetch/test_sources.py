@@ -18,6 +18,7 @@ def test_every_source_has_terms_and_an_address(source: Source) -> None:
     if source.files:
         assert source.base.startswith("https://")
         assert source.base.endswith("/")
+        assert source.most_mb, "a source declares the largest size of its files"
 
 
 def test_every_published_dataset_has_a_source() -> None:

@@ -101,6 +101,36 @@ def test_jobs_that_need_a_failed_trial_never_start(plan_and_store: tuple[Plan, S
     assert observer.records[-1] is executor.records[record.digest] is record
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "peak_mb", "message"),
+    [
+        (
+            -9,
+            900.0,
+            "out of memory: the worker process was killed when it used 900 MB of 1,000 MB",
+        ),
+        (-9, 300.0, "the worker process died (signal 9) when it used 300 MB"),
+        (-11, 900.0, "the worker process died (signal 11) when it used 900 MB"),
+        (1, 0.0, "the worker process died"),
+    ],
+)
+def test_a_killed_worker_near_the_limit_ran_out_of_memory(
+    plan_and_store: tuple[Plan, Store],
+    monkeypatch: pytest.MonkeyPatch,
+    exit_code: int,
+    peak_mb: float,
+    message: str,
+) -> None:
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "1000")
+    plan, store = plan_and_store
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
+    (record,) = jobs.report_dead_worker(jobs.take()[0], exit_code, peak_mb)
+    assert record.failure is not None
+    assert record.failure.message == message
+    assert record.failure.user == message.startswith("out of memory")
+    assert record.peak_memory_mb == peak_mb
+
+
 def test_stored_trials_are_reported_as_reused(plan_and_store: tuple[Plan, Store]) -> None:
     plan, store = plan_and_store
     run_model(Executor(store, Silent()), plan.model_plans[0])

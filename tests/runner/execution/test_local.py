@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -110,7 +111,7 @@ def test_processes_give_the_same_metrics_and_report_every_stage(
 
 
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = make_search_spec(tmp_path)
     sequential = recbias.run(spec, out=tmp_path / "one")
@@ -127,12 +128,13 @@ def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
 
     settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
     (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "99")  # less than a worker with its libraries
     killed = recbias.run(spec, out=tmp_path / "three", workers=2)
     (failure,) = killed.failures
-    assert (failure["stage"], failure["message"]) == (
-        "trial 2 of Mortal",
-        "the worker process died",
-    )
+    assert failure["stage"] == "trial 2 of Mortal"
+    expected_message = r"out of memory: the worker process was killed when it used \d+ MB of 99 MB"
+    assert re.fullmatch(expected_message, failure["message"])
+    assert failure["user"]
     expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)
     assert read_trials(killed).equals(expected)
 

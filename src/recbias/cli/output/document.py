@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, cast
 import typer
 from typer.core import TyperCommand
 
-from recbias.cli.printing import INTERRUPTED
+from recbias.cli.printing import STOPPED
 from recbias.core.errors import (
     BadYaml,
     DataError,
@@ -23,6 +23,7 @@ from recbias.core.errors import (
     RecbiasError,
     UserError,
 )
+from recbias.core.printable import shorten
 
 SCHEMA_VERSION = 1
 """Incremented when a key of a document is removed or changes its meaning."""
@@ -78,7 +79,7 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
         print_document({"errors": describe_errors(error)})
         raise
     except typer.Exit as end:
-        if end.exit_code != INTERRUPTED:
+        if end.exit_code not in STOPPED:
             print_document(document)
         raise
     print_document(document)
@@ -122,8 +123,8 @@ def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
         line, column = (place[name] and int(place[name]) for name in ("line", "column"))
     elif _is_of_file(error):
         where, file = None, error.where
-    keys = {"where": where, "file": file, "line": line, "column": column}
-    return [{"message": error.message, **keys, "help": error.remedy or None}]
+    keys = {"where": where and shorten(where), "file": file, "line": line, "column": column}
+    return [{"message": shorten(error.message), **keys, "help": shorten(error.remedy) or None}]
 
 
 def _is_of_file(error: RecbiasError) -> bool:

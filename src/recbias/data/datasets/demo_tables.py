@@ -11,6 +11,7 @@ from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import OutOfRange
+from recbias.core.machine.memory import require_memory
 from recbias.data.datasets.demo_text import (
     join_names,
     sample_casts,
@@ -29,6 +30,9 @@ MAJOR, MINOR = "major", "minor"
 
 MAX_PAIRS, MAX_PICKS = 10**11, 2 * 10**8
 """The largest numbers of pairs of a user and an item, each of which is sampled, and of picks."""
+
+BYTES = {"n_users": 200, "n_items": 1600, "per_user": 40}
+"""The bytes that a user, an item and an interaction need at least: text of every column."""
 
 COHORTS = ("A", "B")
 """The groups of users; the picks of B may be noisier."""
@@ -154,6 +158,11 @@ def require_size(n_users: int, n_items: int, per_user: float) -> None:
     if n_picks > MAX_PICKS:
         message = f"asks for {n_picks:,.0f} interactions, more than {MAX_PICKS:,}"
         raise OutOfRange(message, where="per_user", remedy="lower n_users or per_user")
+    sizes = {"n_users": n_users, "n_items": n_items, "per_user": n_picks}
+    needs = {setting: size * BYTES[setting] for setting, size in sizes.items()}
+    content = f"{n_users:,} users, {n_items:,} items and {n_picks:,.0f} interactions"
+    large = max(needs, key=lambda setting: needs[setting])
+    require_memory(sum(needs.values()), content, where=large, remedy=f"lower {large}")
 
 
 def require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:

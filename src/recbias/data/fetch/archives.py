@@ -15,22 +15,25 @@ from typing import IO
 from recbias.core.errors import DownloadFailed
 
 CHUNK_BYTES = 2**20
-MAX_BYTES = 200 * 2**30
-"""The maximum unpacked size of an archive."""
+MAX_RATIO, FREE_BYTES = 30, 100 * 2**20
+"""An archive may unpack to 30 times its size and 100 MiB; ratings in text compress to a sixth."""
 
 REMEDY = "the archive differs from the published one; no file of it was kept"
 
 
-def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES) -> None:
+def unpack(archive: Path, into: Path, *, max_bytes: int | None = None) -> None:
     """Unpack a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` archive; copy any other file.
 
-    The unpacked size is limited to ``max_bytes``, whatever the headers of the archive say.
+    The unpacked size is limited to ``max_bytes``, by default 30 times the size of the archive and
+    100 MiB, whatever the headers of the archive say.
 
     Raises:
         DownloadFailed: A member is outside the folder or is a link or a device, the archive is
             damaged, or it unpacks to too many bytes.
     """
     n_bytes = 0
+    if max_bytes is None:
+        max_bytes = MAX_RATIO * archive.stat().st_size + FREE_BYTES
     with _wrap_read_errors(archive), closing(_open_members(archive, into)) as members:
         for target, source in members:
             if source is None:
@@ -41,7 +44,7 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES) -> None:
                 while chunk := source.read(CHUNK_BYTES):
                     n_bytes += len(chunk)
                     if n_bytes > max_bytes:
-                        message = "unpacks to too many bytes"
+                        message = f"unpacks to more than {max_bytes:,} bytes"
                         raise DownloadFailed(message, where=str(archive), remedy=REMEDY)
                     stream.write(chunk)
 

@@ -29,6 +29,9 @@ COLUMNS = ("cast", "director")
 ACTORS = ("actor", "actress", "self")
 """The categories of people in the cast."""
 
+MAX_BYTES = 3 * 10**9
+"""The maximum size of a file; the largest had about 700 MB in 2025."""
+
 _NOBODY = "\\N"
 
 
@@ -85,7 +88,8 @@ class Imdb:
             self.folder.mkdir(parents=True, exist_ok=True)
         for name in (PRINCIPALS, CREW, NAMES):
             if not has_file(self.folder / name):
-                transfer(f"{self.url.rstrip('/')}/{name}", self.folder / name)
+                url = f"{self.url.rstrip('/')}/{name}"
+                transfer(url, self.folder / name, max_bytes=MAX_BYTES)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:

@@ -150,6 +150,8 @@ def _build_syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
     elif error.context:
         problem = f"{problem} ({error.context})"
     mark = error.problem_mark or error.context_mark
+    if problem.startswith("found unexpected end of stream") and error.context_mark:
+        mark = error.context_mark  # where the quote opens
     location = start.at(mark.line, mark.column) if mark else start
     return BadYaml(problem, where=str(location), remedy=remedy)
 
@@ -172,7 +174,7 @@ class _Builder:
         self.document.values[path] = self.mark(node)
         self.n_values += 1
         if self.n_values > MAX_VALUES:
-            raise self.error(node, f"aliases unfold to more than {MAX_VALUES:,} values")
+            raise self.error(node, f"more than {MAX_VALUES:,} values, with those of aliases")
         if any(ancestor is node for ancestor in self.ancestors):
             raise self.error(node, "an alias occurs inside the value that it names")
         self.ancestors.append(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from recbias.core.machine.memory import measure_memory_limit
 from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Executor, run_model
@@ -16,6 +17,12 @@ from recbias.runner.storage.store import Store
 
 SEARCHING = frozenset({"baseline", "trial"})
 """Kinds of stage that come before the result of a search."""
+
+KILL = 9
+"""The signal by which a system ends a process that uses too much memory."""
+
+NEAR = 0.7
+"""The share of the limit from which such a signal is put down to memory: others use it too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +128,23 @@ class Jobs:
         records = self.executor.records
         return {digest: records[digest] for digest in inputs if digest in records}
 
-    def report_dead_worker(self, job: Job) -> list[StageRecord]:
-        """Return the record of the stage that a worker was computing when its process died."""
+    def report_dead_worker(
+        self, job: Job, exit_code: int | None = None, peak_mb: float = 0.0
+    ) -> list[StageRecord]:
+        """Return the record of the stage that a worker was computing when its process died.
+
+        Args:
+            job: What it was computing.
+            exit_code: The exit code of the process, negative for a signal; None if unknown.
+            peak_mb: The most memory that it was seen to use; 0 if unknown.
+        """
         executor, stages = self.executor, job.stages
         if isinstance(job.work, ModelPlan):
             stages = select_needed_stages(executor, job.work)
         unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
         stage = next(unfinished, stages[0])
-        remedy = "it may have run out of memory: try --workers 1"
-        return [make_record(stage, failure=Failure("the worker process died", remedy))]
+        failure = _describe_death(exit_code, peak_mb)
+        return [replace(make_record(stage, failure=failure), peak_memory_mb=round(peak_mb, 1))]
 
     def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
         """Take over the records of a worker for a job, and pass them to the observer.
@@ -143,6 +158,25 @@ class Jobs:
             if record.failure is None and record.kind in {*SEARCHING, "answer"}:
                 self.done.add(record.digest)
         return records
+
+
+def _describe_death(exit_code: int | None, peak_mb: float) -> Failure:
+    """Return why a worker died: for lack of memory, if its peak was near the limit."""
+    limit_mb = measure_memory_limit() / 2**20
+    if exit_code == -KILL and limit_mb and peak_mb >= NEAR * limit_mb:
+        message = (
+            f"out of memory: the worker process was killed when it used {peak_mb:,.0f} MB "
+            f"of {limit_mb:,.0f} MB"
+        )
+        remedy = (
+            "lower what makes it large (batch_size, negatives, embedding_size, the dataset), "
+            "use --workers 1, or give it more memory"
+        )
+        return Failure(message, remedy, user=True)
+    how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
+    used = f" when it used {peak_mb:,.0f} MB" if peak_mb else ""
+    remedy = "it may have run out of memory: try --workers 1"
+    return Failure(f"the worker process died{how}{used}", remedy)
 
 
 def _list_earlier(trial: Stage) -> frozenset[str]:

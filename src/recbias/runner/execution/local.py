@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recbias.core.machine.interrupts import hold_signals
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.operating_system import count_cores
+from recbias.runner.operating_system import count_cores, measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
 
-TERMINATION_SECONDS = 1.0
-"""How long a worker may take to terminate before it is killed."""
+POLL_SECONDS = 0.05
+"""How often the memory of a worker is read whose job is repeated because it died."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,17 @@ class Processes:
 
 
 def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
+    peak_mb = 0.0
     with _open_pool(1) as pool:
-        try:
-            return _submit(pool, jobs, job).result()
-        except BrokenProcessPool:
-            return jobs.report_dead_worker(job)
+        future = _submit(pool, jobs, job)
+        processes = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14
+        while not wait([future], POLL_SECONDS).done:
+            peaks = [measure_peak_memory_mb(process.pid) for process in processes]
+            peak_mb = max(peak_mb, *peaks)
+    if not isinstance(future.exception(), BrokenProcessPool):
+        return future.result()
+    code = processes[0].exitcode if processes else None  # known when the pool is closed
+    return jobs.report_dead_worker(job, code, peak_mb)
 
 
 def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
@@ -87,51 +94,21 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
 @contextmanager
 def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Open a pool of workers, which are terminated when the run is interrupted."""
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_prepare_worker,
-        initargs=(workers, list_imported_files()),
-    )
+    with hold_signals():  # the process that tracks semaphores starts here
+        pool = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_prepare_worker,
+            initargs=(workers, list_imported_files()),
+        )
     with pool:
         try:
             yield pool
         except (KeyboardInterrupt, GeneratorExit):
             # The store holds complete results only. The processes are public from Python 3.14.
-            processes = [*(pool._processes or {}).values()]  # noqa: SLF001
-            for process in processes:
-                process.terminate()
-            for process in processes:
-                process.join(TERMINATION_SECONDS)
-                if process.is_alive():
-                    process.kill()
+            for process in [*(pool._processes or {}).values()]:  # noqa: SLF001
+                process.kill()
             raise
-
-
-@contextmanager
-def _block_interrupts() -> Iterator[None]:
-    """Delay interrupts until the block ends; processes that start in it never receive one.
-
-    The mask is that of this thread, which new processes inherit. An interrupt that another thread
-    of this process receives is recorded, and handled after the block.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    interrupts: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT)
-    if is_main:
-        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    if interrupts:
-        signal.raise_signal(signal.SIGINT)
 
 
 def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
@@ -139,7 +116,7 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
     executor, records = jobs.executor, jobs.select_input_records(job)
     options: dict[str, Any] = {"fresh": executor.fresh, "run_id": executor.run_id}
     try:
-        with _block_interrupts():
+        with hold_signals():
             return pool.submit(run_job, executor.store, job, records, **options)
     except BrokenProcessPool as error:
         failed: Future[list[StageRecord]] = Future()
@@ -150,12 +127,14 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
 def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
     """Prepare a worker: limit its threads, and import the user's plug-in files.
 
-    It ends with its parent, even a killed one, and leaves Ctrl-C, which a terminal sends to every
-    process, to it.
+    It ends with its parent, even a killed one, and leaves to it what a terminal sends to every
+    process: Ctrl-C, and the signal that it was closed.
     """
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     guard_messages()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     threadpool_limits(max(1, count_cores() // workers))

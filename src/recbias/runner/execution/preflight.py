@@ -16,6 +16,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.execution.group_columns import explain_item_column
+from recbias.runner.execution.model_memory import check_widths
 from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -117,6 +118,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
         if model_plan.data_context is context and _is_missing(executor, model_plan.asking)
     ]
     data = None
+    n_items = executor.value(context.dataset).interactions.n_items if models else 0
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
     faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec]]] = {}
@@ -128,6 +130,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
             seen = make_training_data(dataset, executor.value(context.split))
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
+                check_widths(model.plugin, n_items)
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.errors import ServiceError
+from recbias.core.machine.interrupts import allow_seconds
 from recbias.language.chat.backends.backend import ChatBackend
 from recbias.language.chat.budget import estimate_spending, measure_spending
 from recbias.language.chat.dispatching.concurrency import AdaptiveConcurrency
@@ -94,7 +95,8 @@ class Dispatcher:
             self._collect(self.model.timeout_s)
             raise
         except KeyboardInterrupt:
-            self._collect(INTERRUPT_SECONDS)
+            with allow_seconds(INTERRUPT_SECONDS):
+                self._collect(INTERRUPT_SECONDS)
             raise
         finally:
             self._workers.close()

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
+from recbias.core.machine.interrupts import handle_signal
+
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -74,9 +76,9 @@ class Workers(Generic[J, R]):
         The second interrupt is raised at once. Other threads and handlers of other programs are
         left as they are.
         """
-        default = signal.default_int_handler
+        default = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or signal.getsignal(signal.SIGINT) is not default:
+        if not is_main or default not in {signal.default_int_handler, handle_signal}:
             yield
             return
         is_raised = False

@@ -1,0 +1,74 @@
+"""How much memory this process may use, so that a size is refused before it is allocated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from recbias.core.errors import TooLittleMemory
+
+VARIABLE = "RECBIAS_MEMORY_MB"
+"""The environment variable that states the limit in MB, for systems that do not."""
+
+_CGROUP_FILES = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+"""The limits of a container, in version 2 and version 1 of control groups."""
+
+
+def measure_memory_limit() -> int:
+    """Return the bytes that this process may use; 0 if the system does not say (Windows).
+
+    It is the smallest of the limits of the container, of the process (``ulimit -v``, ``-d``) and
+    of the machine; ``RECBIAS_MEMORY_MB`` replaces it.
+    """
+    stated = os.environ.get(VARIABLE, "")
+    if stated.isascii() and stated.isdecimal() and int(stated) > 0:
+        return int(stated) * 2**20
+    return min(_list_limits(), default=0)
+
+
+def require_memory(n_bytes: float, content: str, *, where: str, remedy: str) -> None:
+    """Refuse what cannot fit into memory.
+
+    Args:
+        n_bytes: The bytes that it needs at least.
+        content: What needs them, such as ``1,000 users``.
+        where: The setting that is large.
+        remedy: What to do.
+
+    Raises:
+        TooLittleMemory: It needs more than this process may use.
+    """
+    limit = measure_memory_limit()
+    if limit and n_bytes > limit:
+        message = f"{content} need at least {_render(n_bytes)}, and there are {_render(limit)}"
+        raise TooLittleMemory(message, where=where, remedy=remedy)
+
+
+def _list_limits() -> Iterator[int]:
+    for path in _CGROUP_FILES:
+        with suppress(OSError, ValueError):  # "max" where there is none
+            yield int(Path(path).read_text(encoding="ascii"))
+    with suppress(ImportError):
+        import resource
+
+        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            limit = resource.getrlimit(kind)[0]
+            if limit != resource.RLIM_INFINITY:
+                yield limit
+    with suppress(AttributeError, ValueError, OSError):
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _render(n_bytes: float) -> str:
+    """Return bytes in MB or GB.
+
+    >>> _render(3 * 2**20), _render(5e12)
+    ('3 MB', '4,656.6 GB')
+    """
+    gigabytes = n_bytes / 2**30
+    return f"{gigabytes:,.1f} GB" if gigabytes >= 1 else f"{n_bytes / 2**20:,.0f} MB"

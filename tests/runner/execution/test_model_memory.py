@@ -1,0 +1,71 @@
+"""Models whose weights cannot fit into memory are refused before they are trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import Faults, TooLittleMemory, UserError
+from recbias.registry import REGISTRIES
+from recbias.runner.execution.model_memory import check_widths
+from support.commands import invoke_recbias, write_small_spec
+from support.specs import make_small_spec
+
+HUGE = 10**12
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "large"),
+    [
+        ("PureSVD", {"factors": HUGE}, "factors"),
+        ("BPR-MF", {"embedding_size": HUGE}, "embedding_size"),
+        ("implicit/ALS", {"embedding_size": HUGE}, "embedding_size"),
+        ("MultiVAE", {"hidden_size": HUGE}, "hidden_size"),
+        ("DeepFM", {"hidden_sizes": (64, HUGE)}, "hidden_sizes"),
+        ("DeepFM", {"hidden_sizes": (10**6, 10**6)}, "hidden_sizes"),
+        ("ConvMF", {"word_size": HUGE}, "word_size"),
+        ("ConvMF", {"filters": HUGE}, "filters"),
+        ("SASRec", {"max_length": HUGE}, "max_length"),
+        ("GRU4Rec", {"layers": HUGE}, "layers"),
+    ],
+)
+def test_a_width_that_cannot_fit_is_refused(
+    name: str, settings: dict[str, Any], large: str
+) -> None:
+    model = REGISTRIES["models"].load(name)
+    check_widths(model(), n_items=1000)
+    with pytest.raises(TooLittleMemory) as caught:
+        check_widths(model(**settings), n_items=1000)
+    assert caught.value.where == large
+    assert caught.value.remedy == f"lower {large}"
+
+
+def test_plan_and_run_name_the_setting_and_train_nothing(tmp_path: Path) -> None:
+    spec = make_small_spec(models=["MostPop", {"name": "PureSVD", "factors": HUGE}])
+    with pytest.raises(UserError) as caught:
+        recbias.run(spec, out=tmp_path / "out")
+    fault = caught.value.faults[0] if isinstance(caught.value, Faults) else caught.value
+    assert fault.where.endswith("models[1].factors")
+    assert not list((tmp_path / "out").glob("small/*"))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "large"),
+    [
+        ("n_users: 10, n_items: 4000000", "n_items"),
+        ("n_users: 9000000, per_user: 2", "n_users"),
+        ("n_users: 3000000, per_user: 40", "per_user"),
+    ],
+)
+def test_a_demo_world_that_cannot_fit_is_refused(tmp_path: Path, sizes: str, large: str) -> None:
+    text = f"name: s\ndataset: {{name: demo, {sizes}}}\nmodels: [Random]\nmetrics: [nDCG]\n"
+    write_small_spec(tmp_path, text + "split: {name: random, test: 0.2}\n")
+    environment = {"RECBIAS_MEMORY_MB": "1000"}
+    result = invoke_recbias("plan", "small.yaml", folder=tmp_path, env=environment)
+    assert result.code == 2
+    assert result.err.startswith("error: small.yaml:2:")
+    assert f"dataset.{large}: " in result.err
+    assert result.err.endswith(f"help: lower {large}\n")
