@@ -161,7 +161,7 @@ HEAVY = {
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
-    "recbias.numerics.compiled": "numba",
+    "recbias.numerics.compiled.loops": "numba",
     "recbias.numerics.devices": "torch",
     "recbias.runner.environment": "torch",
     "recbias.runner.execution.ray": "ray",

@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.arrays import AnyArray
 from recbias.models.factorization import sgd_kernels
-from recbias.numerics.compiled import compile_loop
+from recbias.numerics.compiled.loops import compile_loop
 
 SHAPES = ((3, 4), (5, 4), (3, 1), (5, 1), (1,))
 """Vectors of users and items, their biases, the offset."""

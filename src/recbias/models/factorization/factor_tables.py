@@ -22,7 +22,7 @@ from recbias.models.ranking.tensors import (
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.row_adam import look_up
 from recbias.models.training.samplers import EpochSampler
-from recbias.numerics.compiled import compile_loop
+from recbias.numerics.compiled.loops import compile_loop
 from recbias.numerics.devices import resolve_device
 
 

@@ -18,7 +18,7 @@ from recbias.models.training.row_adam_kernels import (
     make_idle_steps,
     make_steps,
 )
-from recbias.numerics.compiled import CompiledOnce
+from recbias.numerics.compiled.loops import CompiledOnce
 
 _CURRENT: ContextVar[RowAdam | None] = ContextVar("row_adam", default=None)
 

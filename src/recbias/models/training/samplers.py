@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
-from recbias.numerics.compiled import compile_loop
+from recbias.numerics.compiled.loops import compile_loop
 
 Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
 Integers: TypeAlias = npt.NDArray[np.int64]

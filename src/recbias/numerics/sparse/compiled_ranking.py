@@ -6,8 +6,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Codes, Matrix
 from recbias.core.packages import is_installed
-from recbias.numerics.compiled import compile_loop
-from recbias.numerics.sparse.ranking_kernels import PARTS, add_products, select_best
+from recbias.numerics.compiled.loops import compile_loop
+from recbias.numerics.compiled.ranking_kernels import PARTS, add_products, select_best
 from recbias.numerics.sparse.topk import Floats32
 
 MIN_SCORES = 2e8

@@ -13,9 +13,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.packages import is_installed
-from recbias.numerics.compiled import compile_loop
-from recbias.numerics.sparse.blocks import map_blocks
-from recbias.numerics.sparse.neighbour_kernel import (
+from recbias.numerics.compiled.loops import compile_loop
+from recbias.numerics.compiled.neighbour_kernel import (
     LAST,
     PACK,
     PARTS,
@@ -24,6 +23,7 @@ from recbias.numerics.sparse.neighbour_kernel import (
     Arrays,
     find_nearest_rows,
 )
+from recbias.numerics.sparse.blocks import map_blocks
 
 MIN_OPERATIONS = 5e7
 """Number of shared columns from which on compiled code is faster than array operations, although
@@ -87,26 +87,26 @@ def find_nearest_binary(
     columns = _split_columns(rows)
     row_sizes = sizes[numbers].astype(np.float32)
     settings = (left, right, np.float32(added), kind, row_sizes, numbers.astype(np.uint64))
-    found = np.zeros((n, k), np.uint64)
+    candidates = np.zeros((n, k), np.uint64)
     search = compile_loop(find_nearest_rows, exact=True, parts=PARTS)
 
     def search_block(start: int, stop: int) -> None:
-        search(start, stop, *columns, settings, found)
+        search(start, stop, *columns, settings, candidates)
 
     if n:
-        search(0, 0, *columns, settings, found)  # compiled before threads need it
+        search(0, 0, *columns, settings, candidates)  # compiled before threads need it
     map_blocks(search_block, n, TARGETS, label="nearest neighbours")
-    places = np.argsort(numbers)
+    order = np.argsort(numbers)
     counts = np.zeros(matrix.shape[0], np.int64)
-    counts[numbers] = (found > 0).sum(axis=1)
+    counts[numbers] = (candidates > 0).sum(axis=1)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indptr = indptr.astype(np.int32 if indptr[-1] < 2**31 else np.int64)
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
     for start in range(0, n, SORTED_ROWS):
-        rows_found = found[places[start : start + SORTED_ROWS]]
-        keys = np.sort(rows_found << SHIFT | rows_found >> SHIFT, axis=1)[:, ::-1]
+        keys_found = candidates[order[start : start + SORTED_ROWS]]
+        keys = np.sort(keys_found << SHIFT | keys_found >> SHIFT, axis=1)[:, ::-1]
         keys = keys[keys > 0]
-        entries = slice(indptr[numbers[places[start]]], None)
+        entries = slice(indptr[numbers[order[start]]], None)
         entries = slice(entries.start, entries.start + keys.size)
         indices[entries] = LAST - (keys >> SHIFT)
         values[entries] = (keys & LAST).astype(np.uint32).view(np.float32)

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import Matrix
+from recbias.numerics.compiled.neighbour_kernel import MEAN, RATIO, UNION
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size
 from recbias.numerics.sparse.distances import select_neighbors
-from recbias.numerics.sparse.neighbour_kernel import MEAN, RATIO, UNION
 from recbias.numerics.sparse.products import create_product_blocks
 from recbias.numerics.sparse.shared_columns import can_count, find_nearest_binary
 from recbias.numerics.sparse.topk import Floats32

@@ -56,12 +56,12 @@ def find_nearest_rows(
     n_tiles, tile = common[2].shape[0], common[2].shape[2]
     counts, small_counts = np.zeros(tile, dtype=np.int32), np.zeros(tile, dtype=np.uint8)
     near_words, value = np.zeros(STRIP // 8, dtype=np.uint64), np.zeros(1, dtype=np.float32)
-    found = np.zeros((stop - start, BUFFER * k), dtype=np.uint64)
-    n_found = np.zeros(stop - start, dtype=np.int64)
+    candidates = np.zeros((stop - start, BUFFER * k), dtype=np.uint64)
+    n_candidates = np.zeros(stop - start, dtype=np.int64)
     worst = np.zeros(stop - start, dtype=np.float32)
-    own = start // tile
+    own_tile = start // tile
     for step in range(2 * n_tiles):  # the tiles of rows of about this size first
-        index = own - step // 2 if step % 2 == 0 else own + 1 + step // 2
+        index = own_tile - step // 2 if step % 2 == 0 else own_tile + 1 + step // 2
         if index < 0 or index >= n_tiles:
             continue
         low = index * tile
@@ -74,11 +74,11 @@ def find_nearest_rows(
                     counts[target - low] = 0
                 collect(
                     *(target, low, counts[:width], weights, (near_words, value)),
-                    (start, k, found, n_found, worst),
+                    (start, k, candidates, n_candidates, worst),
                 )
-    for place in range(stop - start):
-        keep_best(found[place], n_found[place], k, value)
-        nearest[start + place] = found[place, :k]
+    for position in range(stop - start):
+        keep_best(candidates[position], n_candidates[position], k, value)
+        nearest[start + position] = candidates[position, :k]
 
 
 def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) -> bool:
@@ -91,7 +91,7 @@ def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) ->
         return True
     closest = low if target < low else low + width - 1
     shared = min(sizes[target], sizes[closest])
-    return divide(shared, left[target], right[closest], added, kind) >= worst * SLACK
+    return bool(divide(shared, left[target], right[closest], added, kind) >= worst * SLACK)
 
 
 def count_common(
@@ -99,18 +99,18 @@ def count_common(
 ) -> None:
     """Set the counts to the numbers of common columns that rows share with the target."""
     starts, columns, has_column = common
-    for place in range(width):
-        counts[place] = 0
+    for position in range(width):
+        counts[position] = 0
     for begin in range(starts[target], starts[target + 1], BYTE):
-        for place in range(width):
-            small_counts[place] = 0
+        for position in range(width):
+            small_counts[position] = 0
         for entry in range(begin, min(begin + BYTE, starts[target + 1]), PACK):
             a, b = has_column[index, columns[entry]], has_column[index, columns[entry + 1]]
             c, d = has_column[index, columns[entry + 2]], has_column[index, columns[entry + 3]]
-            for place in range(width):
-                small_counts[place] += a[place] + b[place] + c[place] + d[place]
-        for place in range(width):
-            counts[place] += small_counts[place]
+            for position in range(width):
+                small_counts[position] += a[position] + b[position] + c[position] + d[position]
+        for position in range(width):
+            counts[position] += small_counts[position]
 
 
 def count_rare(target: int, index: int, low: int, rare: Arrays, counts: Any) -> None:
@@ -125,16 +125,16 @@ def count_rare(target: int, index: int, low: int, rare: Arrays, counts: Any) -> 
 def collect(
     target: int, low: int, counts: Any, weights: Arrays, memory: Arrays, targets: Arrays
 ) -> None:
-    """Add the rows of a tile that may be neighbours of the target to those found before."""
+    """Add the rows of a tile that may be neighbours of the target to those of earlier tiles."""
     left, right, added, kind, _, numbers = weights
     near_words, value = memory
-    start, k, all_found, n_found, worst = targets
-    place, found = target - start, all_found[target - start]
+    start, k, all_candidates, n_candidates, worst = targets
+    position, candidates = target - start, all_candidates[target - start]
     is_near, bits = near_words.view(np.uint8), value.view(np.uint32)
     for begin in range(0, counts.size, STRIP):
         strip = counts[begin : begin + STRIP]
         scale = right[low + begin : low + begin + strip.size]
-        mark_near(strip, scale, (left[target], worst[place], added, kind), is_near)
+        mark_near(strip, scale, (left[target], worst[position], added, kind), is_near)
         for word in range((strip.size + 7) // 8):
             if near_words[word] == 0:
                 continue
@@ -142,22 +142,22 @@ def collect(
                 if is_near[row]:
                     value[0] = divide(strip[row], left[target], scale[row], added, kind)
                     key = (np.uint64(bits[0]) << SHIFT) | (LAST - numbers[low + begin + row])
-                    found[n_found[place]] = key
-                    n_found[place] += 1
-                    if n_found[place] == found.size:
-                        worst[place] = keep_best(found, found.size, k, value)
-                        n_found[place] = k
-    if n_found[place] > 2 * k:
-        worst[place] = keep_best(found, n_found[place], k, value)
-        n_found[place] = k
+                    candidates[n_candidates[position]] = key
+                    n_candidates[position] += 1
+                    if n_candidates[position] == candidates.size:
+                        worst[position] = keep_best(candidates, candidates.size, k, value)
+                        n_candidates[position] = k
+    if n_candidates[position] > 2 * k:
+        worst[position] = keep_best(candidates, n_candidates[position], k, value)
+        n_candidates[position] = k
 
 
-def keep_best(found: Any, n_found: int, k: int, value: Any) -> Any:
+def keep_best(candidates: Any, n_candidates: int, k: int, value: Any) -> Any:
     """Move the k best to the front; return the worst similarity of them, 0 if there are fewer."""
-    if n_found <= k:
+    if n_candidates <= k:
         return np.float32(0)
-    found[:n_found] = np.partition(found[:n_found], n_found - k)[::-1]
-    value.view(np.uint32)[0] = np.uint32(found[k - 1] >> SHIFT)
+    candidates[:n_candidates] = np.partition(candidates[:n_candidates], n_candidates - k)[::-1]
+    value.view(np.uint32)[0] = np.uint32(candidates[k - 1] >> SHIFT)
     return value[0]
 
 
@@ -166,18 +166,18 @@ def mark_near(counts: Any, scale: Any, target: Arrays, is_near: Any) -> None:
     size, worst, added, kind = target
     least = worst * SLACK
     if worst == 0:
-        for place in range(counts.size):
-            is_near[place] = counts[place] > 0
+        for position in range(counts.size):
+            is_near[position] = counts[position] > 0
     elif kind == RATIO:  # without c, which lowers a similarity
         least *= size
-        for place in range(counts.size):
-            is_near[place] = np.float32(counts[place]) >= least * scale[place]
+        for position in range(counts.size):
+            is_near[position] = np.float32(counts[position]) >= least * scale[position]
     else:  # 2 d >= s (l + r + 2 c) or (1 + s) d >= s (l + r + c), s the worst similarity
         factor = np.float32(2) if kind == MEAN else np.float32(1) + worst
         fixed = size + (added + added if kind == MEAN else added)
-        for place in range(counts.size):
-            bound = least * (fixed + scale[place])
-            is_near[place] = factor * np.float32(counts[place]) >= bound
+        for position in range(counts.size):
+            bound = least * (fixed + scale[position])
+            is_near[position] = factor * np.float32(counts[position]) >= bound
 
 
 def divide(count: Any, size: Any, scale: Any, added: Any, kind: int) -> Any:

@@ -26,8 +26,8 @@ def add_products(rows: Any, left: Arrays, right: Arrays, scores: Any) -> None:
             sums[column] = 0
         for entry in range(left_starts[row], left_starts[row + 1]):
             weight, inner = left_values[entry], left_columns[entry]
-            for place in range(right_starts[inner], right_starts[inner + 1]):
-                sums[np.uintp(right_columns[place])] += weight * right_values[place]
+            for position in range(right_starts[inner], right_starts[inner + 1]):
+                sums[np.uintp(right_columns[position])] += weight * right_values[position]
 
 
 def select_best(scores: Any, excluded: Any, history: Arrays, result: Arrays) -> None:
@@ -53,20 +53,22 @@ def select_best(scores: Any, excluded: Any, history: Arrays, result: Arrays) -> 
         for begin in range(0, n, STRIP):
             strip = candidates[begin : begin + STRIP]
             worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
-            for place in range(strip.size):
-                is_better[place] = strip[place] > worst
+            for position in range(strip.size):
+                is_better[position] = strip[position] > worst
             for word in range((strip.size + 7) // 8):
                 if words[word] == 0:
                     continue
-                for place in range(8 * word, min(8 * word + 8, strip.size)):
-                    if is_better[place]:
-                        n_chosen = insert(chosen, best, n_chosen, begin + place, strip[place])
+                for position in range(8 * word, min(8 * word + 8, strip.size)):
+                    if is_better[position]:
+                        n_chosen = insert(
+                            chosen, best, n_chosen, begin + position, strip[position]
+                        )
 
 
 def exclude(scores: Any, columns: Any) -> None:
     """Set the scores of these columns to -inf."""
-    for place in range(columns.size):
-        scores[columns[place]] = -np.inf
+    for position in range(columns.size):
+        scores[columns[position]] = -np.inf
 
 
 def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -> int:

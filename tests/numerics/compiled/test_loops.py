@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.numerics.compiled import compile_loop
+from recbias.numerics.compiled.loops import compile_loop
 
 
 def add_up(values: Any) -> Any:
@@ -37,7 +37,7 @@ def test_function_without_a_file_is_compiled_without_cache() -> None:
 
 LOOP = """
 import numpy as np
-from recbias.numerics.compiled import compile_loop
+from recbias.numerics.compiled.loops import compile_loop
 
 def add_up(values):
     total = 0.0
