@@ -126,7 +126,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         comparisons, failures = compare_models(
             metrics, experiment.tests, experiment.seeds[0], groups
         )
-        peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
+        peak_mb = max(
+            measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records)
+        )
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         failed = list_failed_values(run_plan, execution)
         checks = write_checks(folder.temporary, experiment, metrics, failed)
