@@ -14,7 +14,14 @@ from recbias.core.errors import UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
-from recbias.plans import data_folder, list_stages, list_warnings, plan, read_experiment
+from recbias.plans import (
+    data_folder,
+    list_stages,
+    list_warnings,
+    plan,
+    preview_run,
+    read_experiment,
+)
 from recbias.progress import is_notebook, open_observer
 from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
@@ -165,6 +172,7 @@ __all__ += [
     "load",
     "plan",
     "power",
+    "preview_run",
     "read_experiment",
     "run",
     "verify",

@@ -121,7 +121,8 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "training": {"ranking"},
     },
     "numerics": {
-        "sparse": set(),
+        "compiled": set(),
+        "sparse": {"compiled"},
         "texts": set(),
     },
     "reports": {

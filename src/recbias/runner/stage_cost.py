@@ -74,10 +74,9 @@ class CostMeter:
         several; it and the memory are None if other processes worked for the stage, which may
         have used cards. Without a card in use at the start the energy of cards is None.
         """
-        (own, children), (own_before, children_before) = _read_cpu(), self.cpu
-        children -= children_before
+        process, children = (end - start for end, start in zip(_read_cpu(), self.cpu, strict=True))
         cost = dict(NO_COST) | {
-            "cpu_seconds": round(own - own_before + children, 3),
+            "cpu_seconds": round(process + children, 3),
             "cpu_energy_joules": subtract_packages(read_packages(), self.packages, seconds),
         }
         if children:

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
+from recbias.core.protocols import FittedRecommender
 from recbias.core.stage_context import collect_warnings
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.ranking import score_blocks as ranking
@@ -127,7 +128,10 @@ def test_compiled_loops_give_the_same_lists(
     scores = rng.integers(-3, 4, (60, 45)).astype(np.float32)  # many ties
     scores[rng.random(scores.shape) < 0.1] = np.nan
     scores[rng.random(scores.shape) < 0.1] = -np.inf
-    models = [ItemKNN(neighbors=5).fit(data, rng), UserKNN(neighbors=5).fit(data, rng)]
+    models: list[FittedRecommender] = [
+        ItemKNN(neighbors=5).fit(data, rng),
+        UserKNN(neighbors=5).fit(data, rng),
+    ]
     found = []
     for least in (0, np.inf):
         monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)

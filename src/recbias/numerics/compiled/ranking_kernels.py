@@ -59,10 +59,11 @@ def select_best(scores: Any, excluded: Any, history: Arrays, result: Arrays) -> 
                 if words[word] == 0:
                     continue
                 for position in range(8 * word, min(8 * word + 8, strip.size)):
-                    if is_better[position]:
+                    if strip[position] > worst:
                         n_chosen = insert(
                             chosen, best, n_chosen, begin + position, strip[position]
                         )
+                        worst = best[k - 1] if n_chosen == k else worst
 
 
 def exclude(scores: Any, columns: Any) -> None:
@@ -72,11 +73,8 @@ def exclude(scores: Any, columns: Any) -> None:
 
 
 def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -> int:
-    """Insert a column unless all are as good; return the new number of columns."""
-    k = values.size
-    if n_chosen == k and not value > values[k - 1]:
-        return n_chosen
-    n_chosen = min(n_chosen + 1, k)
+    """Insert a column, which is better than the last of k; return the new number of columns."""
+    n_chosen = min(n_chosen + 1, values.size)
     rank = n_chosen - 1
     while rank > 0 and values[rank - 1] < value:
         values[rank], columns[rank] = values[rank - 1], columns[rank - 1]

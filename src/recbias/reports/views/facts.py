@@ -192,13 +192,13 @@ def build_stages_table(run: RunTables) -> Table:
     values = {
         column: [_get_cost(stage, name) for stage in stages] for column, (name, _) in COSTS.items()
     }
-    shown = [column for column in COSTS if any(values[column])]
-    columns = make_columns(("stage", "kind", *shown, "from cache"), numeric=shown)
+    costs = [column for column in COSTS if any(values[column])]
+    columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
     rows = tuple(
         (
             Cell(str(stage.get("stage"))),
             Cell(str(stage.get("kind"))),
-            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in shown),
+            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in costs),
             Cell("yes" if stage.get("reused") else "no"),
         )
         for row, stage in enumerate(stages)
