@@ -61,7 +61,7 @@ def _format_cost(stages: list[dict[str, Any]], model: str) -> dict[str, str]:
         stage for stage in stages if stage["model"] == model and stage["kind"] in {"fit", "answer"}
     ]
     seconds = sum(stage["seconds"] for stage in model_stages)
-    peak = max((stage["peak_memory_mb"] for stage in model_stages), default=0.0)
+    peak = max((stage["peak_memory_mb"] or 0.0 for stage in model_stages), default=0.0)
     if all(stage["reused"] for stage in model_stages):
         return {"seconds": "stored", "MB": ""}
     return {"seconds": f"{seconds:.1f}", "MB": f"{peak:.0f}"}

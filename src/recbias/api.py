@@ -14,7 +14,14 @@ from recbias.core.errors import UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
 from recbias.core.stage_context import collect_warnings
-from recbias.plans import data_folder, list_stages, list_warnings, plan, read_experiment
+from recbias.plans import (
+    data_folder,
+    list_stages,
+    list_warnings,
+    plan,
+    preview_run,
+    read_experiment,
+)
 from recbias.progress import is_notebook, open_observer
 from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
@@ -126,7 +133,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         comparisons, failures = compare_models(
             metrics, experiment.tests, experiment.seeds[0], groups
         )
-        peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
+        peak_mb = max(
+            measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records)
+        )
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         failed = list_failed_values(run_plan, execution)
         checks = write_checks(folder.temporary, experiment, metrics, failed)
@@ -163,6 +172,7 @@ __all__ += [
     "load",
     "plan",
     "power",
+    "preview_run",
     "read_experiment",
     "run",
     "verify",

@@ -16,10 +16,13 @@ from recbias.core.errors import OutOfRange, WrongType
 from recbias.core.input_files import to_local_path
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
+from recbias.runner.execution.executor import Silent
+from recbias.runner.execution.preflight import check_inputs
+from recbias.runner.execution.rehearsal import Rehearsal
 from recbias.runner.planning.devices import warn_about_device
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
-from recbias.runner.planning.preview import preview
+from recbias.runner.planning.preview import Preview, preview
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.remote_store import open_store
@@ -71,6 +74,17 @@ def list_warnings(run_plan: Plan) -> tuple[str, ...]:
     """Return what is worth knowing before a run, such as a device that no model uses."""
     unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
     return (*run_plan.warnings, *unused)
+
+
+def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, list[str]]:
+    """Return what a run would do, and the datasets that are checked only when they are loaded.
+
+    Raises:
+        Faults: A run would refuse data, labels, groups or given lists.
+    """
+    rehearsal = Rehearsal(store, Silent(), fresh=fresh)
+    unchecked = check_inputs(run_plan, rehearsal)
+    return preview(run_plan, store, fresh=fresh, rehearsed=rehearsal.records), unchecked
 
 
 STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored", "seconds")

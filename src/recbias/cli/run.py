@@ -221,15 +221,12 @@ def find_exit_code(run: Run) -> int:
 
 @_take_options
 def plan(options: SimpleNamespace) -> None:
-    """Validate each SPEC and list its stages, the requests to language models, and the memory."""
+    """Validate each SPEC; list its stages, the requests to language models, time and memory."""
     from recbias import api
     from recbias.cli.output.tables import show_plan
     from recbias.progress import open_observer
-    from recbias.runner.execution.executor import Executor, Silent
-    from recbias.runner.execution.preflight import check_inputs
-    from recbias.runner.execution.rehearsal import Rehearsal
+    from recbias.runner.execution.executor import Executor
     from recbias.runner.execution.request_totals import count_requests
-    from recbias.runner.planning.preview import preview
 
     api.create_executor(options.executor.value, options.workers)
     run_plan, store = _make_plan(options.spec, options)
@@ -237,8 +234,7 @@ def plan(options: SimpleNamespace) -> None:
         print_line(f"warning: {warning}", to_stderr=True)
     with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
-        steps = preview(run_plan, store, fresh=options.fresh)
-        unchecked = check_inputs(run_plan, Rehearsal(store, Silent(), fresh=options.fresh))
+        steps, unchecked = api.preview_run(run_plan, store, fresh=options.fresh)
     if options.as_json:
         from recbias.cli.output.contents import describe_plan
 

@@ -38,7 +38,10 @@ class StageRecord:
         fold: The fold, from 1.
         seconds: Wall time, 0 if the result was reused.
         resumed_seconds: The part of the wall time that an interrupted earlier run spent.
-        peak_memory_mb: Peak memory of the process during the stage.
+        peak_memory_mb: Peak memory of the process during the stage; None if it was reused, or the
+            system does not say.
+        cost: What it cost beside time and memory (``runner.stage_cost``); empty if not known.
+        sizes: The sizes of what it read and made: users, items, interactions, queries, bytes.
         reused: Whether the result was in the store.
         warnings: The warnings of the stage, also if it was reused.
         facts: The facts recorded by the stage, such as the revision of a language model.
@@ -53,16 +56,22 @@ class StageRecord:
     model: str = ""
     seconds: float = 0.0
     resumed_seconds: float = 0.0
-    peak_memory_mb: float = 0.0
+    peak_memory_mb: float | None = None
     reused: bool = False
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, float | None] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The ``stage.json`` beside a stored result, with the size and SHA-256 of each file."""
+    """The ``stage.json`` beside a stored result, with the size and SHA-256 of each file.
+
+    ``subject`` is the name of its plug-in, ``settings`` the digest of the settings: stages of the
+    same kind and subject take a time that grows with the sizes.
+    """
 
     stage: str
     kind: str
@@ -71,6 +80,10 @@ class Stored:
     peak_memory_mb: float = 0.0
     warnings: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    subject: str = ""
+    settings: str = ""
+    cost: Mapping[str, float | None] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 class FailureSummary(NamedTuple):

@@ -126,6 +126,8 @@ class Stage(Fit):
     digest: str = ""
     seconds: Amount | None = None
     peak_memory_mb: Amount | None = None
+    cost: dict[str, Amount | None] | None = None
+    sizes: dict[str, Count] | None = None
     reused: bool = False
     warnings: list[str] = []
     facts: dict[str, Any] | None = None

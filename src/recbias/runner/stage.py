@@ -31,6 +31,8 @@ class Stage:
             ``FILE:LINE:COLUMN: metrics[0]``.
         files: The input files that it reads, with their digests at planning time.
         devices: The devices that its model computes on; empty if it has no choice.
+        subject: The name of its plug-in.
+        settings: The digest of the settings of its plug-ins.
     """
 
     kind: str
@@ -42,3 +44,5 @@ class Stage:
     spec_location: str = field(default="", compare=False)
     files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
     devices: tuple[str, ...] = field(default=(), compare=False)
+    subject: str = field(default="", compare=False)
+    settings: str = field(default="", compare=False)

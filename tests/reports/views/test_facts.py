@@ -144,6 +144,25 @@ def test_stages_have_duration_memory_and_cache(tmp_path: Path) -> None:
     assert [cell.value for cell in table.rows[0]][2:4] == [0.4, 300.0]
 
 
+def test_the_cost_of_stages_is_shown_where_a_stage_has_it(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(models=("EASE", "SLIM"))))
+    first, second = run.manifest["stages"]
+    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0, "cpu_energy_joules": 12.4}
+    second |= {"reused": True, "seconds": 0.0, "peak_memory_mb": None, "cost": None}
+    table = build_stages_table(run)
+    assert [column.title for column in table.columns] == [
+        *("stage", "kind", "duration", "CPU time", "peak memory", "CPU energy", "from cache")
+    ]
+    assert [cell.text for cell in table.rows[0][2:]] == [
+        "0.40 s",
+        "0.70 s",
+        "300 MB",
+        "12 J",
+        "no",
+    ]
+    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "", "yes"]
+
+
 def test_files_have_their_digest(tmp_path: Path) -> None:
     table = build_files_table(read_run(make_run(tmp_path)))
     assert [cell.text for cell in table.rows[0]] == ["ml-1m", "ratings.dat", "f" * 64]

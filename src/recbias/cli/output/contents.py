@@ -62,6 +62,8 @@ def describe_plan(
                 "resumes": step.partial,
                 "stored_trials": step.trials,
                 "seconds": step.seconds,
+                "expected_seconds": step.expected and round(step.expected.seconds, 3),
+                "expected_from": step.expected and step.expected.n_records,
                 "address": step.stage.digest,
             }
             for step in preview.steps
@@ -73,6 +75,8 @@ def describe_plan(
             for metric, model, missing in plan.undefined
         ],
         "requests": [_describe_requests(entry) for entry in requests],
+        "expected_seconds": preview.expected_seconds,
+        "expected_unknown": preview.n_unexpected,
         "memory_mb": round(preview.memory_mb),
         "unchecked_datasets": [*unchecked],
     }

@@ -19,6 +19,7 @@ from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import read_run
+from recbias.runner.execution.remaining_work import describe_seconds
 from recbias.runner.execution.request_totals import RequestTotals
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.preview import Preview, Step
@@ -120,6 +121,10 @@ def show_plan(
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
     show_requests(requests, quiet=quiet)
+    if preview.expected_seconds is not None:
+        left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
+        time = describe_seconds(preview.expected_seconds)
+        print_line(f"estimated time: {time}{left}, from stored results of the same kind")
     print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 
@@ -133,9 +138,16 @@ def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
     return [
         *columns,
         [_render_state(step) for step in steps],
-        ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
+        [_render_time(step) for step in steps],
         [step.stage.digest[:12] for step in steps],
     ]
+
+
+def _render_time(step: Step) -> str:
+    """Return the time that a stage took or, after ``~``, is expected to take."""
+    if step.expected is not None:
+        return f"~{describe_seconds(step.expected.seconds)}"
+    return "" if step.seconds is None else f"{step.seconds:.2f} s"
 
 
 def _render_state(step: Step) -> str:

@@ -184,22 +184,50 @@ def build_models_table(run: RunTables) -> Table:
 
 
 def build_stages_table(run: RunTables) -> Table:
-    """Return one row per stage: duration, memory and whether its result came from the cache."""
-    numbers = ("duration", "peak memory")
-    columns = make_columns(("stage", "kind", *numbers, "from cache"), numeric=numbers)
-    rows = []
-    for stage in run.manifest.get("stages", []):
-        seconds, memory = stage.get("seconds") or 0.0, stage.get("peak_memory_mb") or 0.0
-        rows.append(
-            (
-                Cell(str(stage.get("stage"))),
-                Cell(str(stage.get("kind"))),
-                Cell(format_duration(seconds), seconds),
-                Cell(f"{memory:,.0f} MB", memory),
-                Cell("yes" if stage.get("reused") else "no"),
-            )
+    """Return one row per stage: its cost, and whether its result came from the cache.
+
+    A cost that no stage has, such as energy where the machine does not tell, has no column.
+    """
+    stages = run.manifest.get("stages", [])
+    values = {
+        column: [_get_cost(stage, name) for stage in stages] for column, (name, _) in COSTS.items()
+    }
+    costs = [column for column in COSTS if any(values[column])]
+    columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
+    rows = tuple(
+        (
+            Cell(str(stage.get("stage"))),
+            Cell(str(stage.get("kind"))),
+            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in costs),
+            Cell("yes" if stage.get("reused") else "no"),
         )
-    return Table("Stages", columns, tuple(rows))
+        for row, stage in enumerate(stages)
+    )
+    return Table("Stages", columns, rows)
+
+
+COSTS: Mapping[str, tuple[str, str]] = {
+    "duration": ("seconds", ""),
+    "CPU time": ("cpu_seconds", ""),
+    "GPU time": ("gpu_seconds", ""),
+    "peak memory": ("peak_memory_mb", "MB"),
+    "GPU memory": ("gpu_memory_mb", "MB"),
+    "CPU energy": ("cpu_energy_joules", "J"),
+    "GPU energy": ("gpu_energy_joules", "J"),
+}
+"""The columns of the cost of stages: the key in the manifest, and the unit, if not of time."""
+
+
+def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
+    """Return a cost of a stage; None if it is not known, as of a reused one."""
+    cost = stage if name in {"seconds", "peak_memory_mb"} else stage.get("cost") or {}
+    return None if stage.get("reused") else cost.get(name)
+
+
+def _make_cost_cell(value: float | None, unit: str) -> Cell:
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:,.0f} {unit}" if unit else format_duration(value), value)
 
 
 def build_files_table(run: RunTables) -> Table:

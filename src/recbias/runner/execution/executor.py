@@ -28,6 +28,8 @@ from recbias.runner.execution.stage_records import (
 from recbias.runner.operating_system import reset_peak_memory
 from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
+from recbias.runner.stage_cost import NO_COST, CostMeter
+from recbias.runner.stage_sizes import measure_sizes
 from recbias.runner.storage.checkpoints import StageCheckpoints
 from recbias.runner.storage.fingerprints import validate_unchanged
 from recbias.runner.storage.store import SCRATCH, Store, describe_damage
@@ -114,6 +116,7 @@ class Executor:
         """Compute a stage; ``damage`` are warnings for this run only."""
         self.observer.started(stage)
         reset_peak_memory()
+        meter = CostMeter()
         checkpoints = StageCheckpoints(self.store, stage)
         discard = checkpoints.discard
         if self.fresh:
@@ -132,8 +135,20 @@ class Executor:
                 lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard
             )
         seconds, peak = checkpoints.seconds, checkpoints.peak_memory_mb
+        is_resumed = checkpoints.earlier_seconds > 0  # the cost until then is not known
+        cost = NO_COST if is_resumed else meter.measure(seconds)
+        sizes = measure_sizes((*inputs, value), stage.files)
+        spent: dict[str, Any] = {"seconds": seconds, "cost": dict(cost), "sizes": sizes}
         if failure is None:
-            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(warnings), facts)
+            stored = Stored(
+                *(stage.title, stage.kind, {}),
+                warnings=tuple(warnings),
+                facts=facts,
+                peak_memory_mb=peak,
+                subject=stage.subject,
+                settings=stage.settings,
+                **spent,
+            )
             _, failure = attempt(
                 lambda: self._save(stage, value, stored), on_lasting_failure=discard
             )
@@ -142,9 +157,9 @@ class Executor:
         return self._record(
             make_record(
                 stage,
-                seconds=seconds,
+                **spent,
+                peak_memory_mb=peak or None,
                 resumed_seconds=checkpoints.earlier_seconds,
-                peak_memory_mb=peak,
                 warnings=(*damage, *warnings),
                 facts=facts,
                 failure=locate_failure(stage, failure),

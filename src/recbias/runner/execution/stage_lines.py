@@ -31,7 +31,8 @@ def render_record(record: StageRecord, messages: set[str]) -> str:
         return f"{title}: cached"
     earlier = record.resumed_seconds
     resumed = f" ({earlier:.2f} s of it in an earlier run)" if earlier else ""
-    return f"{title}: {record.seconds:.2f} s{resumed}, {record.peak_memory_mb:,.0f} MB"
+    peak = f", {record.peak_memory_mb:,.0f} MB" if record.peak_memory_mb else ""
+    return f"{title}: {record.seconds:.2f} s{resumed}{peak}"
 
 
 def select_new_warnings(record: StageRecord, shown: set[str]) -> list[str]:

@@ -9,10 +9,12 @@ from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.stage import Stage
+from recbias.runner.stage_cost import NO_COST
 
 
 def make_record(stage: Stage, **facts: Any) -> StageRecord:
     """Return the record of a stage."""
+    facts = {"cost": dict(NO_COST)} | facts
     return StageRecord(stage.title, stage.kind, stage.digest, **vars(stage.keys), **facts)
 
 

@@ -198,6 +198,7 @@ class OutputPlanner(StagePlanner):
             self.locate(model),
             files,
             list_devices(model.plugin),
+            **self.describe(model),
         )
         trials = plan_trials(first, work, identity)
         return (*baseline, *trials), plan_search(trials, work)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
+from recbias.core.digests import compute_digest
 from recbias.core.labelled_texts import evaluates_texts
 from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
@@ -93,4 +95,16 @@ class StagePlanner:
     ) -> Stage:
         """Return a stage at its address, with the files that its plug-ins read."""
         files = {**stage.files, **self.list_files(*specs)}
-        return assign_address(replace(stage, files=files), identity, libraries=libraries)
+        subject: Mapping[str, Any] = {
+            "subject": type(stage.work).__name__,
+            **self.describe(*specs),
+        }
+        stage = replace(stage, files=files, **subject)
+        return assign_address(stage, identity, libraries=libraries)
+
+    def describe(self, *specs: PluginSpec) -> dict[str, str]:
+        """Return the subject and the digest of the settings of a stage with some plug-ins."""
+        if not specs:
+            return {}
+        identities = [self.identify(spec) for spec in specs]
+        return {"subject": str(identities[0]["name"]), "settings": compute_digest(identities)}

@@ -1,0 +1,55 @@
+"""The sizes of what a stage reads and makes, by which its time and memory are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.split import Split
+from recbias.core.queries.queries import Queries
+
+
+def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
+    """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
+
+    ``interactions`` are the rows of the dataset, ``training`` those of the training set.
+
+    >>> measure_sizes([])
+    {}
+    """
+    sizes: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, Dataset):
+            rows = value.interactions
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+        elif isinstance(value, Split):
+            rows = value.train
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
+        elif isinstance(value, Queries):
+            sizes["queries"] = len(value)
+    n_bytes = measure_files(files)
+    return sizes | ({"bytes": n_bytes} if n_bytes else {})
+
+
+def measure_files(files: Iterable[Path]) -> int:
+    """Return the bytes of the files that are there."""
+    return sum(path.stat().st_size for path in files if path.is_file())
+
+
+def get_extent(kind: str, sizes: Mapping[str, int]) -> int:
+    """Return the size with which the time of a stage of a kind grows; 0 if it is not known.
+
+    >>> get_extent("fit", {"users": 5, "training": 40}), get_extent("fit", {})
+    (40, 0)
+    """
+    names = {
+        "dataset": ("bytes", "interactions"),
+        "split": ("interactions",),
+        "queries": ("users",),
+        "label": ("items",),
+        "answer": ("queries", "training"),
+        "measure": ("queries", "training", "interactions"),
+    }.get(kind, ("training", "interactions"))
+    return next((sizes[name] for name in names if sizes.get(name)), 0)
