@@ -27,8 +27,9 @@ def compile_loop(
     It is compiled at the first call for each combination of argument types and cached by numba,
     beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
     each process compiles again. The results are deterministic. With ``exact``, every operation is
-    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions of
-    the same file that the loop calls, and are compiled in the same way.
+    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions
+    that the loop calls, and are compiled in the same way; a change of theirs is not seen by the
+    cache, unless the file of the loop changes too.
     """
     import numba
     from numba.extending import register_jitable
