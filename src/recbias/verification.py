@@ -33,8 +33,10 @@ from recbias.reports.audit_cards.differences import (
     format_value,
     is_same,
 )
+from recbias.reports.report_schema import parse_report
+from recbias.reports.run_files import REPAIR
 from recbias.reports.views.definitions import format_title
-from recbias.reports.views.run_tables import RunTables, read_manifest, read_run
+from recbias.reports.views.run_tables import RunTables, read_manifest, read_run, read_text
 from recbias.reports.writers.audit_card import render_card_page
 from recbias.reports.writers.json_report import find_changed_rows
 from recbias.runner.recomputation.recompute import Recomputation, recompute_tables
@@ -112,7 +114,7 @@ def verify(
         vars(rebuilt)["groups"] = recomputed.groups
         differences += compare_cards(read, build_card(rebuilt))
     except MissingRun as error:
-        differences.append(Difference("the run cannot be read", "", str(error)))
+        differences.append(Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
     else:
         differences += [Difference("tests", "", fault) for fault in recomputed.faults]
         differences += _compare_tables(tables, recomputed)
@@ -142,7 +144,7 @@ def _compare_pages(card: Card, path: Path) -> list[Difference]:
     return [
         Difference(f"file {page.name}", "changed", "the page of the card")
         for page, text in pages.items()
-        if has_file(page) and page.read_text(encoding="utf-8", errors="replace") != text
+        if has_file(page) and read_text(page, "replace") != text
     ]
 
 
@@ -214,8 +216,13 @@ def _compare_report(run: RunTables) -> list[Difference]:
     path = run.folder / "report.json"
     if not has_file(path):
         return []
-    rows = find_changed_rows(run, path.read_text(encoding="utf-8", errors="replace"))
-    return [Difference(f"report.json: {row[0]}", *row[1:]) for row in rows]
+    report, fault = parse_report(read_text(path, "replace"))
+    if fault:
+        return [Difference("report.json", f"it is not the report of a run: {fault}", REPAIR)]
+    return [
+        Difference(f"report.json: {place}", *values)
+        for place, *values in find_changed_rows(run, report)
+    ]
 
 
 def _compare_frames(

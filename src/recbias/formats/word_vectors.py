@@ -108,6 +108,7 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
 def _read_text(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
     needed = {word.encode("utf-8", "surrogatepass"): word for word in words}
     size = 0
+    vectors: dict[str, AnyArray] = {}
     with open_binary(path) as stream:
         for number, raw in enumerate(stream, start=1):
             line = raw.removeprefix(BOM) if number == 1 else raw
@@ -120,11 +121,12 @@ def _read_text(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArra
                     remedy = "give vectors as text (GloVe, word2vec, fastText), or as .npz"
                     raise MalformedLine(message, where=f"{path}:{number}", remedy=remedy)
             name, _, rest = line.rstrip().partition(b" ")
-            if (word := needed.get(name)) is None:
-                continue
-            cells = rest.split()
-            if len(cells) <= size:  # an entry of several words has more
-                yield word, _parse(cells, size, f"{path}:{number}")
+            cells = rest.split() if name in needed else None
+            if cells is not None and len(cells) <= size:  # an entry of several words has more
+                word = needed[name]
+                if word not in vectors:  # of entries that repeat a word the first one counts
+                    vectors[word] = _parse(cells, size, f"{path}:{number}")
+                yield word, vectors[word]
     if not size:
         raise MalformedLine("the file is empty", where=str(path), remedy="give another file")
 

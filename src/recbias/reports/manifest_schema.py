@@ -208,6 +208,11 @@ def find_fault(manifest: Mapping[str, Any]) -> str:
     try:
         Manifest.model_validate(manifest)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        return locate_fault(error)
     return ""
+
+
+def locate_fault(error: ValidationError) -> str:
+    """Return the place and the reason of the first fault that pydantic found."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"

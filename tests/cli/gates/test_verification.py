@@ -164,12 +164,24 @@ def test_a_report_of_another_manifest_is_a_difference(folder: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"metrics": 1}'])
-def test_a_report_that_is_none_is_a_difference(folder: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "it is not JSON: "),
+        ("[" * 10**5, "it is not JSON: "),
+        ("[]", "it is not a JSON object"),
+        ('{"metrics": 1}', "schema_version: Field required"),
+        ('{"schema_version": 1, "metrics": [{"metric": 7}]}', "metrics.0.metric: Input should"),
+    ],
+)
+def test_a_report_that_is_none_is_one_difference(folder: Path, text: str, fault: str) -> None:
     (folder / "run" / "report.json").write_text(text, encoding="utf-8")
-    result = verify(folder)
+    result = verify(folder, "--json")
     assert (result.code, result.err) == (3, "")
-    assert "report.json: " in result.out
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference["location"] == "report.json"
+    assert fault in difference["stated"]
+    assert "`recbias run`" in difference["recomputed"]
 
 
 def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> None:

@@ -155,12 +155,23 @@ def test_a_record_with_a_value_of_another_type_is_none(
     assert store.load(DIGEST) is None
 
 
-def test_a_record_may_have_notes(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("notes", "is_valid"),
+    [
+        ({"subject": "EASE", "settings": "ab", "cost": {"a": None}, "sizes": {"users": 3}}, True),
+        ({"sizes": 0.5}, False),
+        ({"sizes": {"users": -1}}, False),
+        ({"settings": {"l2": 1.0}}, False),
+        ({"cost": {"a": "b"}}, False),
+    ],
+)
+def test_a_record_may_have_sizes_and_costs(
+    store: Store, notes: dict[str, object], is_valid: bool
+) -> None:
     store.save(DIGEST, STATE, make_record())
     path = store.path(DIGEST) / RECORD
-    notes = {"subject": "EASE", "settings": {"l2": 1.0}, "cost": 0.5, "sizes": {"users": 3}}
     path.write_text(seal_record({**unseal_record(path.read_text()), **notes}))
-    assert store.has(DIGEST)
+    assert store.has(DIGEST) == is_valid
 
 
 @pytest.mark.parametrize("obstacle", ["link", "file", "parent", "loop", "pipe"])

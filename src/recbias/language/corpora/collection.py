@@ -212,7 +212,9 @@ def read_posts(path: Path) -> Iterator[str]:
         records = TextLines(path, DELIMITERS[suffix]).records()
         _, names = next(records, (1, []))
         column = _find_text(names, path)
-        yield from (cells[column] for _, cells in records if len(cells) > column and cells[column])
+        for _, cells in records:
+            if len(cells) > column and cells[column]:
+                yield cells[column]
     else:
         find_suffix(path)
         table = read_text_table(path)

@@ -173,7 +173,7 @@ def _read_arrays(path: Path) -> dict[str, AnyArray] | None:
     if not zipfile.is_zipfile(path):  # numpy would read a single array, or a pickle
         return None
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None

@@ -118,7 +118,7 @@ class RunTables:
     def spec_text(self) -> str:
         """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
-        return _read_text(path, errors="replace") if has_file(path) else ""
+        return read_text(path, errors="replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -187,7 +187,8 @@ def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _read_text(path: Path, errors: str = "strict") -> str:
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Return the text of a file of a run."""
     with open_input(path) as stream:
         return stream.read().decode("utf-8", errors)
 
@@ -205,7 +206,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     """
     _require_file(path)
     try:
-        manifest = json.loads(_read_text(path))
+        manifest = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
     if not isinstance(manifest, dict):

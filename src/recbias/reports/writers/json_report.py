@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from recbias.reports.audit_cards.differences import is_same
+from recbias.reports.report_schema import SCHEMA_VERSION
 from recbias.reports.views.comparisons import is_significant
 from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.trials import read_trials
-
-SCHEMA_VERSION = 1
-"""Incremented when a field is removed or changes its meaning."""
 
 
 def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
@@ -51,18 +49,11 @@ VERIFIED = (
 report."""
 
 
-def find_changed_rows(run: RunTables, text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield section, number and key of each value of a ``report.json`` that differs from a run.
+def find_changed_rows(run: RunTables, stated: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the place of each value of a report that differs from a run.
 
     The second text is what is stated, the third what the tables of the run have.
     """
-    try:
-        stated = json.loads(text)
-    except (ValueError, RecursionError):
-        stated = None
-    if not isinstance(stated, dict):
-        yield "", "no JSON object", "a report"
-        return
     rendered = json.loads(render_json(run))
     for section in VERIFIED:
         rows, computed = (_list_rows(report.get(section)) for report in (stated, rendered))
@@ -81,9 +72,9 @@ def _list_rows(section: Any) -> list[Any]:
     return section if isinstance(section, list) else []
 
 
-def _compare_rows(stated: Any, rendered: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    if not isinstance(stated, dict):
-        stated = {}
+def _compare_rows(
+    stated: Mapping[str, Any], rendered: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[Any, Any]]]:
     for key in {**rendered, **stated}:
         pair = stated.get(key), rendered.get(key)
         if not is_same(*pair):

@@ -22,7 +22,8 @@ def save_arrays(arrays: Mapping[str, AnyArray], folder: Path) -> None:
 
 def load_arrays(folder: Path) -> dict[str, AnyArray]:
     """Read the named arrays of a folder."""
-    with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+    # numpy leaves a file that it opens itself open if its archive is damaged
+    with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 

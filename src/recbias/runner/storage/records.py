@@ -37,7 +37,7 @@ FileName: TypeAlias = Annotated[
 """A name that leads to no other folder."""
 
 Kind: TypeAlias = Annotated[StrictStr, AfterValidator(_require_known_kind)]
-Note: TypeAlias = dict[str, Any] | StrictStr | Amount | None
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
 
 
 class Schema(BaseModel):
@@ -48,15 +48,15 @@ class Schema(BaseModel):
     address: StrictStr
     stage: StrictStr
     kind: Kind
-    files: dict[FileName, tuple[Annotated[int, Field(strict=True, ge=0)], Sha256]]
+    files: dict[FileName, tuple[Count, Sha256]]
     seconds: Amount = 0.0
     peak_memory_mb: Amount = 0.0
     warnings: tuple[StrictStr, ...] = ()
     facts: dict[str, Any] = {}
-    subject: Note = None
-    settings: Note = None
-    cost: Note = None
-    sizes: Note = None
+    subject: StrictStr = ""
+    settings: StrictStr = ""
+    cost: dict[str, Amount | None] = {}
+    sizes: dict[str, Count] = {}
 
 
 def render_record(stored: Stored, address: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,7 +203,7 @@ def _list_command_forms() -> list[Form]:
         make_form(
             "command/sentences collect",
             {name: data},
-            lambda folder, name=name: [*read_posts(folder / name)],  # type: ignore[misc]
+            lambda folder, name=name: deque(read_posts(folder / name), 0),  # type: ignore[misc]
         )
         for name, data in posts.items()
     ]
