@@ -127,14 +127,15 @@ def _refuse_other_depth(config: Any, source: Source) -> None:
     """Refuse more layers than there are weights: to build a million layers takes an hour."""
     from safetensors import safe_open
 
+    paths = list(source.folder.glob("*.safetensors"))
     sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *list_parts(config))]
     with describe_failure("weights", source):
         n_layers = max((size for size in sizes if isinstance(size, int)), default=0)
         n_weights = 0
-        for path in source.folder.glob("*.safetensors"):
+        for path in paths:
             with safe_open(path, framework="numpy") as file:
                 n_weights += len(file.keys())
-    if n_layers > n_weights:
+    if paths and n_layers > n_weights:
         message = (
             f"{CONFIG} in {source.folder} has {n_layers:,} layers, more than there are weights"
         )

@@ -131,8 +131,8 @@ def log_interval(
     then that of ``normal_interval``. ``replicates`` are as for ``bootstrap_standard_error``.
 
     >>> low, high = log_interval(2.0, np.exp([-1.0, 0.0, 1.0]))
-    >>> round(low, 4), round(high, 4)  # 2 / e^1.96 and 2 e^1.96
-    (0.2817, 14.1987)
+    >>> round(low, 4), round(high, 4)  # 2 / e^1.95996 and 2 e^1.95996
+    (0.2817, 14.1981)
 
     Source:
         Katz, Baptista, Azen and Pike, "Obtaining confidence intervals for the risk ratio in cohort

@@ -92,6 +92,7 @@ def kill_node(cluster: Any, nodes: list[Any], marker: Path) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow  # a minute of CPU
 def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: Any) -> None:
     nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
     model, marker = tmp_path / "slow.py", tmp_path / "marker"

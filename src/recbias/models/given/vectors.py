@@ -111,7 +111,7 @@ class GivenVectors:
         largest = float(users.shape[1])
         for vectors in (users, items):
             largest *= max(abs(float(vectors.min())), abs(float(vectors.max())))
-        if self.score == "dot" and not largest <= np.finfo(np.float32).max:
+        if self.score == "dot" and not largest <= float(np.finfo(np.float32).max):
             problem = (
                 f"its products with the vectors of the users may be as large as {largest:.0e}"
             )
