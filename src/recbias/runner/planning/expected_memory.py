@@ -54,7 +54,8 @@ class PeakPlanner:
         if stage.kind in MODEL_KINDS:
             self.libraries.update(getattr(_get_model(stage), "libraries", ()))
             memory = _find_memory(stage, sizes) if "interactions" in sizes else None
-            if memory and (memory.compiled or _count_scores(sizes) >= COMPILED_SCORES):
+            ranks = stage.kind != "fit" and _count_scores(sizes) >= COMPILED_SCORES
+            if memory and (memory.compiled or ranks):
                 self.libraries.add("numba")
         data = _plan_data(stage, sizes)
         return None if data is None else self.base + data
