@@ -7,6 +7,8 @@ from functools import cache, partial
 from pickle import UnpicklingError  # noqa: TID251  an error that numba raises; no pickle is read
 from typing import Any
 
+import numpy as np
+
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
@@ -27,8 +29,9 @@ def compile_loop(
     It is compiled at the first call for each combination of argument types and cached by numba,
     beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
     each process compiles again. The results are deterministic. With ``exact``, every operation is
-    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions of
-    the same file that the loop calls, and are compiled in the same way.
+    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions
+    that the loop calls, and are compiled in the same way; a change of theirs is not seen by the
+    cache, unless the file of the loop changes too.
     """
     import numba
     from numba.extending import register_jitable
@@ -44,17 +47,32 @@ def compile_loop(
     if not hasattr(compiled, "compile"):  # compilation is switched off, as by NUMBA_DISABLE_JIT
         return loop
 
+    described: set[Any] = set()
+
     def run(*arguments: Any) -> Any:
         nonlocal compiled
-        types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
-        try:
-            compiled.compile(types)
-        except _CACHE_ERRORS:
-            compiled = njit()(loop)
-        run.compiled = compiled  # type: ignore[attr-defined]
+        kinds = _describe(arguments)
+        if kinds not in described:
+            types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
+            try:
+                compiled.compile(types)
+            except _CACHE_ERRORS:
+                compiled = njit()(loop)
+            run.compiled = compiled  # type: ignore[attr-defined]
+            described.add(kinds)
         return compiled(*arguments)
 
     return run
+
+
+def _describe(argument: Any) -> Any:
+    """Return what decides the type of an argument for numba, whose own description is slow."""
+    if isinstance(argument, tuple):
+        return tuple(map(_describe, argument))
+    if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
+    return type(argument)
 
 
 class CompiledOnce:

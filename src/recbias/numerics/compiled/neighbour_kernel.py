@@ -5,23 +5,25 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-Arrays: TypeAlias = tuple[Any, ...]
+from recbias.numerics.compiled.shared_counts import (
+    Arrays,
+    count_common,
+    count_rare,
+    list_sharing,
+)
 
 STRIP = 1024
 """Number of rows that are compared with the worst neighbour at once."""
 
-PACK = 4
-"""Number of common columns that are added at once."""
-
-BYTE = 255 // PACK * PACK
-"""Number of common columns after which counts of 8 bits are added to those of 32 bits."""
-
 RATIO, MEAN, UNION = 0, 1, 2
 """Divisors of the count d: ``l_t r_o + c``, ``(l_t + r_o) / 2 + c`` and ``l_t + r_o - d + c``."""
+
+SPARSE_SHARE = 1 / 8
+"""Targets with fewer shared columns than this share of the rows are counted row by row."""
 
 BUFFER = 4
 """Rows that are collected before the best are kept, as a multiple of k."""
@@ -34,24 +36,26 @@ SLACK = np.float32(1 - 1e-5)
 
 
 def find_nearest_rows(
-    start: int, stop: int, common: Arrays, rare: Arrays, weights: Arrays, nearest: Any
+    bounds: Arrays, lists: Arrays, common: Arrays, rare: Arrays, weights: Arrays, nearest: Any
 ) -> None:
-    """Find the nearest rows of the rows ``start`` to ``stop``, which are sorted by size.
+    """Find the nearest rows of a block of targets; rows are sorted by size.
 
     Args:
-        start: The first target.
-        stop: The target after the last.
+        bounds: The first target and the one after the last.
+        lists: The matrix by rows and by columns: where each row starts, the columns of rows, where
+            each column starts, and the rows of columns, ascending.
         common: Of the columns that many rows have: where each row starts, ``int64[n + 1]``; its
             columns, padded with the last one to a multiple of ``PACK``; and which rows have them,
             ``uint8 (n_tiles, n_common + 1, tile)``, the last of them none.
-        rare: Of the other columns: where each row starts and its columns; the rows of all columns,
-            ascending; and where those of a tile start, ``int64 (n_tiles + 1, n_rare)``.
+        rare: Of the other columns: where each row starts, its columns, and where the rows of each
+            tile start in the rows of columns, ``int64 (n_tiles + 1, n_rare)``.
         weights: ``l`` and ``r``, ``float32[n]``; ``c``; the kind of divisor; the number of columns
             of each row, ``float32[n]``, descending; and the rows of the matrix, ``uint64[n]``.
         nearest: The neighbours of each row in no order, ``uint64 (n, k)``, filled with 0: the bits
             of the similarity, and the largest number of 32 bits less the row of the matrix. The
             larger number is the better neighbour; ties go to the lower row.
     """
+    start, stop = bounds
     n, k = nearest.shape
     n_tiles, tile = common[2].shape[0], common[2].shape[2]
     counts, small_counts = np.zeros(tile, dtype=np.int32), np.zeros(tile, dtype=np.uint8)
@@ -59,6 +63,8 @@ def find_nearest_rows(
     candidates = np.zeros((stop - start, BUFFER * k), dtype=np.uint64)
     n_candidates = np.zeros(stop - start, dtype=np.int64)
     worst = np.zeros(stop - start, dtype=np.float32)
+    is_sparse = np.zeros(stop - start, dtype=np.bool_)
+    count_sparse(bounds, lists, weights, value, (k, candidates, n_candidates, is_sparse))
     own_tile = start // tile
     for step in range(2 * n_tiles):  # the tiles of rows of about this size first
         index = own_tile - step // 2 if step % 2 == 0 else own_tile + 1 + step // 2
@@ -67,9 +73,10 @@ def find_nearest_rows(
         low = index * tile
         width = min(tile, n - low)
         for target in range(start, stop):
-            if can_reach(target, low, width, weights, worst[target - start]):
+            position = target - start
+            if not is_sparse[position] and can_reach(target, low, width, weights, worst[position]):
                 count_common(target, index, width, common, small_counts, counts)
-                count_rare(target, index, low, rare, counts)
+                count_rare(target, index, low, rare, (lists[3], counts))
                 if low <= target < low + width:
                     counts[target - low] = 0
                 collect(
@@ -79,6 +86,37 @@ def find_nearest_rows(
     for position in range(stop - start):
         keep_best(candidates[position], n_candidates[position], k, value)
         nearest[start + position] = candidates[position, :k]
+
+
+def count_sparse(
+    bounds: Arrays, lists: Arrays, weights: Arrays, value: Any, targets: Arrays
+) -> None:
+    """Find the neighbours of the targets of which few rows share a column, row by row."""
+    starts, columns, column_starts, _ = lists
+    left, right, added, kind, _, numbers = weights
+    k, candidates, n_candidates, is_sparse = targets
+    n = left.size
+    counts, sharing = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    bits = value.view(np.uint32)
+    for target in range(bounds[0], bounds[1]):
+        position, work = target - bounds[0], 0
+        for entry in range(starts[target], starts[target + 1]):
+            work += column_starts[columns[entry] + 1] - column_starts[columns[entry]]
+        if work > SPARSE_SHARE * n:
+            continue
+        is_sparse[position] = True
+        n_sharing = list_sharing(target, lists, counts, sharing)
+        for index in range(n_sharing):
+            row = sharing[index]
+            if row != target:
+                value[0] = divide(counts[row], left[target], right[row], added, kind)
+                key = (np.uint64(bits[0]) << SHIFT) | (LAST - numbers[row])
+                candidates[position, n_candidates[position]] = key
+                n_candidates[position] += 1
+                if n_candidates[position] == candidates.shape[1]:
+                    keep_best(candidates[position], candidates.shape[1], k, value)
+                    n_candidates[position] = k
+            counts[row] = 0
 
 
 def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) -> bool:
@@ -92,34 +130,6 @@ def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) ->
     closest = low if target < low else low + width - 1
     shared = min(sizes[target], sizes[closest])
     return bool(divide(shared, left[target], right[closest], added, kind) >= worst * SLACK)
-
-
-def count_common(
-    target: int, index: int, width: int, common: Arrays, small_counts: Any, counts: Any
-) -> None:
-    """Set the counts to the numbers of common columns that rows share with the target."""
-    starts, columns, has_column = common
-    for position in range(width):
-        counts[position] = 0
-    for begin in range(starts[target], starts[target + 1], BYTE):
-        for position in range(width):
-            small_counts[position] = 0
-        for entry in range(begin, min(begin + BYTE, starts[target + 1]), PACK):
-            a, b = has_column[index, columns[entry]], has_column[index, columns[entry + 1]]
-            c, d = has_column[index, columns[entry + 2]], has_column[index, columns[entry + 3]]
-            for position in range(width):
-                small_counts[position] += a[position] + b[position] + c[position] + d[position]
-        for position in range(width):
-            counts[position] += small_counts[position]
-
-
-def count_rare(target: int, index: int, low: int, rare: Arrays, counts: Any) -> None:
-    """Add the numbers of rare columns that rows of a tile share with the target."""
-    starts, columns, rows, tile_starts = rare
-    for entry in range(starts[target], starts[target + 1]):
-        column = columns[entry]
-        for shared in range(tile_starts[index, column], tile_starts[index + 1, column]):
-            counts[np.uintp(rows[shared] - low)] += 1
 
 
 def collect(
@@ -156,7 +166,21 @@ def keep_best(candidates: Any, n_candidates: int, k: int, value: Any) -> Any:
     """Move the k best to the front; return the worst similarity of them, 0 if there are fewer."""
     if n_candidates <= k:
         return np.float32(0)
-    candidates[:n_candidates] = np.partition(candidates[:n_candidates], n_candidates - k)[::-1]
+    low, high = 0, n_candidates - 1
+    while low < high:  # Hoare's selection, the largest first
+        pivot, left, right = candidates[(low + high) // 2], low, high
+        while left <= right:
+            while candidates[left] > pivot:
+                left += 1
+            while candidates[right] < pivot:
+                right -= 1
+            if left <= right:
+                candidates[left], candidates[right] = candidates[right], candidates[left]
+                left += 1
+                right -= 1
+        low, high = (low if k - 1 <= right else left), (right if k - 1 <= right else high)
+        if right < k - 1 < left:
+            break
     value.view(np.uint32)[0] = np.uint32(candidates[k - 1] >> SHIFT)
     return value[0]
 
@@ -192,5 +216,15 @@ def divide(count: Any, size: Any, scale: Any, added: Any, kind: int) -> Any:
     return shared / (divisor + added)
 
 
-PARTS = (can_reach, count_common, count_rare, divide, mark_near, keep_best, collect)
+PARTS = (
+    list_sharing,
+    count_sparse,
+    can_reach,
+    count_common,
+    count_rare,
+    divide,
+    mark_near,
+    keep_best,
+    collect,
+)
 """The functions that ``find_nearest_rows`` calls."""

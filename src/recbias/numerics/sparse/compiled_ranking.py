@@ -10,7 +10,7 @@ from recbias.numerics.compiled.loops import compile_loop
 from recbias.numerics.compiled.ranking_kernels import PARTS, add_products, select_best
 from recbias.numerics.sparse.topk import Floats32
 
-MIN_SCORES = 2e8
+MIN_SCORES = 5e7
 """Number of scores from which on compiled code is faster, although numba must be imported."""
 
 

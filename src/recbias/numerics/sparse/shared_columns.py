@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, Matrix
 from recbias.core.packages import is_installed
 from recbias.numerics.compiled.loops import compile_loop
 from recbias.numerics.compiled.neighbour_kernel import (
     LAST,
-    PACK,
     PARTS,
     RATIO,
     SHIFT,
-    Arrays,
     find_nearest_rows,
 )
+from recbias.numerics.compiled.shared_counts import PACK, Arrays
 from recbias.numerics.sparse.blocks import map_blocks
 
 MIN_OPERATIONS = 5e7
@@ -82,6 +81,7 @@ def find_nearest_binary(
     sizes = np.diff(matrix.indptr)
     numbers = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)].astype(np.int32)
     rows = matrix[numbers]
+    rows.indices = rows.indices.astype(np.int32)
     n, k = numbers.size, min(neighbors, max(matrix.shape[0] - 1, 1))
     left, right = (np.ascontiguousarray(weight[numbers], np.float32) for weight in weights)
     columns = _split_columns(rows)
@@ -91,10 +91,10 @@ def find_nearest_binary(
     search = compile_loop(find_nearest_rows, exact=True, parts=PARTS)
 
     def search_block(start: int, stop: int) -> None:
-        search(start, stop, *columns, settings, candidates)
+        search((start, stop), *columns, settings, candidates)
 
     if n:
-        search(0, 0, *columns, settings, candidates)  # compiled before threads need it
+        search((0, 0), *columns, settings, candidates)  # compiled before threads need it
     map_blocks(search_block, n, TARGETS, label="nearest neighbours")
     order = np.argsort(numbers)
     counts = np.zeros(matrix.shape[0], np.int64)
@@ -113,7 +113,7 @@ def find_nearest_binary(
     return csr_array((values, indices, indptr), shape=(matrix.shape[0],) * 2)
 
 
-def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays]:
+def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays, Arrays]:
     """Return the arrays of the common and of the rare columns for ``find_nearest_rows``."""
     n, m = rows.shape
     column_sizes = np.bincount(rows.indices, minlength=m)
@@ -122,8 +122,20 @@ def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays]:
     is_common[np.argsort(-column_sizes, kind="stable")[:n_common]] = True
     tile = TILE_BYTES // (n_common + 1) // 64 * 64
     tile = min(max(tile, TILES.start), TILES.stop - 1)
-    common, rare = rows[:, np.flatnonzero(is_common)], rows[:, np.flatnonzero(~is_common)]
-    return _tile_common(common, tile), _tile_rare(rare, tile)
+    by_column: Any = rows.tocsc()
+    by_column.sort_indices()
+    column_starts = by_column.indptr.astype(np.int64)
+    column_rows = by_column.indices.astype(np.int32)
+    lists = (rows.indptr.astype(np.int64), rows.indices, column_starts, column_rows)
+    rare = rows[:, np.flatnonzero(~is_common)]
+    return (
+        lists,
+        _tile_common(rows[:, np.flatnonzero(is_common)], tile),
+        (
+            *(rare.indptr.astype(np.int64), rare.indices.astype(np.int32)),
+            _find_tile_starts(by_column, ~is_common, tile),
+        ),
+    )
 
 
 def _tile_common(common: Matrix, tile: int) -> Arrays:
@@ -140,16 +152,14 @@ def _tile_common(common: Matrix, tile: int) -> Arrays:
     return starts, columns, has_column
 
 
-def _tile_rare(rare: Matrix, tile: int) -> Arrays:
-    n, n_rare = rare.shape
-    lists: Any = rare.tocsc()
-    lists.sort_indices()
-    tiles = lists.indices // tile
-    columns = np.repeat(np.arange(n_rare), np.diff(lists.indptr))
-    tile_starts = np.empty((-(-n // tile) + 1, n_rare), dtype=np.int64)
-    tile_starts[0] = lists.indptr[:-1]
+def _find_tile_starts(by_column: Any, is_rare: BoolArray, tile: int) -> AnyArray:
+    """Return where the rows of each tile start in the rows of rare columns."""
+    n, m = by_column.shape
+    tiles = by_column.indices // tile
+    columns = np.repeat(np.arange(m), np.diff(by_column.indptr))
+    tile_starts = np.empty((-(-n // tile) + 1, m), dtype=np.int64)
+    tile_starts[0] = by_column.indptr[:-1]
     for index in range(len(tile_starts) - 1):
-        counts = np.bincount(columns[tiles == index], minlength=n_rare)
+        counts = np.bincount(columns[tiles == index], minlength=m)
         tile_starts[index + 1] = tile_starts[index] + counts
-    starts, columns = rare.indptr.astype(np.int64), rare.indices.astype(np.int32)
-    return starts, columns, lists.indices.astype(np.int32), tile_starts
+    return np.ascontiguousarray(tile_starts[:, is_rare])
