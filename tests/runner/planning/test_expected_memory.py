@@ -100,6 +100,12 @@ def test_sizes_of_movielens_are_estimated_from_the_files(tmp_path: Path) -> None
     assert sizes["users"] == 300
     assert sizes["items"] == pytest.approx(99, abs=1)
     assert sizes["interactions"] == pytest.approx(600, rel=0.02)
+    for filters in ([], [{"name": "k_core", "k": 2}]):
+        spec = make_small_spec(dataset={"name": "ml-32m", "filters": filters}, models=["MostPop"])
+        steps = preview(*api.plan(spec, out=tmp_path, data=tmp_path)).steps
+        assert steps[0].memory_mb is not None
+        unknown = [step for step in steps if step.memory_mb is None]
+        assert len(unknown) == (len(steps) - 1 if filters else 0)  # what it leaves is not known
 
 
 @pytest.mark.parametrize(
