@@ -4,7 +4,8 @@ Ratings are generated in the layout of MovieLens 32M: its mean of 159 ratings a 
 activity of at least 20, and the popularity of its 87,585 films, of which small data meet few.
 Each stage runs in a process of its own on stored inputs: the seconds are those of processors, the
 memory is the peak of the process. The exponent is the slope of a line through the logarithms of
-the sizes and the seconds; less than 0.2 s is not counted.
+the sizes and the seconds; less than 0.2 s is not counted. Loops that numba has not compiled yet on
+a machine are compiled in the first process that needs them, so run it twice.
 
     python benchmarks/growth.py [--sizes 50000,200000] [--models ItemKNN,EASE] [--folder DIR]
 
@@ -27,6 +28,7 @@ from pyarrow import csv
 
 import recbias
 from recbias import api
+from recbias.core.errors import UserError
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage_cost import CostMeter
@@ -161,6 +163,11 @@ def main() -> None:
             print(f"{size:,} interactions", flush=True)
             if not (folder / "ml-32m" / "movies.csv").exists():
                 write_ratings(folder / "ml-32m", size)
+            try:
+                api.plan(make_spec(models, KCORE), out=folder / "results", data=folder)
+            except UserError as error:  # a model whose package is absent, say
+                print(f"skipped: {error}")
+                return
             costs.append(measure_all(folder, models))
     print(f"\n| stage | {' | '.join(f'{size:,}' for size in sizes)} | exponent |")
     print(f"|---|{'--:|' * (len(sizes) + 1)}")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
@@ -36,6 +37,10 @@ class Random:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the seed."""
+        return ModelMemory(fit=8.0, state=8.0)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:
         """Sample the seed of the hash."""
@@ -84,6 +89,10 @@ class MostPop:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the counts."""
+        return ModelMemory(fit=8.0 * sizes["items"], state=8.0 * sizes["items"])
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:
         """Count the interactions of each item."""

@@ -64,6 +64,7 @@ def describe_plan(
                 "seconds": step.seconds,
                 "expected_seconds": step.expected and round(step.expected.seconds, 3),
                 "expected_from": step.expected and step.expected.n_records,
+                "memory_mb": None if step.memory_mb is None else round(step.memory_mb),
                 "address": step.stage.digest,
             }
             for step in preview.steps
@@ -78,6 +79,7 @@ def describe_plan(
         "expected_seconds": preview.expected_seconds,
         "expected_unknown": preview.n_unexpected,
         "memory_mb": round(preview.memory_mb),
+        "memory_unknown": preview.n_without_memory,
         "unchecked_datasets": [*unchecked],
     }
 

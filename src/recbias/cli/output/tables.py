@@ -103,10 +103,10 @@ def show_plan(
     if not quiet:
         steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
         print_rows(
-            ("stage", "dataset", "seed", "fold", "state", "took", "address"),
+            ("stage", "dataset", "seed", "fold", "state", "took", "memory", "address"),
             [*zip(*_render_steps(steps), strict=True)],
             title=plan.experiment.name,
-            numeric=("seed", "fold", "took"),
+            numeric=("seed", "fold", "took", "memory"),
         )
     for kind, labels in plan.experiment.sweep.items():
         count = format_count(len(labels), kind.removesuffix("s"))
@@ -125,7 +125,9 @@ def show_plan(
         left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
         time = describe_seconds(preview.expected_seconds)
         print_line(f"estimated time: {time}{left}, from stored results of the same kind")
-    print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
+    unknown = preview.n_without_memory
+    left = f", without {unknown} of the stages" if unknown else ""
+    print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
@@ -139,6 +141,7 @@ def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
         *columns,
         [_render_state(step) for step in steps],
         [_render_time(step) for step in steps],
+        ["" if step.memory_mb is None else f"{step.memory_mb:,.0f} MB" for step in steps],
         [step.stage.digest[:12] for step in steps],
     ]
 

@@ -1,4 +1,4 @@
-"""The protocols of plug-ins that say how large their result is.
+"""The protocols of plug-ins that say how large their result is, and how much memory they need.
 
 Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, ``training``
 interactions, ``queries``, and ``bytes`` of files.
@@ -8,9 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Sizes: TypeAlias = Mapping[str, int]
+
+
+class ModelMemory(NamedTuple):
+    """The bytes that a model needs beside the data that it is given.
+
+    Args:
+        fit: The peak of ``fit``, with what it returns.
+        state: The learned parameters.
+        lists: The peak of ``recommend`` beside the learned parameters and the lists, other than
+            blocks of scores.
+        compiled: Whether it uses compiled loops even where it does not name numba.
+    """
+
+    fit: float
+    state: float
+    lists: float = 0.0
+    compiled: bool = False
 
 
 @runtime_checkable
@@ -27,3 +44,11 @@ class EstimatesSizes(Protocol):
 
     def estimate_sizes(self, sizes: Sizes) -> Sizes:
         """Return the sizes after it, such as ``training`` after a split; other sizes stay."""
+
+
+@runtime_checkable
+class PlansMemory(Protocol):
+    """A model that says how much memory it needs."""
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory for training data with ``users``, ``items`` and ``training`` rows."""

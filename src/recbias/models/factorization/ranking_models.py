@@ -10,6 +10,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorTables,
@@ -73,6 +74,11 @@ class BPRMF(TrainedFactorModel):
     popularity: Annotated[float, Ge(0)] = 0.0
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
+        vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
+        return ModelMemory(fit=36.0 * sizes["training"] + 3 * vectors, state=vectors)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""

@@ -10,6 +10,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.stage_context import report_progress
 from recbias.models.ranking.fitted_models import (
     FactorModel,
@@ -29,6 +30,11 @@ class _FactorModel(FactorModel):
     embedding_size: int
     reg: float
     epochs: int
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the vectors, and of the matrix of users and that of items."""
+        vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
+        return ModelMemory(fit=24.0 * sizes["training"] + 2 * vectors, state=vectors)
 
     def _fit_library_model(
         self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any

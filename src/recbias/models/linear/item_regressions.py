@@ -11,8 +11,10 @@ from annotated_types import Ge, Gt, Le
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.stage_context import warn
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 from recbias.numerics.sparse.products import compute_gram
 
@@ -43,6 +45,11 @@ class EASE(ItemWeightModel):
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     reg: Annotated[float, Gt(0)] = 500.0
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of three dense item-item matrices and blocks of the first."""
+        matrix = 4.0 * sizes["items"] ** 2
+        return ModelMemory(fit=3.3 * matrix, state=matrix)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
@@ -92,6 +99,12 @@ class SLIM(ItemWeightModel):
     max_iter: Annotated[int, Gt(0)] = 100
     tolerance: Annotated[float, Gt(0)] = 1e-4
     variant: Literal["paper", "elliot"] = "paper"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the dense item-item matrix, the weights twice, and blocks."""
+        items = float(sizes["items"])
+        weights = 8 * items * min(self.neighbors, items)
+        return ModelMemory(fit=5.2 * items**2 + 2 * weights + MEMORY_LIMIT, state=weights)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Run coordinate descent for all items at once."""

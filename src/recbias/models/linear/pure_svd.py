@@ -10,6 +10,7 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.models.ranking.fitted_models import FactorModel, FittedFactors, Floats32
 
 MAX_DENSE_SVD = 2**20  # Number of cells of a matrix up to which the full decomposition is computed
@@ -38,6 +39,12 @@ class PureSVD(FactorModel):
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     factors: Annotated[int, Gt(0)] = 22
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the matrix in double precision, and of three times the vectors."""
+        vectors = 4.0 * self.factors * (sizes["users"] + sizes["items"])
+        lanczos = 8.0 * max(2 * self.factors + 1, 20) * min(sizes["users"], sizes["items"])
+        return ModelMemory(fit=12.0 * sizes["training"] + vectors + lanczos, state=vectors)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Compute the singular vectors."""

@@ -10,11 +10,13 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.arrays import Matrix
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import rank_by_product
+from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
@@ -31,6 +33,16 @@ class _KNN:
     similarity: Kind
     alpha: float
     shrink: float
+
+    def _plan_memory(self, n: int, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the neighbours of ``n`` rows.
+
+        The search has the rows twice, the candidates and common columns of ``shared_columns``, or
+        blocks of ``blocks.MEMORY_LIMIT``.
+        """
+        neighbours = 8.0 * n * min(self.neighbors, n)
+        search = 24.0 * sizes["training"] + neighbours + MEMORY_LIMIT
+        return ModelMemory(search + neighbours, neighbours, neighbours, compiled=True)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         return find_nearest(
@@ -66,6 +78,10 @@ class ItemKNN(_KNN):
     alpha: Annotated[float, Ge(0), Le(1)] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the search and of the neighbours of the items."""
+        return self._plan_memory(sizes["items"], sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
@@ -110,6 +126,10 @@ class UserKNN(_KNN):
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
     variant: Literal["paper", "elliot"] = "paper"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the search and of the neighbours of the users."""
+        return self._plan_memory(sizes["users"], sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""

@@ -1,4 +1,4 @@
-"""The memory that the widths of a model need, checked before the model is trained."""
+"""The memory of models and of all stages of a plan, checked before they are trained or run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from recbias.core.machine.memory import require_memory
+from recbias.core.errors import TooLittleMemory, UserError
+from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
+from recbias.runner.execution.executor import Executor
+from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_sizes import ExpectedSizes
+from recbias.runner.planning.plan import Plan
 
 BYTES = 4
 """A weight in single precision."""
@@ -53,3 +58,44 @@ def _count_weights(plugin: Any, n_items: int) -> Iterator[tuple[str, int]]:
 def _get_number(plugin: Any, setting: str) -> int:
     value = getattr(plugin, setting, None)
     return value if isinstance(value, int) else 0
+
+
+def find_memory_faults(plan: Plan, executor: Executor) -> Iterator[UserError]:
+    """Yield the stages to run that do not fit into the memory that this process may use.
+
+    A stage that would not fit with hardly any data does not count, as then the limit is none.
+    """
+    limit, planner = measure_memory_limit(), PeakPlanner()
+    stored = {
+        stage.digest: record
+        for stage in plan.stages
+        if executor.is_stored(stage) and (record := executor.store.record(stage.digest))
+    }
+    sizes = ExpectedSizes(stored, executor.records)
+    for stage in plan.stages:
+        if stage.digest in stored or stage.digest in executor.records:
+            continue
+        expected = sizes.find(stage)
+        peak = planner.plan(stage, expected)
+        if not limit or peak is None or peak <= limit or not expected:
+            continue
+        share = planner.find_share(stage, expected, limit)
+        if share < LEAST_SHARE:
+            continue
+        message = (
+            f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are "
+            f"{limit / 2**20:,.0f} MB"
+        )
+        counts = (f"{int(n * share):,} {name}" for name, n in expected.items() if name in SHOWN)
+        remedy = (
+            f"about {', '.join(counts)} would fit: filter more (k_core, sample_users), or "
+            f"lower what makes the model large; {VARIABLE} states another limit"
+        )
+        yield TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
+
+
+LEAST_SHARE = 0.001
+"""The least share of the data that would fit."""
+
+SHOWN = ("users", "items", "interactions", "bytes")
+"""The sizes that a remedy states."""

@@ -16,7 +16,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.execution.group_columns import explain_item_column
-from recbias.runner.execution.model_memory import check_widths
+from recbias.runner.execution.model_memory import check_widths, find_memory_faults
 from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -83,12 +83,14 @@ def _takes_long(executor: Executor, context: DataContext) -> bool:
 
 def _find_faults(
     plan: Plan, executor: Executor, contexts: Sequence[DataContext]
-) -> Iterator[UserError]:
-    yield from _check_files(plan, executor)
+) -> list[UserError]:
+    """Return the faults of files, models, metrics and labels; without any, those of memory."""
+    faults = [*_check_files(plan, executor)]
     for context in contexts:
-        yield from _check_models(plan, executor, context)
-        yield from _check_metrics(plan, executor, context)
-        yield from _check_labels(plan, executor, context)
+        faults += _check_models(plan, executor, context)
+        faults += _check_metrics(plan, executor, context)
+        faults += _check_labels(plan, executor, context)
+    return faults or [*find_memory_faults(plan, executor)]
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:

@@ -12,6 +12,9 @@ from recbias.runner.stage import Stage
 from recbias.runner.stage_sizes import measure_files
 from recbias.runner.stages.shared import LoadDataset, SelectQueries, SplitDataset
 
+UNFILTERED = "unfiltered"
+"""The mark of the sizes of a dataset before a filter whose result is not known."""
+
 
 @dataclass
 class ExpectedSizes:
@@ -38,7 +41,9 @@ class ExpectedSizes:
         """Return the sizes of the inputs of a stage, and the bytes of its files."""
         sizes: dict[str, int] = {}
         for source in stage.inputs:
-            sizes |= {name: n for name, n in self.find(source).items() if name != "bytes"}
+            read = self.find(source)
+            if UNFILTERED not in read:
+                sizes |= {name: n for name, n in read.items() if name != "bytes"}
         n_bytes = measure_files(stage.files)
         return sizes | ({"bytes": n_bytes} if n_bytes else {})
 
@@ -79,10 +84,16 @@ def _estimate(plugin: Any, sizes: Sizes) -> dict[str, int]:
 
 
 def _estimate_dataset(work: LoadDataset, sizes: dict[str, int]) -> Sizes:
-    """Return the sizes of a dataset before it is loaded; other filters are taken to keep all."""
+    """Return the sizes of a dataset before it is loaded.
+
+    What a filter leaves that does not say it is not known, so no other stage is told of it: it
+    would seem to be too large.
+    """
     if not isinstance(work.source, EstimatesDataset):
         return sizes
     sizes |= work.source.estimate_dataset(work.data)
     for data_filter in work.filters:
+        if not isinstance(data_filter, EstimatesSizes):
+            return sizes | {UNFILTERED: 1}
         sizes |= _estimate(data_filter, sizes)
     return sizes

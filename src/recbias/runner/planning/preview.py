@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from recbias.core.records import StageRecord, Stored
+from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.expected_time import MOST_RECORDS, ExpectedTime, StoredTimes
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
-from recbias.runner.stage_sizes import measure_files
 from recbias.runner.storage.checkpoints import list_checkpoints
 from recbias.runner.storage.store import Store
-
-BASE_MB = 250.0
-"""Memory of the process with its libraries."""
-
-PER_FILE_BYTE = 5.0
-"""Bytes in memory per byte of input, while it is read."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +22,8 @@ class Step:
 
     Args:
         seconds: The time that the stored result took, None without one.
+        memory_mb: The peak memory of the process, as measured for the stored result, or as
+            estimated; None if it cannot be told.
         trials: The number of stored trials of a search.
         partial: Whether it was interrupted and resumes from a checkpoint.
         expected: The time that it will take, if it is to run and the store has a basis.
@@ -44,15 +40,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run would do.
-
-    Args:
-        memory_mb: The estimated peak memory: as measured for stored stages, and a multiple of the
-            size of the input files for data that was not loaded yet.
-    """
+    """What a run would do, in one process."""
 
     steps: tuple[Step, ...]
-    memory_mb: float
+
+    @property
+    def memory_mb(self) -> float:
+        """The largest peak of a stage, as measured or as estimated."""
+        return max((step.memory_mb or 0.0 for step in self.steps), default=0.0)
+
+    @property
+    def n_without_memory(self) -> int:
+        """The number of stages to run whose memory is not known; a search needs none itself."""
+        return sum(step.memory_mb is None and step.stage.kind != "search" for step in self.steps)
 
     @property
     def expected_seconds(self) -> float | None:
@@ -88,17 +88,22 @@ def preview(
     }
     earlier = [record for _, record in islice(store, MOST_RECORDS)]
     sizes, times = ExpectedSizes(stored, rehearsed or {}, earlier), StoredTimes(earlier)
+    peaks = PeakPlanner()
     steps = tuple(
         _preview_stored(stage, stored[stage.digest])
         if stage.digest in stored
-        else _preview_stage(stage, store, times.estimate(stage, sizes.find(stage)), fresh=fresh)
+        else _preview_stage(
+            Step(
+                stage,
+                expected=times.estimate(stage, sizes.find(stage)),
+                memory_mb=_to_mb(peaks.plan(stage, sizes.find(stage))),
+            ),
+            store,
+            fresh=fresh,
+        )
         for stage in stages
     )
-    measured = max((step.memory_mb or 0.0 for step in steps), default=0.0)
-    datasets, data = plan.experiment.datasets, plan.options.data
-    files = [measure_files(dataset.source.plugin.files(data)) for dataset in datasets]
-    estimated = BASE_MB + max((PER_FILE_BYTE * size / 2**20 for size in files), default=0.0)
-    return Preview(steps, max(measured, estimated))
+    return Preview(steps)
 
 
 def _read(stage: Stage, store: Store) -> Stored | None:
@@ -109,12 +114,14 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
     return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
 
 
-def _preview_stage(
-    stage: Stage, store: Store, expected: ExpectedTime | None, *, fresh: bool
-) -> Step:
+def _to_mb(n_bytes: float | None) -> float | None:
+    return None if n_bytes is None else n_bytes / 2**20
+
+
+def _preview_stage(step: Step, store: Store, *, fresh: bool) -> Step:
+    """Return the step of a stage to run, with what the store has of it."""
     if fresh:
-        return Step(stage, expected=expected)
-    trials = stage.inputs if stage.kind == "search" else ()
+        return step
+    trials = step.stage.inputs if step.stage.kind == "search" else ()
     n_stored = sum(store.has(trial.digest) for trial in trials)
-    partial = bool(list_checkpoints(store, stage.digest))
-    return Step(stage, trials=n_stored, partial=partial, expected=expected)
+    return replace(step, trials=n_stored, partial=bool(list_checkpoints(store, step.stage.digest)))

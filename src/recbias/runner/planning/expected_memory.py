@@ -1,0 +1,132 @@
+"""The peak memory of each stage before it runs, by the sizes of its data and what models say.
+
+The constants were fitted to the peaks of ``benchmarks/growth.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
+from recbias.runner.stage import Stage
+
+MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline"})
+"""Kinds of stage whose memory depends on the model."""
+
+BASE = 200 * 2**20
+"""Bytes of the process with the libraries of every run."""
+
+LIBRARIES = {"torch": 250 * 2**20, "numba": 90 * 2**20, "implicit": 25 * 2**20}
+"""Bytes of the libraries that only some models import."""
+
+PER_FILE_BYTE = 5.0
+"""Bytes in memory per byte of a file of which nothing else is known, while it is read."""
+
+PER_ID = 220.0
+"""Bytes of a user or an item: its identifier, and its row in the tables of attributes."""
+
+READ, LOADED, SPLIT, HELD, MEASURED = 90.0, 24.0, 60.0, 60.0, 50.0
+"""Bytes of an interaction while it is read; while the dataset is filtered or split, beside the
+dataset; of the dataset with its split and their matrices; and while metrics are computed."""
+
+DATASET = 20.0
+"""Bytes of an interaction of a dataset: two codes, the value and the time."""
+
+BLOCKS = 80 * 2**20
+"""Bytes of the blocks of scores that are ranked at once, at most."""
+
+PER_SCORE = 6.0
+"""Bytes of a score while its block is ranked."""
+
+COMPILED_SCORES = 2e8
+"""The number of scores from which on compiled loops rank them."""
+
+
+@dataclass
+class PeakPlanner:
+    """Plans the peaks of stages in their order, in one process: libraries stay in memory."""
+
+    libraries: set[str] = field(default_factory=set)
+
+    def plan(self, stage: Stage, sizes: Sizes) -> float | None:
+        """Return the bytes of the process at the peak of a stage; None if they cannot be told."""
+        if stage.kind in MODEL_KINDS:
+            self.libraries.update(getattr(_get_model(stage), "libraries", ()))
+            memory = _find_memory(stage, sizes) if "interactions" in sizes else None
+            ranks = stage.kind != "fit" and _count_scores(sizes) >= COMPILED_SCORES
+            if memory and (memory.compiled or ranks):
+                self.libraries.add("numba")
+        data = _plan_data(stage, sizes)
+        return None if data is None else self.base + data
+
+    @property
+    def base(self) -> float:
+        """The bytes of the process without data."""
+        return BASE + float(sum(LIBRARIES.get(name, 0) for name in self.libraries))
+
+    def find_share(self, stage: Stage, sizes: Sizes, limit: float) -> float:
+        """Return the share of the users, items and interactions with which a stage would fit."""
+        low, high = 0.0, 1.0
+        for _ in range(20):
+            share = (low + high) / 2
+            data = _plan_data(stage, {name: int(n * share) for name, n in sizes.items()})
+            low, high = (share, high) if self.base + (data or 0) <= limit else (low, share)
+        return low
+
+
+def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
+    """Return the bytes at the peak of a stage beside those of the process."""
+    if stage.kind == "dataset":
+        return _plan_load(sizes)
+    if "interactions" not in sizes:
+        return None
+    rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
+    held = ids + HELD * rows
+    if stage.kind in MODEL_KINDS:
+        memory = _find_memory(stage, sizes)
+        return None if memory is None else held + _plan_model(stage, sizes, memory)
+    answers = (_find_memory(source, sizes) for source in stage.inputs if stage.kind == "measure")
+    state = sum(memory.state for memory in answers if memory is not None)
+    peaks = {
+        "split": ids + (DATASET + SPLIT) * rows,
+        "queries": held,
+        "measure": held + MEASURED * rows + state,
+    }
+    return peaks.get(stage.kind)
+
+
+def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
+    """Return the peak of the training or the lists of a model, or of both, beside the data."""
+    lists = memory.state + memory.lists + min(BLOCKS, PER_SCORE * _count_scores(sizes))
+    if stage.kind == "fit":
+        return memory.fit
+    is_trained = any(source.kind == "fit" for source in stage.inputs)
+    return lists if is_trained else max(memory.fit, lists)
+
+
+def _count_scores(sizes: Sizes) -> float:
+    """Return the number of scores of all queries; every user is one where they are not known."""
+    return float(sizes.get("queries", sizes.get("users", 0))) * sizes.get("items", 0)
+
+
+def _plan_load(sizes: Sizes) -> float | None:
+    if "interactions" not in sizes:
+        return PER_FILE_BYTE * sizes["bytes"] if "bytes" in sizes else None
+    rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
+    return ids + READ * rows
+
+
+def _unwrap(work: Any) -> Any:
+    """Return the work of a stage without the search for its settings."""
+    return getattr(work, "work", work)
+
+
+def _get_model(stage: Stage) -> Any:
+    return getattr(_unwrap(stage.work), "model", None)
+
+
+def _find_memory(stage: Stage, sizes: Sizes) -> ModelMemory | None:
+    """Return what the model of a stage says; None if it has none, or it says nothing."""
+    model = _get_model(stage) if stage.kind in MODEL_KINDS else None
+    return model.plan_memory(sizes) if isinstance(model, PlansMemory) else None

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recbias
+from recbias import api
+from recbias.core.errors import Faults
+from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
+from recbias.core.machine.memory import VARIABLE
+from recbias.registry import REGISTRIES
+from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.preview import preview
+from support.specs import make_small_spec
+
+SIZES = {"users": 6_040, "items": 3_706, "interactions": 1_000_209, "training": 800_167}
+
+
+def plan_peaks(tmp_path: Path, scale: int = 1, **changes: object) -> dict[str, float]:
+    """Return the planned peaks of the stages of a spec in MB, by their titles."""
+    plan, _ = api.plan(make_small_spec(**changes), out=tmp_path)
+    sizes, planner = {name: scale * n for name, n in SIZES.items()}, PeakPlanner()
+    peaks = {stage.title: planner.plan(stage, sizes) for stage in plan.stages}
+    return {title: peak / 2**20 for title, peak in peaks.items() if peak is not None}
+
+
+def test_the_peaks_are_those_that_movielens_1m_was_measured_with(tmp_path: Path) -> None:
+    models = ["MostPop", "PureSVD", "ItemKNN", "UserKNN", "implicit/ALS", "EASE", "SLIM"]
+    peaks = plan_peaks(tmp_path, models=[*models, "BPR-MF"])
+    measured = {
+        "load demo": 235,
+        "split demo": 256,
+        "ask MostPop": 296,
+        "fit PureSVD": 316,
+        "fit ItemKNN": 460,
+        "fit UserKNN": 423,
+        "fit implicit/ALS": 397,
+        "fit EASE": 635,
+        "ask EASE": 510,
+        "fit SLIM": 639,
+        "measure nDCG of SLIM": 439,
+        "fit BPR-MF": 711,
+        "ask BPR-MF": 754,
+    }
+    for title, peak in measured.items():
+        assert peaks[title] == pytest.approx(peak, rel=0.25), title
+
+
+def test_dense_models_grow_with_the_square_of_the_items(tmp_path: Path) -> None:
+    small, large = (plan_peaks(tmp_path, scale, models=["EASE"]) for scale in (10, 20))
+    assert 3.5 < large["fit EASE"] / small["fit EASE"] < 4
+
+
+def test_a_plan_has_the_memory_of_each_stage(tmp_path: Path) -> None:
+    rerank = {"name": "MMR", "attribute": "genres"}
+    spec = make_small_spec(models=["MostPop", {"name": "EASE", "rerank": rerank}])
+    plan, store = api.plan(spec, out=tmp_path)
+    steps, _ = api.preview_run(plan, store, fresh=False)
+    unknown = {step.stage.title for step in steps.steps if step.memory_mb is None}
+    assert unknown == {step.stage.title for step in steps.steps if "re-rank" in step.stage.title}
+    assert steps.n_without_memory == len(unknown)
+    assert steps.memory_mb == max(step.memory_mb or 0 for step in steps.steps)
+    assert preview(plan, store).memory_mb == 0  # nothing is known of the generated data
+
+
+def test_a_stage_that_does_not_fit_is_refused_with_the_data_that_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = {"name": "demo", "n_users": 200, "n_items": 3_000}
+    spec = make_small_spec(dataset=dataset, models=["MostPop", "EASE"])
+    monkeypatch.setenv(VARIABLE, "250")
+    plan, store = api.plan(spec, out=tmp_path)
+    with pytest.raises(Faults) as refused:
+        api.preview_run(plan, store, fresh=False)
+    fault = refused.value.faults[0]
+    assert fault.message.startswith("fit EASE needs about 3")
+    assert "there are 250 MB" in fault.message
+    assert "models[1]" in fault.where
+    assert "users" in fault.remedy
+    assert VARIABLE in fault.remedy
+    with pytest.raises(Faults):
+        recbias.run(spec, out=tmp_path)
+    monkeypatch.setenv(VARIABLE, "20000")
+    assert api.preview_run(plan, store, fresh=False)[0].memory_mb > 250
+
+
+def test_sizes_of_movielens_are_estimated_from_the_files(tmp_path: Path) -> None:
+    folder = tmp_path / "ml-32m"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    rows = [f"{user},{rng.integers(1, 9999)},4.5,999\n" for user in range(1, 301)] * 2
+    rows.sort(key=lambda row: int(row.partition(",")[0]))
+    folder.joinpath("ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(rows))
+    folder.joinpath("movies.csv").write_text("movieId,title,genres\n" + "1,a,b\n" * 99)
+    source = REGISTRIES["datasets"].load("ml-32m")()
+    assert isinstance(source, EstimatesDataset)
+    sizes = source.estimate_dataset(tmp_path)
+    assert sizes["users"] == 300
+    assert sizes["items"] == pytest.approx(99, abs=1)
+    assert sizes["interactions"] == pytest.approx(600, rel=0.02)
+    for filters in ([], [{"name": "k_core", "k": 2}]):
+        spec = make_small_spec(dataset={"name": "ml-32m", "filters": filters}, models=["MostPop"])
+        steps = preview(*api.plan(spec, out=tmp_path, data=tmp_path)).steps
+        assert steps[0].memory_mb is not None
+        unknown = [step for step in steps if step.memory_mb is None]
+        assert len(unknown) == (len(steps) - 1 if filters else 0)  # what it leaves is not known
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "expected"),
+    [
+        ("splits", "random", {"test": 0.2, "validation": 0.1}, {"training": 700}),
+        ("splits", "leave_one_out", {"n": 2}, {"training": 900}),
+        ("queries", "users", {}, {"queries": 50}),
+        ("queries", "users", {"sample": 5, "folds": 2}, {"queries": 10}),
+        ("filters", "sample_users", {"n": 10}, {"users": 10, "interactions": 200}),
+    ],
+)
+def test_plug_ins_say_what_they_leave(
+    kind: str, name: str, settings: dict[str, object], expected: dict[str, int]
+) -> None:
+    plugin = REGISTRIES[kind].load(name)(**settings)
+    assert isinstance(plugin, EstimatesSizes)
+    assert plugin.estimate_sizes({"users": 50, "items": 9, "interactions": 1000}) == expected
