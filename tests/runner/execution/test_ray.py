@@ -54,7 +54,11 @@ def plan_on_gpus(
     """Return a plan of a machine with two GPUs, which this one may not have."""
     monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cpu"))
     model = {"name": "BPR-MF", "epochs": 1, "patience": 0}
-    return api.plan(make_small_spec(models=["MostPop", model]), out=tmp_path, device=device)
+    spec = make_small_spec(models=["MostPop", model])
+    plan, store = api.plan(spec, out=tmp_path, device=device)
+    for stage in plan.data_contexts[0].stages:
+        Executor(store, Silent()).ensure(stage)  # sizes are known, and so is the memory
+    return plan, store
 
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
@@ -85,23 +89,27 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
     gpus = sorted(resources.get("GPU", 0.0) for resources in requested)
     assert gpus == [0.0, 1.0]
     assert {resources["CPU"] for resources in requested} == {1.0}
+    assert all(resources["memory"] > 100 * 2**20 for resources in requested)
 
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("device", "message"),
-    [("cuda", "no node of Ray has a GPU"), ("cuda:1", "Ray selects the GPU of each task")],
-)
 def test_tasks_that_would_never_start_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray
 
-    plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
-    ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, log_to_driver=False)
+    ray.init(
+        num_cpus=1, num_gpus=0, _memory=10 * 2**20, include_dashboard=False, log_to_driver=False
+    )
     try:
-        with pytest.raises(Contradiction, match=message):
-            list(RayTasks(1)(plan, Executor(store, Silent())))
+        for device, message in (
+            ("cuda", "no node of Ray has a GPU"),
+            ("cuda:1", "Ray selects the GPU of each task"),
+            ("cpu", r"needs about [\d,]+ MB, and no node of Ray has more than 10 MB for tasks"),
+        ):
+            plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
+            with pytest.raises(Contradiction, match=message):
+                list(RayTasks(1)(plan, Executor(store, Silent())))
     finally:
         ray.shutdown()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import Contradiction, UserError
-from recbias.core.models.devices import is_cuda
+from recbias.core.errors import UserError
 from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
@@ -24,8 +23,11 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor
 from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.execution.ray_nodes import (
+    check_gpus,
     check_nodes,
+    count_memory,
     find_lacking_files,
+    plan_memory,
     read_version,
     require_same_recbias,
     take_store,
@@ -69,26 +71,11 @@ class RayTasks:
             options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
-            _check_gpus(plan, ray)
+            check_gpus(plan, ray)
             yield from _run_tasks(plan, executor, ray)
         finally:
             if starts_ray:
                 ray.shutdown()
-
-
-def _check_gpus(plan: Plan, ray: Any) -> None:
-    """Refuse a plan with models on CUDA if no node has a GPU, or if a model selects one of them.
-
-    Raises:
-        Contradiction: Ray would never start its tasks, or would hide the selected GPU from it.
-    """
-    devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
-    if numbered := sorted(devices - {"cuda"}):
-        message = f"device {numbered[0]}: Ray selects the GPU of each task"
-        raise Contradiction(message, remedy="set device: cuda")
-    if devices and not ray.cluster_resources().get("GPU", 0):
-        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
-        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
 @dataclass(eq=False)
@@ -98,6 +85,7 @@ class _RunningTasks:
     ray: Any
     executor: Executor
     jobs: Jobs
+    memory: Mapping[str, int]  # The bytes that stages need at most, by address
     running: dict[Any, Job] = field(default_factory=dict)
     deaths: Counter[Job] = field(default_factory=Counter)
 
@@ -112,6 +100,8 @@ class _RunningTasks:
         executor, records = self.executor, self.jobs.select_input_records(job)
         arguments = (self.store, job, records, executor.fresh, executor.run_id)
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
+        if n_bytes := count_memory(job, self.memory):
+            options["memory"] = n_bytes
         if isinstance(self.store, RemoteStore) and _sends_requests(job):
             options["scheduling_strategy"] = _stay_on(self.origin)
         # A task unpickles its job after it has imported the plug-in files.
@@ -141,7 +131,8 @@ class _RunningTasks:
 
 def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
     check_nodes(ray, executor.store)
-    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor))
+    memory = plan_memory(plan, executor.store, ray)
+    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), memory)
     while True:
         for job in tasks.jobs.take():
             tasks.start(job)

@@ -1,22 +1,27 @@
-"""What the nodes of a Ray cluster have: the same recbias as this machine, and the results."""
+"""What the nodes of a Ray cluster have: this recbias, the results, GPUs and memory for tasks."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import Contradiction
+from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure
 from recbias.runner.execution.jobs import Job
+from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.preview import preview
 from recbias.runner.source_digest import digest_package
 from recbias.runner.storage.remote_store import RemoteStore
 from recbias.runner.storage.store import Store
+
+MIB = 2**20
 
 CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
@@ -127,3 +132,45 @@ def find_lacking_files(job: Job, store: Store) -> Failure | None:
 def _list_names(paths: Sequence[Path]) -> str:
     more = f" and {len(paths) - 1:,} more files" if len(paths) > 1 else ""
     return f"{paths[0]}{more}"
+
+
+def check_gpus(plan: Plan, ray: Any) -> None:
+    """Refuse a plan with models on CUDA if no node has a GPU, or if a model selects one of them.
+
+    Raises:
+        Contradiction: Ray would never start its tasks, or would hide the selected GPU from it.
+    """
+    devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
+    if numbered := sorted(devices - {"cuda"}):
+        message = f"device {numbered[0]}: Ray selects the GPU of each task"
+        raise Contradiction(message, remedy="set device: cuda")
+    if devices and not ray.cluster_resources().get("GPU", 0):
+        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
+        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
+
+
+def plan_memory(plan: Plan, store: Store, ray: Any) -> Mapping[str, int]:
+    """Return the bytes that stages are expected to take at most, by address, where it is known.
+
+    Raises:
+        Contradiction: No node has as much memory as a stage needs: Ray would never start it.
+    """
+    largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
+    needs = {}
+    for step in preview(plan, store).steps:
+        if step.stored or step.memory_mb is None:
+            continue
+        needs[step.stage.digest] = int(step.memory_mb * MIB)
+        if needs[step.stage.digest] > largest:
+            message = (
+                f"{step.stage.title} needs about {step.memory_mb:,.0f} MB, and no node of Ray has "
+                f"more than {largest / MIB:,.0f} MB for tasks"
+            )
+            remedy = "add a node with more memory, or start it with ray start --memory BYTES"
+            raise Contradiction(message, remedy=remedy)
+    return needs
+
+
+def count_memory(job: Job, needs: Mapping[str, int]) -> int:
+    """Return the bytes of the largest stage of a job, 0 if none is known."""
+    return max((needs.get(stage.digest, 0) for stage in job.stages), default=0)
