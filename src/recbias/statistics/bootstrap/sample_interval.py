@@ -28,7 +28,7 @@ def compute_sample_interval(
     >>> [round(end, 3) for end in compute_sample_interval(2.0, samples, df=10)]
     [-0.228, 4.228]
     >>> [round(end, 3) for end in compute_sample_interval(2.0, samples, log_scale=True)]
-    [0.675, 5.929]
+    [0.673, 5.942]
     """
     if log_scale:
         return log_interval(value, replicates)
