@@ -10,9 +10,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 
 
 def estimate_from_totals(
@@ -58,17 +57,14 @@ def build_estimate(
         total: The number of all units.
         df: Degrees of freedom of their standard deviation, as in ``Measurement``.
     """
-    if math.isnan(df):
-        low, high = normal_interval(value, replicates)
-    else:
-        low, high = bootstrap_t_interval(value, replicates, df)
+    low, high = compute_sample_interval(value, replicates, df=df)
     n = 0 if np.isnan(value) else n
     return Measurement(
         value=value,
         n=n,
         undefined=total - n,
-        ci_low=float(low),
-        ci_high=float(high),
+        ci_low=low,
+        ci_high=high,
         replicates=replicates,
         df=df,
     )

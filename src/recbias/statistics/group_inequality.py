@@ -12,7 +12,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.queries.groups import Groups
 from recbias.statistics.bootstrap.group_bootstrap import resample_group_sums
-from recbias.statistics.intervals import log_interval, normal_interval
+from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 
 InequalityKind: TypeAlias = Literal[
     "atkinson",
@@ -112,18 +112,16 @@ class GroupInequality:
             return index
         samples = resample_group_sums(columns, groups, self.n_samples, rng)
         replicates = self._compute(samples)
-        low, high = self._compute_interval(value, replicates)
-        index = replace(index, replicates=replicates if is_same else None)
+        low, high = compute_sample_interval(value, replicates, log_scale=self.kind in _SKEWED)
+        index = replace(
+            index,
+            replicates=replicates if is_same else None,
+            log_scale=self.kind in _SKEWED,
+        )
         if high <= low:
             return index
         highest = math.inf if self.kind == "cross_entropy" else 1.0
         return replace(index, ci_low=max(low, 0.0), ci_high=min(high, highest))
-
-    def _compute_interval(self, value: float, replicates: FloatArray) -> tuple[float, float]:
-        if self.kind in _SKEWED:
-            return log_interval(value, replicates)
-        low, high = normal_interval(value, replicates)
-        return float(low), float(high)
 
     def _compute(self, sums: FloatArray) -> FloatArray:
         """Return the index of each row of group sums ``float64[b, g, 3]``: n, Σ x and Σ √x."""

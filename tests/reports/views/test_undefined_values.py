@@ -77,3 +77,10 @@ def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
         "HR@10, MRR@10: undefined values are excluded from the mean (3 for a).",
         "MAP@10: undefined values are excluded from the mean (4 for a).",
     ]
+
+
+def test_the_footnote_of_groups_has_their_heading() -> None:
+    title = "HR(by=gender, gap=difference)@2"
+    row = {"model": "a", "metric": title.removesuffix("@2"), "k": 2.0, "undefined": 3.0}
+    (note,) = count_undefined([row], [title], {}, "HR@2 by gender")
+    assert note == "HR@2 by gender: undefined values are excluded from the mean (3 for a)."

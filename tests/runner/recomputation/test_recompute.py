@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
 import recbias
 from recbias.config.plugin_spec import PluginSpec
@@ -167,7 +168,7 @@ def test_models_with_other_units_are_a_fault(folds: RunTables) -> None:
 
 
 def test_values_that_do_not_follow_from_the_files_are_kept(tmp_path: Path) -> None:
-    """R-RIPA has a bootstrap of the direction; Atkinson's index needs more than the means."""
+    """R-RIPA has a bootstrap of the direction, Atkinson's index samples of its own."""
     spec = make_small_spec(
         models=["MostPop", {"name": "PureSVD", "factors": 5}],
         metrics=[
@@ -188,7 +189,7 @@ def test_values_that_do_not_follow_from_the_files_are_kept(tmp_path: Path) -> No
         (row["metric"].partition("(")[0], bool(row["target"]) and row["model"] == "PureSVD"): kind
         for row, kind in zip(run.metrics.to_dict("records"), found.basis, strict=True)
     }
-    assert basis["nDCG", False] == "stored"
+    assert basis["nDCG", False] == "samples"
     assert basis["R-RIPA", True] == "values"
 
 
@@ -229,3 +230,64 @@ def test_intervals_of_small_values_are_compared_on_their_scale(scale: float, sam
     row = ModelMeasurement("d", "m", 1, 1, metric, computed)
     assert RebuiltRow((), row, stored, "samples").has_same_interval is same
     assert RebuiltRow((), row, computed, "samples").has_same_interval
+
+
+@pytest.fixture(scope="module")
+def ratios(tmp_path_factory: pytest.TempPathFactory) -> RunTables:
+    """Return a run of three folds with intervals of logarithms and of Student's t.
+
+    MostPop does not show all genres: its EXP is 0, which has no logarithm.
+    """
+    spec = make_small_spec(
+        name="ratios",
+        dataset={"name": "demo", "n_users": 40, "n_items": 60, "per_user": 10},
+        split={"name": "random", "test": 0.2, "folds": 3},
+        k=2,
+        models=["MostPop", "ItemKNN"],
+        metrics=[
+            "homogenization",
+            {"name": "EXP", "attribute": "genres"},
+            {"name": "nDCG", "by": "gender", "gap": "atkinson_within"},
+            {"name": "nDCG", "by": "gender", "gap": "atkinson"},
+            {"name": "nDCG", "by": "gender", "gap": "ratio"},
+        ],
+    )
+    return read_run(recbias.run(spec, out=tmp_path_factory.mktemp("ratios") / "results").folder)
+
+
+def test_intervals_of_logarithms_are_computed_again(ratios: RunTables) -> None:
+    exposure = ratios.metrics[ratios.metrics["metric"].astype(str).str.startswith("EXP")]
+    assert 0 < (exposure["value"] == 0).sum() < len(exposure)
+    recomputation = recompute_run(ratios)
+    assert_equal(recomputation.metrics, ratios.metrics, VALUES)
+    is_ratio = ratios.metrics["metric"].astype(str).str.contains("gap=ratio")
+    kinds = pd.Series(recomputation.basis)
+    assert {*kinds[~is_ratio]} == {"samples", "means"}
+
+
+def test_means_of_folds_have_the_interval_and_the_range_of_one_fold(ratios: RunTables) -> None:
+    assert ratios.replicates is not None
+    rows = ratios.metrics[ratios.metrics["fold"].astype(str) == "all"].dropna(subset=["ci_low"])
+    is_gap = rows["metric"].astype(str).str.contains("gap=")
+    assert (rows.loc[is_gap, "ci_low"] >= 0).all()
+    assert (rows.loc[is_gap, "ci_high"] <= 1).all()
+    is_model = (rows["model"] == "ItemKNN") & (rows["ci_low"] > 0) & (rows["ci_high"] < 1)
+    within = rows[is_model & rows["metric"].astype(str).str.contains("within|EXP")]
+    assert len(within)
+    for row in within.to_dict("records"):
+        assert row["ci_high"] / row["value"] == pytest.approx(row["value"] / row["ci_low"])
+    samples = ratios.replicates[ratios.replicates["metric"] == "homogenization"]
+    assert {*samples["df"]} == {39.0}
+    overlap = rows[(rows["metric"] == "homogenization") & (rows["model"] == "ItemKNN")].iloc[0]
+    folds = samples[samples["model"] == "ItemKNN"].groupby("fold")["value"].apply(np.array)
+    error = np.mean([*folds], axis=0).std(ddof=1)
+    assert overlap["ci_high"] - overlap["value"] == pytest.approx(stdtrit(39, 0.975) * error)
+
+
+def test_a_changed_mean_of_the_only_model_is_found(tmp_path: Path) -> None:
+    spec = make_small_spec(models=["MostPop"], metrics=["nDCG", {"name": "nDCG", "by": "gender"}])
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    is_ndcg = run.metrics["metric"] == "nDCG"
+    values = run.metrics["value"].where(~is_ndcg, 0.9)
+    recomputation = recompute_run(change_run(run, metrics=run.metrics.assign(value=values)))
+    assert_equal(recomputation.metrics[is_ndcg], run.metrics[is_ndcg], VALUES)

@@ -96,6 +96,7 @@ class Measurement:
         contrasts: Tests within this model; their rows get this group and target.
         counts: Counts that add up over datasets and determine the value, ``float64[c]``, for
             metrics that can be pooled (see ``protocols.Pools``).
+        log_scale: Whether the interval of the ``replicates`` is that of their logarithm.
         own_interval: Whether the interval accounts for more than the sampling of the units, and
             does not follow from their values.
         axes: The directions in the space of the embeddings that the value refers to, by name:
@@ -115,6 +116,7 @@ class Measurement:
     df: float = math.nan
     contrasts: tuple[Contrast, ...] = ()
     counts: FloatArray | None = None
+    log_scale: bool = False
     own_interval: bool = False
     axes: Mapping[str, FloatArray] = field(default_factory=dict)
 

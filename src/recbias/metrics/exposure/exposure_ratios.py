@@ -190,7 +190,7 @@ class ClicksToRelevance(_ExposureRatio):
 def _add_log_interval(ratio: Measurement) -> Measurement:
     """Return a ratio with the interval of its logarithm."""
     low, high = log_interval(ratio.value, ratio.replicates)  # type: ignore[arg-type]
-    return replace(ratio, ci_low=low, ci_high=high)
+    return replace(ratio, ci_low=low, ci_high=high, log_scale=True)
 
 
 def divide_extremes(values: FloatArray) -> FloatArray:

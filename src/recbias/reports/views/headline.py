@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 import pandas as pd
 
 from recbias.core.measurements import columns
+from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.run_tables import RunTables, to_records
 
@@ -86,14 +88,19 @@ def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Dat
 
 
 def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
+    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups.
+
+    Of groups known as probabilities each holds all units, which are counted once.
+    """
     definitions, records = collect_definitions(run), to_records(estimates)
     metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
     compared: dict[tuple[str, ...], float] = {}
     for row, metric in zip(records, metrics, strict=True):
         if metric and row["group"] and row["n"] >= int(metric.parameters.get("min_group") or 0):
             key = _identify_groups(row, metric)
-            compared[key] = compared.get(key, 0) + row["undefined"]
+            before = compared.get(key, 0)
+            is_uncertain = parse_uncertain_label(str(metric.parameters.get("by"))) is not None
+            compared[key] = (max if is_uncertain else add)(before, row["undefined"])
     undefined = [
         compared.get(_identify_groups(row, metric), math.nan)
         if metric and metric.gap and not row["group"] and not math.isnan(row["value"])

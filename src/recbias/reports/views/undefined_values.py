@@ -38,11 +38,15 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 
 
 def count_undefined(
-    records: Sequence[Mapping[str, Any]], titles: Sequence[str], missing: MissingOutputs
+    records: Sequence[Mapping[str, Any]],
+    titles: Sequence[str],
+    missing: MissingOutputs,
+    heading: str = "",
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
 
-    Models without the outputs that a metric needs are not counted.
+    Models without the outputs that a metric needs are not counted. A ``heading`` stands in place
+    of that of a metric whose rows are those of groups.
     """
     titles_by_counts: dict[str, list[str]] = {}
     for title in titles:
@@ -56,7 +60,7 @@ def count_undefined(
             more = len(texts) - MAX_COUNTS
             suffix = f" and {more} more models" if more > 0 else ""
             counts_text = f"{', '.join(texts[:MAX_COUNTS])}{suffix}"
-            titles_by_counts.setdefault(counts_text, []).append(make_heading(title))
+            titles_by_counts.setdefault(counts_text, []).append(heading or make_heading(title))
     return [
         f"{', '.join(headings)}: undefined values are excluded from the mean ({counts_text})."
         for counts_text, headings in titles_by_counts.items()

@@ -17,9 +17,8 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.comparison.run_comparison import to_text
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
+from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 from recbias.statistics.group_gaps import measure_gap
-from recbias.statistics.intervals import normal_interval
 
 Basis: TypeAlias = Literal["units", "values", "samples", "means", "stored"]
 """What is computed again: the value and its interval; the value; the interval; the mean of other
@@ -65,8 +64,9 @@ def rebuild_rows(tables: StoredTables) -> list[RebuiltRow]:
     - A gap between groups follows from the values of the groups; its interval from its samples.
     - A value of a whole set of lists stays; its interval is that of its bootstrap samples.
 
-    Some metrics are no means, or have intervals of their own: where no value (or no interval) of a
-    metric and target in the file is the one computed here, those of the file are kept.
+    Some metrics have intervals of their own, and those without a declared unit may be no means:
+    where no interval (or no value) of a metric and target in the file is the one computed here,
+    those of the file are kept.
     """
     is_single = ~(tables.metrics[["dataset", "seed", "fold"]].isin([ALL, POOLED])).any(axis=1)
     rows = [_rebuild(tables, row) for row in tables.metrics[is_single].to_dict("records")]
@@ -75,17 +75,18 @@ def rebuild_rows(tables: StoredTables) -> list[RebuiltRow]:
     for row in rows:
         by_kind[row.row.metric.label, row.row.measurement.target].append(row)
     return [
-        _settle(row, alike)
+        _settle(row, alike, is_mean=bool(row.row.measurement.units) and has_means)
         for row in rows
         for alike in (by_kind[row.row.metric.label, row.row.measurement.target],)
+        for has_means in (tables.has_means(row.row.metric.label),)
     ]
 
 
-def _settle(row: RebuiltRow, alike: Sequence[RebuiltRow]) -> RebuiltRow:
+def _settle(row: RebuiltRow, alike: Sequence[RebuiltRow], *, is_mean: bool) -> RebuiltRow:
     """Return a row with the value or interval of the file where its metric defines another."""
     if row.basis == "stored":
         return row
-    if not any(other.has_same_value for other in alike):
+    if not is_mean and not any(other.has_same_value for other in alike):
         return _keep_stored(row)
     if any(other.has_same_interval for other in alike):
         return row
@@ -98,7 +99,11 @@ def _keep_stored(row: RebuiltRow) -> RebuiltRow:
     """Return a row with the value and interval of the file, and its units and samples."""
     computed = row.row.measurement
     measurement = replace(
-        row.stored, units=computed.units, replicates=computed.replicates, df=computed.df
+        row.stored,
+        units=computed.units,
+        replicates=computed.replicates,
+        df=computed.df,
+        log_scale=computed.log_scale,
     )
     return replace(row, row=replace(row.row, measurement=measurement), basis="stored")
 
@@ -109,7 +114,8 @@ def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
     if (units := tables.units.get(key)) is not None:
         measurement, basis = _summarize(units, stored), "units"
     elif (samples := tables.samples.get(key)) is not None:
-        measurement = replace(stored, replicates=samples[0], df=samples[1])
+        values, df, log_scale = samples
+        measurement = replace(stored, replicates=values, df=df, log_scale=log_scale)
         measurement, basis = _add_interval(measurement), "samples"
         limits = tables.find_bounds(key[4])
         limited = limit_interval(measurement, limits)
@@ -126,12 +132,13 @@ def _add_interval(measurement: Measurement) -> Measurement:
     """Return a value of a whole set with the interval of its bootstrap samples."""
     if measurement.replicates is None:
         return measurement
-    if math.isnan(measurement.df):
-        low, high = normal_interval(measurement.value, measurement.replicates)
-    else:
-        df = int(measurement.df)
-        low, high = bootstrap_t_interval(measurement.value, measurement.replicates, df)
-    return replace(measurement, ci_low=float(low), ci_high=float(high))
+    low, high = compute_sample_interval(
+        measurement.value,
+        measurement.replicates,
+        df=measurement.df,
+        log_scale=measurement.log_scale,
+    )
+    return replace(measurement, ci_low=low, ci_high=high)
 
 
 def _rebuild_gaps(tables: StoredTables, rows: Sequence[RebuiltRow]) -> list[RebuiltRow]:

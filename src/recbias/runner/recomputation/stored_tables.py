@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
-from recbias.core.measurements.ranges import UNBOUNDED, Bounds, read_bounds
+from recbias.core.measurements.ranges import Bounds, read_bounds
 from recbias.core.measurements.scores import UnitScores
 from recbias.runner.comparison.run_comparison import to_text
 
@@ -22,6 +22,14 @@ KEYS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)
 
 Key: TypeAlias = tuple[str, ...]
 """The values of ``KEYS`` as text."""
+
+
+class Samples(NamedTuple):
+    """Bootstrap samples, and of what kind the interval is: as in ``Measurement``."""
+
+    values: FloatArray
+    df: float
+    log_scale: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +66,8 @@ class StoredTables:
         return self.definitions.get(label, {}).get("parameters") or {}
 
     def find_bounds(self, label: str) -> Bounds:
-        """Return the bounds of a metric; none for a gap, which limits its interval itself."""
-        is_gap = bool(self.get_settings(label).get("gap"))
-        text = str(self.definitions.get(label, {}).get("values") or "")
-        return UNBOUNDED if is_gap else read_bounds(text)
+        """Return the bounds of the values of a metric, or of a gap between groups."""
+        return read_bounds(str(self.definitions.get(label, {}).get("values") or ""))
 
     @cached_property
     def units(self) -> Mapping[Key, UnitScores]:
@@ -71,11 +77,24 @@ class StoredTables:
             for key, rows in _split(self.per_unit, "per_unit.parquet", ("unit", "unit_id"))
         }
 
+    def has_means(self, label: str) -> bool:
+        """Return whether a metric is the mean of its units, as one that declares a unit must be.
+
+        A gap between groups is none.
+        """
+        declared = self.definitions.get(label, {}).get("unit")
+        return bool(declared) and self.get_settings(label).get("gap", "groups") == "groups"
+
     @cached_property
-    def samples(self) -> Mapping[Key, tuple[FloatArray, float]]:
-        """The bootstrap samples of each value of a whole set, and the degrees of freedom."""
+    def samples(self) -> Mapping[Key, Samples]:
+        """The bootstrap samples of each value of a whole set."""
         return {
-            key: (_to_floats(rows), float(rows["df"].iloc[0]))
+            key: Samples(
+                _to_floats(rows),
+                float(rows["df"].iloc[0]),
+                # earlier versions had no intervals of the logarithm
+                bool(rows["log_scale"].iloc[0]) if "log_scale" in rows else False,
+            )
             for key, rows in _split(self.replicates, "replicates.parquet", ("df",))
         }
 

@@ -29,6 +29,7 @@ from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.parquet_writer import encode_column, encode_constant
 from recbias.runner.results.pooling import estimate_interval, sum_counts
+from recbias.statistics.gap_definitions import DEFINITIONS
 
 MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
@@ -80,13 +81,11 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
 def make_measurement(
     fit_keys: tuple[str, str, int, int], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model; an interval of bootstrap samples is within the metric's range.
-
-    Gaps between groups limit their intervals themselves, as their range is another.
-    """
-    if value.units is not None or value.replicates is None or metric.grouping is not None:
+    """Return a value of a model; an interval of bootstrap samples is within its range."""
+    if value.units is not None or value.replicates is None:
         return ModelMeasurement(*fit_keys, metric, value)
-    bounds = ranges.read_bounds(read_section(type(metric.plugin), "Range"))
+    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
+    bounds = ranges.read_bounds(gap.values if gap else read_section(type(metric.plugin), "Range"))
     return ModelMeasurement(*fit_keys, metric, ranges.limit_interval(value, bounds), bounds=bounds)
 
 
@@ -226,6 +225,7 @@ def build_replicate_tables(
         yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
             "queries": encode_constant(digest, n),
             "df": np.full(n, row.measurement.df, dtype=np.float64),
+            "log_scale": np.full(n, row.measurement.log_scale),
             "value": replicates,
         }
 

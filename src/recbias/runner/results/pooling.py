@@ -14,7 +14,7 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray, Ids
 from recbias.core.measurements.scores import Measurement
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 
 
 def share_units(measurements: Sequence[Measurement]) -> bool:
@@ -65,6 +65,11 @@ def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None
     return average_defined(replicates) if len(replicates) == len(measurements) else None
 
 
+def find_df(measurements: Sequence[Measurement]) -> float:
+    """Return the smallest degrees of freedom of the bootstrap samples; NaN if none has some."""
+    return min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan)
+
+
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
     """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
 
@@ -79,8 +84,10 @@ def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple
         return float(low), float(high)
     values, replicates = pool_units(measurements), average_replicates(measurements)
     if replicates is not None:
-        low, high = normal_interval(mean, replicates)
-        return float(low), float(high)
+        log_scale = all(row.log_scale for row in measurements)
+        return compute_sample_interval(
+            mean, replicates, df=find_df(measurements), log_scale=log_scale
+        )
     if values is not None:
         summary = Measurement.from_values(values, share=_are_shares(measurements))
         shift = mean - summary.value

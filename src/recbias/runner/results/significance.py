@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from recbias.runner.results.pooling import (
     average_defined,
     average_replicates,
     can_pool,
+    find_df,
     pool_ids,
     pool_units,
     share_units,
@@ -198,7 +198,7 @@ def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
         replicates=replicates,
         keys=keys,
         n=max(row.n for row in measurements) if replicates is not None else None,
-        df=min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan),
+        df=find_df(measurements),
         ids=pool_ids(systems[0]),
     )
 

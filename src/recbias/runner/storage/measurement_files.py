@@ -15,7 +15,7 @@ from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.runner.storage.array_files import load_arrays, load_ids, save_arrays, save_ids
 
 _SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high", "df")
-_FLAGS = ("own_interval",)
+_FLAGS = ("log_scale", "own_interval")
 _ARRAYS = ("replicates", "counts")
 
 

@@ -123,7 +123,7 @@ def _build_group_table(
         tuple(rows),
         (
             label,
-            *count_undefined(records, [title], {}),
+            *count_undefined(records, [title], {}, heading),
             *(describe_means(run) if has_groups else ()),
         ),
     )
