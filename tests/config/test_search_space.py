@@ -85,7 +85,11 @@ KINDS_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {c
             "alpha.float: must be the lower and the upper bound, found a list",
             "write {float: [a, b]}",
         ),
-        ({"alpha": {"log": [2, 2]}}, "alpha.log: 2 is not below 2", ""),
+        (
+            {"alpha": {"log": [2, 2]}},
+            "alpha.log: 2 is not below 2",
+            "write the lower bound first, then a higher one: {log: [a, b]}",
+        ),
         (
             {"l1_ratio": {"log": [0, 1]}},
             "l1_ratio.log: 0 has no logarithm",

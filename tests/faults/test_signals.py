@@ -72,7 +72,7 @@ def start_run(
         process.wait()
 
 
-@pytest.mark.parametrize("seed", choose_seeds(2, 200))
+@pytest.mark.parametrize("seed", choose_seeds(1, 200))
 def test_a_signal_ends_every_process_with_one_line(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     number = list(LINES)[seed % 3]
@@ -117,6 +117,7 @@ class Deaf(ItemKNN):
 """A model whose training is compiled code, which no exception interrupts for half an hour."""
 
 
+@pytest.mark.skipif(not TRIES_ALL, reason="RECBIAS_FAULTS=all")
 def test_a_signal_ends_compiled_code(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(COMPILED)
     with start_run(tmp_path, models=["./own.py:Deaf"]) as process:

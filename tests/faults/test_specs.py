@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(CONFIGS, tmp_path_factory.mktemp("specs") / "configs"))
 
 
-@pytest.mark.parametrize("seed", choose_seeds(40, 1000))
+@pytest.mark.parametrize("seed", choose_seeds(10, 1000))
 def test_a_broken_spec_is_refused_with_place_and_remedy(folder: Path, seed: int) -> None:
     rng = random.Random(seed)
     spec = CONFIGS / f"{rng.choice(NAMES)}.yaml"

@@ -133,7 +133,7 @@ def require_clean(result: CommandResult, fault: str) -> None:
     assert not CONTROLS.search(output), fault
 
 
-@pytest.mark.parametrize("seed", choose_seeds(6, 600))
+@pytest.mark.parametrize("seed", choose_seeds(2, 600))
 def test_damaged_results_are_computed_again(whole: Path, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     folder = Path(shutil.copytree(whole, tmp_path / "a", symlinks=True))

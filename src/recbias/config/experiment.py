@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from recbias.config.declarations.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import FeedbackSpec, ReportSpec
-from recbias.core.errors import ConfigError, UserError
+from recbias.core.errors import ConfigError, Contradiction, UserError
 from recbias.core.models.devices import Device
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ReadsModels
@@ -67,6 +67,13 @@ class Experiment:
     ) -> UserError:
         """Return the error of a fault at a location of the spec: ``file:line:column: key``."""
         return self.document.error(location, message, remedy=remedy, kind=kind)
+
+    def find_short_lists(self, metric: PluginSpec) -> Iterator[UserError]:
+        """Yield a fault if the lists are shorter than the cutoff of a metric."""
+        k = metric.cutoff
+        if k is not None and k > self.k and "lists" in metric.needs:
+            message = f"{metric.name}@{k} needs lists of {k}, but k is {self.k}"
+            yield self.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
 
     def as_spec(self) -> dict[str, Any]:
         """Return the complete spec with defaults and absolute paths; it can be loaded again."""

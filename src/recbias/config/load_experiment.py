@@ -53,8 +53,17 @@ def load_experiment(
             check_reference(name)
         except UserError as error:
             document.add_error(("report", "reference"), error)
+    if document.faults and experiment.k == (document.data.get("k") or experiment.k):
+        for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
+            for fault in experiment.find_short_lists(metric):
+                document.add_error(metric.where, fault)
     document.refuse()
     return experiment
+
+
+def _has_known_needs(metric: PluginSpec) -> bool:
+    """Return whether the class of a metric says what it needs, which a user's may have omitted."""
+    return isinstance(getattr(metric.plugin, "needs", None), frozenset)
 
 
 class _Loader:

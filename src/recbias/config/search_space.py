@@ -168,7 +168,8 @@ class _DimensionReader:
             return None
         low, high = bounds
         if not low < high:
-            self.add_fault(location, f"{low} is not below {high}", "", OutOfRange)
+            remedy = f"write the lower bound first, then a higher one: {{{kind}: [a, b]}}"
+            self.add_fault(location, f"{low} is not below {high}", remedy, OutOfRange)
             return None
         if kind == "log" and low <= 0:
             message = f"{low} has no logarithm"

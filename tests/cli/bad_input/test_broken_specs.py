@@ -165,6 +165,15 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path
     assert not (tmp_path / "results").exists()
 
 
+def test_a_fault_of_a_setting_hides_no_cutoff(tmp_path: Path) -> None:
+    text = GOOD.replace("n_users: 80", "n_users: many").replace("k: 3", "k: 30")
+    spec = write_small_spec(tmp_path, text, "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    assert [int(line.split(":")[2]) for line in errors] == [5, 16]
+    assert "HR@30 needs lists of 30, but k is 5" in errors[1]
+
+
 def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
     write_small_spec(tmp_path, GOOD, "broken.yaml")
     result = invoke_recbias("run", "brokn.yaml", folder=tmp_path)

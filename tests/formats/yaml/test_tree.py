@@ -129,7 +129,7 @@ REFUSED = {
     "colon": ("a: b: c\n", "1:5: a colon that YAML does not expect here"),
     "alias of nothing": ("a: *b\n", "1:4: found undefined alias 'b'"),
     "alias in itself": ("a: &a [1, *a]\n", "1:4: an alias occurs inside the value that it names"),
-    "bomb": (BOMB, "1:38: more than 100,000 values, with those of aliases"),
+    "bomb": (BOMB, "1:38: more than 100,000 values"),
     "deep": ("a: " + "[" * 5000, "is nested too deeply"),
     "merge key": ("a: &a {b: 1}\nc: {<<: *a}\n", "2:5: merge keys (<<) are not read"),
     "list as key": ("? [1, 2]\n: 3\n", "1:3: a key must be text"),

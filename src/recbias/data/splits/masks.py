@@ -107,6 +107,10 @@ def split_by_masks(
     masks = {"train": ~test if validation is None else ~(test | validation), "test": test}
     if validation is not None:
         masks["validation"] = validation
+    if not len(rows):
+        message = "the dataset has no interactions to split"
+        remedy = "its file has no rows, or its filters leave none: recbias data describe SPEC"
+        raise NothingLeft(message, remedy=remedy)
     for name, mask in masks.items():
         if not mask.any():
             message = f"{split_name} of {len(rows):,} interactions leaves the {name} part empty"

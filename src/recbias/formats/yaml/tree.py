@@ -174,7 +174,8 @@ class _Builder:
         self.document.values[path] = self.mark(node)
         self.n_values += 1
         if self.n_values > MAX_VALUES:
-            raise self.error(node, f"more than {MAX_VALUES:,} values, with those of aliases")
+            remedy = "write data into a table; an alias counts as all the values that it names"
+            raise self.error(node, f"more than {MAX_VALUES:,} values", remedy)
         if any(ancestor is node for ancestor in self.ancestors):
             raise self.error(node, "an alias occurs inside the value that it names")
         self.ancestors.append(node)

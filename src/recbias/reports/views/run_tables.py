@@ -165,7 +165,7 @@ def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
             if path.suffix == ".csv":
                 _require_file(path)
         elif (found := path.stat().st_size) != size:
-            message = f"{name} has {found:,} bytes, but the run wrote {size}: it is not whole"
+            message = f"{name} has {found:,} bytes, but manifest.json says {size}: it is not whole"
             raise MissingRun(message, where=str(folder), remedy=REPAIR)
 
 

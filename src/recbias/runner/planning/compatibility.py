@@ -187,9 +187,7 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
                 yield _report_missing(experiment, metric, need, "this experiment")
         yield from _check_chooser(experiment, metric)
         yield from find_grouping_faults(experiment, metric)
-        if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
-            message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
-            yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
+        yield from experiment.find_short_lists(metric)
 
 
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
