@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,10 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         15,
         "age <",
         "age < 18",
+    ),
+    (
+        *("too many comparisons", "age < 30", " or ".join(["age < 3"] * 1001), 9),
+        *("1,001 comparisons, more than 1,000", "list values with in"),
     ),
     ("a reversed range", "age < 30", "30 < age < 18", 9, "above 30", "18 < age < 30"),
     ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
@@ -163,6 +168,17 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
     assert [int(line.split(":")[2]) for line in errors] == [4, 13, 15]
     assert not (tmp_path / "results").exists()
+
+
+def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
+    names = ", ".join(f"Absent{number}" for number in range(40))
+    text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
+    spec = write_small_spec(tmp_path, text, "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    assert result.err.count("error: broken.yaml:") == 25
+    assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
+    document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
+    assert len(document["errors"]) == 40
 
 
 def test_a_fault_of_a_setting_hides_no_cutoff(tmp_path: Path) -> None:

@@ -153,3 +153,16 @@ def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> Non
     assert result.code == 2, result.err
     assert "it cannot be written" in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("cell", ["inf", "1e400"])
+def test_an_infinite_cell_of_the_items_costs_no_run(odd: Path, cell: str) -> None:
+    years = [[item, cell if n == 2 else str(1990 + n)] for n, item in enumerate(ODD_ITEMS)]
+    write_rows(odd / "items.csv", ["item_id", "year"], years)
+    text = (odd / "spec.yaml").read_text(encoding="utf-8")
+    text = text.replace("dataset: tables", "dataset: {name: tables, items: items.csv}")
+    (odd / "spec.yaml").write_text(text, encoding="utf-8")
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
+    assert result.code == 0, result.err
+    assert "Traceback" not in result.err
+    assert (odd / "results" / "odd" / "latest" / "report.html").is_file()
