@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -87,7 +88,7 @@ def test_means_have_the_smallest_number_of_units_and_the_sum_over_datasets(tmp_p
 def test_an_undefined_value_counts_once_in_groups_known_as_probabilities(tmp_path: Path) -> None:
     # u0 has no test item, and each user is in both groups
     users = [f"u{number}" for number in range(8)]
-    rows = {
+    rows: dict[str, list[tuple[Any, ...]]] = {
         "users": [(user, 0.1 * number) for number, user in enumerate(users, 2)],
         "train": [(user, item) for user in users for item in "ab"],
         "test": [(user, "c") for user in users[1:]],
