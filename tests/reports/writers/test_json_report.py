@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from recbias.reports.report_schema import SCHEMA_VERSION
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.json_report import SCHEMA_VERSION, render_json
+from recbias.reports.writers.json_report import render_json
 from support.models.search_rows import FIVE_TRIALS, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
