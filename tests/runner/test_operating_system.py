@@ -26,6 +26,13 @@ def test_a_process_is_found_by_its_number() -> None:
     assert not is_running(process.pid)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
+def test_a_process_that_ended_but_was_not_asked_does_not_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_running(process.pid)
+
+
 def test_windows_is_not_asked_for_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(pid: int, signal: int) -> None:
         raise AssertionError

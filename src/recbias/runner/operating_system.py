@@ -24,7 +24,16 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except OSError as error:
         return not isinstance(error, ProcessLookupError)
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Return whether a process has ended, but its parent has not yet asked how (Linux)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state == b"Z"
 
 
 def lock_folder(folder: Path, *, waits: bool = True) -> int | None:
