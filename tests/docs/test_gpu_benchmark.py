@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 
 
+@pytest.mark.slow  # a third of a minute of CPU
 def test_the_rehearsal_writes_a_row_for_each_way() -> None:
     command = [sys.executable, str(BENCHMARK), "--rehearse"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

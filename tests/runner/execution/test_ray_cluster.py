@@ -118,6 +118,7 @@ def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: A
     assert elsewhere.computed == []
 
 
+@pytest.mark.slow  # it starts a cluster
 def test_a_node_with_another_recbias_is_refused(tmp_path: Path, cluster: Any) -> None:
     source = Path(recbias.__file__).parent
     other = tmp_path / "other" / "recbias"
