@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 BENCHMARKS := $(filter-out %/audited_lists.py %/goodreads_files.py %/small_language_model.py,$(wildcard benchmarks/*.py))  # those write files for others
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -q
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
 
 unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from conftest import ROOT
 
 SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
@@ -22,6 +24,7 @@ def test_intervals_cover_true_values_and_tests_keep_their_level() -> None:
     assert "▲" not in tests
 
 
+@pytest.mark.slow  # many samples
 def test_planted_differences_are_found_as_often_as_the_power_says() -> None:
     command = [sys.executable, str(SCRIPT.with_name("power_studies.py")), "--worlds", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

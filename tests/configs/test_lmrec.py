@@ -238,6 +238,7 @@ recbias.run("tiny.json", out="killed", data="data", observer=Deadly())
 """A run that is killed in the step after the first checkpoint of a stage."""
 
 
+@pytest.mark.slow  # two trainings
 def test_interrupted_fine_tuning_resumes_to_equal_bytes(
     world: Path, run: recbias.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def write_ml_10m(folder: Path, rng: np.random.Generator) -> None:
     (folder / "ml-10m" / "tags.dat").write_text("")
 
 
+@pytest.mark.slow  # five datasets
 def test_tables_of_ml_10m_are_planned_and_measured_in_the_publishers_layout(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:

@@ -88,6 +88,7 @@ def test_the_devices_of_the_page_are_those_of_the_spec(folder: Path) -> None:
     assert "[8/11] fit ItemKNN [demo, seed 42]: " in result.stderr
 
 
+@pytest.mark.slow  # several runs
 def test_an_array_computes_what_the_last_job_collects(folder: Path) -> None:
     remove_training(folder)
     array = range(1, 6)

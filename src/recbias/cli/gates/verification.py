@@ -30,7 +30,7 @@ _BASES = {
     "values": "from the values of units, their intervals as stored",
     "samples": "as stored, their intervals from bootstrap samples",
     "means": "as means of others",
-    "stored": "as stored: the run folder does not hold what they are computed from",
+    "stored": "as stored: the run folder does not tell how they were computed",
 }
 _TESTS = {"tested": "made again", "corrected": "with p-values as stored, corrected again"}
 
