@@ -425,7 +425,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
     "not YAML": (
         "name: x\nmodels: [a\n",
         BadYaml,
-        "3:1: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)",
+        "3:1: expected ',' or ']' (while parsing a flow sequence)",
         "close every bracket and quote, and put text with other signs in quotes",
     ),
 }

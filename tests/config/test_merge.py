@@ -200,7 +200,7 @@ def test_marks_of_overridden_values_name_the_override() -> None:
         ("k.a=1", "k is 1, which has no settings", "set k itself"),
         (
             "k=[1",
-            "expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)",
+            "expected ',' or ']' (while parsing a flow sequence)",
             "close every bracket and quote, and put text with other signs in quotes",
         ),
         ("k=!!python/none x", "the tag !!python/none is not allowed", "write a plain value"),

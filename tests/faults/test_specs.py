@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,63 @@ def test_a_broken_spec_is_refused_with_place_and_remedy(folder: Path, seed: int)
     if result.code == 2:
         assert re.search("^error: broken.yaml", result.err, re.MULTILINE), faults
         assert "\nhelp: " in result.err, faults
+
+
+def write_entries(key: str, entries: Iterable[object]) -> str:
+    return f"{key}: [{', '.join(map(str, entries))}]\n"
+
+
+SMALL = "name: x\ndataset: demo\nmodels: [MostPop]\nmetrics: []\n"
+LARGE = {
+    "too many values": (SMALL + write_entries("seeds", range(100_001)), "5:8: more than 100,000"),
+    "a long list": (SMALL + write_entries("seeds", range(99_000)), "5:8: seeds: must be a list"),
+    "a long list of text": (SMALL + write_entries("seeds", ["x"] * 99_000), "5:8: seeds: must"),
+    "unknown keys": (
+        SMALL + "".join(f"key{number}: 1\n" for number in range(50_000)),
+        "5:1: key0: not a setting",
+    ),
+    "repeated keys": (SMALL + "tests: []\n" * 40_000, "6:1: tests: is written twice"),
+    "unknown models": (
+        "name: x\ndataset: demo\n" + write_entries("models", [f"Modl{n}" for n in range(900)]),
+        "3:10: models[0]: no model is called 'Modl0'",
+    ),
+    "datasets": (
+        "name: x\nmodels: [MostPop]\n"
+        + write_entries("dataset", [f"{{name: demo, label: d{n}}}" for n in range(10_000)]),
+        "3:10: dataset: has 10,000 entries, more than 1,000",
+    ),
+    "filters": (
+        "name: x\nmodels: [MostPop]\ndataset: {name: demo, "
+        + write_entries("filters", ["k_cor"] * 10_000).strip()
+        + "}\n",
+        "3:32: dataset.filters: has 10,000 entries, more than 1,000",
+    ),
+    "references": (
+        SMALL + f"report: {{{write_entries('reference', ['none/1'] * 10_000).strip()}}}\n",
+        "5:21: report.reference: must be",
+    ),
+    "depth": (SMALL + "tests: " + "[" * 900_000, "is nested too deeply"),
+    "a long name": (SMALL + f"tests: [{'a' * 900_000}]\n", "5:9: tests[0]: no test is called"),
+}
+
+
+@pytest.mark.parametrize(("text", "error"), LARGE.values(), ids=LARGE)
+def test_a_large_spec_is_refused_in_three_seconds(tmp_path: Path, text: str, error: str) -> None:
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    begin = time.process_time()
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert time.process_time() - begin < 3.0
+    assert result.code == 2
+    assert re.search(rf"^error: x.yaml:\s?{re.escape(error)}", result.err, re.MULTILINE)
+    assert "\nhelp: " in result.err
+
+
+def test_more_than_1000_errors_are_not_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(LARGE["unknown keys"][0], encoding="utf-8")
+    result = invoke_recbias("plan", "x.yaml", "--json", folder=tmp_path)
+    errors = json.loads(result.out)["errors"]
+    assert len(errors) == 1_001
+    assert errors[-1]["message"] == "has 1,000 errors; what follows was not checked"
 
 
 def test_faults_are_made_again_from_their_seed() -> None:

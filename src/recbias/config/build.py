@@ -16,6 +16,7 @@ from recbias.config.declarations.hints import (
     descend,
     get_annotations,
     get_item_type,
+    get_longest,
     is_input_file,
     is_model_name,
     is_selected_model,
@@ -211,6 +212,8 @@ class Builder:
 
     def _validate_leaf(self, hint: Hint, raw: Any, location: KeyPath, default: str) -> Any:
         kinds: dict[KeyPath, list[str]] = {}
+        if isinstance(raw, list) and len(raw) > get_longest(hint):  # before each value is read
+            return self._blame(hint, raw, location, default=default, kinds=["too_long"])
         try:
             value = validate_value(hint, raw)
         except ValidationError as error:
@@ -237,6 +240,8 @@ class Builder:
         is_choice = isinstance(raw, str) and "literal_error" in kinds
         is_range = is_choice or any(part in kind for kind in kinds for part in _RANGE_FAULTS)
         text = repr(raw) if is_choice else describe_value(raw)
+        if isinstance(raw, list) and len(raw) > get_longest(hint):
+            text = f"a list of {len(raw):,}"
         self.document.add_fault(
             location,
             f"must be {describe_hint(hint)}, found {text}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -197,13 +196,9 @@ class EntryReader:
 def find_other_kind(name: str, kind: str, registries: Registries) -> str:
     """Return the help line for a name that is a plug-in of another kind, else blank."""
     for other_kind, registry in registries.items():
-        with suppress(UnknownName):
-            if other_kind != kind:
-                canonical_name, section = (
-                    registry.resolve_name(name),
-                    ".".join(SECTIONS[other_kind]),
-                )
-                return f"{canonical_name} is a {registry.kind}: move it to {section}"
+        if other_kind != kind and (spelling := registry.find_spelling(name)):
+            section = ".".join(SECTIONS[other_kind])
+            return f"{spelling} is a {registry.kind}: move it to {section}"
     return ""
 
 

@@ -27,7 +27,8 @@ def create_label(
     """
     if kind != "metrics":
         return shorten_name(name)
-    settings = read_settings(type(plugin))
+    cls: type = type(plugin)
+    settings = read_settings(cls)
     has_omitted = isinstance(plugin, metric_names.OmitsSettings)
     omitted = {"k"} | (plugin.omitted_settings() if has_omitted else set())
     shown_settings = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from recbias.config.build import Builder
 from recbias.config.changes.expand_sweep import expand_sweep
@@ -20,7 +20,7 @@ from recbias.core.errors import Contradiction, UserError
 from recbias.core.measurements.columns import ALL, DATASET, POOLED
 from recbias.core.registry import Registry
 from recbias.core.suggestions import find_nearest, normalize_name
-from recbias.formats.yaml.source_map import Document, KeyPath
+from recbias.formats.yaml.source_map import Document, KeyPath, TooManyFaults
 
 _RESERVED_DATASETS = {ALL: "the mean over datasets", POOLED: "all datasets together"}
 _RESERVED_MODELS = {DATASET: "metrics of the dataset alone"}
@@ -46,6 +46,20 @@ def load_experiment(
         Faults: All faults of the spec, in the order of the file.
     """
     document = read_spec(source, overrides)
+    try:
+        experiment = _load(document, registries, check_reference)
+    except TooManyFaults:
+        experiment = None
+    document.refuse()
+    return cast("Experiment", experiment)
+
+
+def _load(
+    document: Document,
+    registries: Mapping[str, Registry],
+    check_reference: Callable[[str], object],
+) -> Experiment:
+    """Return the experiment of a document, incomplete if it has faults, which are recorded."""
     sweep = expand_sweep(document, registries)
     experiment = _Loader(document, registries).load(sweep)
     for name in experiment.report.references if experiment.report else ():
@@ -57,7 +71,6 @@ def load_experiment(
         for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
             for fault in experiment.find_short_lists(metric):
                 document.add_error(metric.where, fault)
-    document.refuse()
     return experiment
 
 
@@ -174,6 +187,8 @@ class _Loader:
         entries: list[tuple[Any, KeyPath]] = [(raw, ("dataset",))]
         if isinstance(raw, list):
             entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
+        if self.resolver.refuse_length(entries, ("dataset",)):
+            return ()
         resolved = [self.resolver.resolve_dataset(*entry) for entry in entries]
         datasets = tuple(dataset for dataset in resolved if dataset is not None)
         self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +11,12 @@ from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
 from recbias.config.plugin_spec import DEFAULT_GAPS, DatasetSpec, PluginSpec
 from recbias.config.rerankers import make_reranked
-from recbias.core.errors import UnknownKey, UnknownName, UserError, WrongType
+from recbias.core.errors import OutOfRange, UnknownKey, UnknownName, UserError, WrongType
 from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.source_map import Document, KeyPath
+
+MOST_ENTRIES = 1_000
+"""The largest number of datasets, and of filters."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,19 @@ class Resolver:
             remedy = "write each entry after a dash"
             self.document.add_fault(location, message, remedy=remedy, kind=WrongType)
             return ()
+        if self.refuse_length(raw, location):
+            return ()
         specs = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
         return tuple(variant for spec in specs if spec is not None for variant in _expand(spec))
+
+    def refuse_length(self, raw: Sequence[Any], location: KeyPath) -> bool:
+        """Record a list that is too long, of which no entry is read; return whether it is."""
+        if len(raw) <= MOST_ENTRIES:
+            return False
+        message = f"has {len(raw):,} entries, more than {MOST_ENTRIES:,}"
+        remedy = "write several specs"
+        self.document.add_fault(location, message, remedy=remedy, kind=OutOfRange)
+        return True
 
     def resolve(
         self, kind: str, raw: Any, location: KeyPath, default_name: str = ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -37,7 +39,8 @@ class Setting:
         return None if self.field.default is MISSING else self.field.default
 
 
-def read_settings(cls: type) -> dict[str, Setting]:
+@lru_cache(maxsize=1024)
+def read_settings(cls: type) -> Mapping[str, Setting]:
     """Return the settings of a plug-in's class by their key in a spec.
 
     Raises:
@@ -57,7 +60,8 @@ def read_settings(cls: type) -> dict[str, Setting]:
         message = f"{place}the types of {cls.__name__} cannot be read: {error}"
         raise BrokenContract(message) from error
     names = {as_yaml_name(field.name): field for field in fields(cls) if field.init}
-    return {name: Setting(name, field, hints[field.name]) for name, field in names.items()}
+    settings = {name: Setting(name, field, hints[field.name]) for name, field in names.items()}
+    return MappingProxyType(settings)
 
 
 def as_plain(value: Any, path_texts: Mapping[Path, str] | None = None) -> Any:
@@ -91,9 +95,16 @@ def build_adapter(hint: Hint) -> TypeAdapter[Any]:
         BrokenContract: pydantic does not support the type.
     """
     try:
-        return TypeAdapter(hint)
+        return _build_adapter(hint)
+    except TypeError:  # an annotation that cannot be a key
+        return _build_adapter.__wrapped__(hint)
     except PydanticSchemaGenerationError as error:
         raise BrokenContract(f"{hint} cannot be the type of a setting") from error
+
+
+@lru_cache(maxsize=1024)
+def _build_adapter(hint: Hint) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
 
 
 def validate_value(hint: Hint, raw: Any) -> Any:

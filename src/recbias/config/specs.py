@@ -42,7 +42,7 @@ class ReportSpec:
     """
 
     formats: tuple[Format, ...] = ("csv", "json", "md", "html", "latex")
-    reference: str | tuple[str, ...] | None = None
+    reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
     tolerance: Annotated[float, Ge(0)] = 0.01
 
     @property

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
-from recbias.core.input_files import has_file
+from recbias.core.input_files import has_file, read_change_times
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
 
@@ -66,12 +66,18 @@ class Registry:
         """Return the registered spelling of a name; ``./file.py:Name`` stays as it is."""
         if is_file(name):
             return name
+        if spelling := self.find_spelling(name):
+            return spelling
+        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=suggest(name, self.names()))
+
+    def find_spelling(self, name: str) -> str | None:
+        """Return the registered spelling of a name, None if there is no such plug-in."""
         normalized = normalize_name(name)
         for list_names in (self.table.keys, self._list_entry_points):
             spellings = {normalize_name(spelling): spelling for spelling in list_names()}
             if normalized in spellings:
                 return spellings[normalized]
-        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=suggest(name, self.names()))
+        return None
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name; ``./file.py:Name`` is relative to ``base``.
@@ -103,14 +109,7 @@ class Registry:
         return {}
 
     def _list_entry_points(self) -> dict[str, str]:
-        return _read_entry_points(self.group, tuple(_list_import_folders()))
-
-
-def _list_import_folders() -> Iterator[tuple[str, int]]:
-    """Yield the folders that Python imports from, with the time of their last change."""
-    for folder in sys.path:
-        path = Path(folder)
-        yield folder, path.stat().st_mtime_ns if path.exists() else 0
+        return _read_entry_points(self.group, tuple(read_change_times(sys.path)))
 
 
 @lru_cache(maxsize=64)

@@ -24,10 +24,10 @@ class FamilyRegistry(Registry):
 
     families: Mapping[str, str] = field(default_factory=dict)
 
-    def resolve_name(self, name: str) -> str:
+    def find_spelling(self, name: str) -> str | None:
         """Return the registered spelling of a name; the member stays as it is."""
         family, member = self._split_name(name)
-        return f"{family}/{member}" if family else super().resolve_name(name)
+        return f"{family}/{member}" if family else super().find_spelling(name)
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name, which all members of a family share."""

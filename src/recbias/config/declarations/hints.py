@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from annotated_types import MaxLen
 
 from recbias.formats.yaml.source_map import KeyPath
 
@@ -108,6 +111,17 @@ def get_item_type(hint: Any) -> Any:
     is_open_tuple = origin is tuple and arguments[1:] == (...,)
     is_uniform = is_open_tuple or (origin in _SEQUENCES and len(arguments) == 1)
     return arguments[0] if is_uniform else None
+
+
+def get_longest(hint: Any) -> float:
+    """Return the largest length of a list, infinity if it has none.
+
+    >>> from annotated_types import MaxLen
+    >>> get_longest(Annotated[tuple[int, ...], MaxLen(3)])
+    3
+    """
+    limits = [limit.max_length for limit in get_annotations(hint) if isinstance(limit, MaxLen)]
+    return min(limits, default=math.inf)
 
 
 def is_list(hint: Any) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from recbias.core.errors import ConfigError, Faults, UserError
 
@@ -12,8 +12,15 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions that lead to a value: ``("models", 1, "neighbors")``."""
 
 
-@dataclass(frozen=True)
-class Mark:
+MOST_FAULTS = 1_000
+"""The number of errors of a document after which no more are looked for."""
+
+
+class TooManyFaults(Exception):
+    """A document has ``MOST_FAULTS`` errors; ``Document.refuse`` raises them."""
+
+
+class Mark(NamedTuple):
     """A position in the user's input.
 
     Args:
@@ -37,7 +44,9 @@ class Mark:
 
     def at(self, line: int, column: int) -> Mark:
         """Return the mark of a line and column, both from 0, of the same source."""
-        return replace(self, line=line + 1, column=column + 1) if self.lined else self
+        if not self.lined:
+            return self
+        return Mark(self.file, line + 1, column + 1, self.rank, self.folder)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -119,6 +128,8 @@ class Document:
         """Record the error of a value; the arguments are those of ``error``."""
         error = self.error(path, found, remedy=remedy, kind=kind, key=key)
         self.faults.append((self.mark(path, key=key), error))
+        if len(self.faults) >= MOST_FAULTS:
+            raise TooManyFaults
 
     def add_error(self, path: KeyPath, error: UserError) -> None:
         """Record an error that was raised elsewhere as one of the value that caused it."""
@@ -130,6 +141,12 @@ class Document:
 
     def refuse(self) -> None:
         """Raise Faults with all recorded errors, in the order of their marks, if there are any."""
-        if self.faults:
-            ordered = sorted(self.faults, key=lambda fault: fault[0].order)
-            raise Faults([error for _, error in ordered])
+        if not self.faults:
+            return
+        ordered = sorted(self.faults, key=lambda fault: fault[0].order)
+        errors = [error for _, error in ordered]
+        if len(errors) >= MOST_FAULTS:
+            message = f"has {MOST_FAULTS:,} errors; what follows was not checked"
+            remedy = "correct these first"
+            errors.append(ConfigError(message, where=ordered[0][0].file, remedy=remedy))
+        raise Faults(errors)

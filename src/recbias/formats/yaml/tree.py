@@ -12,14 +12,12 @@ import yaml
 from recbias.core.errors import BadYaml, DuplicateKey, MissingFile
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import find_nearest
-from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, Loader, parse_scalar
-from recbias.formats.yaml.source_map import Document, KeyPath, Mark
+from recbias.formats.yaml.compose import MAX_VALUES, compose, mark_end, refuse_values
+from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, parse_scalar
+from recbias.formats.yaml.source_map import MOST_FAULTS, Document, KeyPath, Mark
 
 MAX_BYTES = 1 << 20
 """The longest experiment file: naming a data file by mistake fails at once."""
-
-MAX_VALUES = 100_000
-"""The largest number of values of a file, with aliases resolved."""
 
 
 def dump(data: dict[str, Any]) -> str:
@@ -61,7 +59,7 @@ def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Docum
         BadYaml: The text is not YAML, has a tag, or is several documents.
     """
     try:
-        node = _compose(text, start)
+        node = compose(text, start)
         builder = _Builder(start, scalars_as_text)
         data: Any = None if node is None else builder.build(node, ())
     except RecursionError as error:
@@ -94,7 +92,7 @@ def read_source(path: Path, start: Mark, max_bytes: int) -> str:
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8", "replace")
         message = f"the byte 0x{content[error.start]:02x} is not UTF-8"
-        location = str(_mark_end(before, start))
+        location = str(mark_end(before, start))
         raise BadYaml(message, where=location, remedy="save the file as UTF-8") from error
 
 
@@ -122,40 +120,6 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112  likewise
 
 
-def _mark_end(text: str, start: Mark) -> Mark:
-    return start.at(text.count("\n"), len(text) - text.rfind("\n") - 1)
-
-
-def _compose(text: str, start: Mark) -> yaml.Node | None:
-    try:
-        return Loader(text).get_single_node()
-    except yaml.reader.ReaderError as error:
-        location = str(_mark_end(text[: error.position], start))
-        message = f"the character {chr(error.character)!r} is not allowed in YAML"
-        raise BadYaml(message, where=location, remedy="remove it") from error
-    except yaml.MarkedYAMLError as error:
-        raise _build_syntax_error(error, start) from error
-
-
-def _build_syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
-    problem = error.problem or "is not YAML"
-    remedy = "close every bracket and quote, and put text with other signs in quotes"
-    if "'\\t'" in problem:
-        problem, remedy = "a tab where YAML expects spaces", "indent with spaces"
-    elif error.context == "expected a single document in the stream":
-        problem, remedy = "a second document begins here", "keep one document per file"
-    elif "mapping values are not allowed" in problem:
-        problem = "a colon that YAML does not expect here"
-        remedy = "put text that contains ': ' in quotes, and check the indentation"
-    elif error.context:
-        problem = f"{problem} ({error.context})"
-    mark = error.problem_mark or error.context_mark
-    if problem.startswith("found unexpected end of stream") and error.context_mark:
-        mark = error.context_mark  # where the quote opens
-    location = start.at(mark.line, mark.column) if mark else start
-    return BadYaml(problem, where=str(location), remedy=remedy)
-
-
 @dataclass
 class _Builder:
     """Builds plain Python from YAML nodes and records their marks."""
@@ -174,8 +138,9 @@ class _Builder:
         self.document.values[path] = self.mark(node)
         self.n_values += 1
         if self.n_values > MAX_VALUES:
-            remedy = "write data into a table; an alias counts as all the values that it names"
-            raise self.error(node, f"more than {MAX_VALUES:,} values", remedy)
+            raise refuse_values(node, self.start)
+        if isinstance(node, yaml.ScalarNode):
+            return self.convert(node, path)
         if any(ancestor is node for ancestor in self.ancestors):
             raise self.error(node, "an alias occurs inside the value that it names")
         self.ancestors.append(node)
@@ -205,6 +170,8 @@ class _Builder:
                 repeat = Document({}, values={key_path: mark})
                 repeat.add_fault(key_path, message, kind=DuplicateKey, remedy="keep one of them")
                 self.document.faults += repeat.faults
+                if len(self.document.faults) >= MOST_FAULTS:
+                    self.document.refuse()
                 continue
             self.document.keys[key_path] = mark
             mapping[key] = self.build(value_node, key_path)
@@ -213,14 +180,17 @@ class _Builder:
     def convert_key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a key must be text", "put braces in quotes")
-        if node.value == "<<" and node.style is None:
+        if node.value == "<<" and not node.style:
             raise self.error(node, "merge keys (<<) are not read", "use extends: other.yaml")
         return self.read_characters(node)
 
     def read_characters(self, node: yaml.ScalarNode) -> str:
         """Return the text of a scalar: JSON escapes an emoji as two halves, which are joined."""
+        text: str = node.value
+        if text.isascii():
+            return text
         try:
-            return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
             message = f"{node.value[:60]!r} is half a character"
             raise self.error(node, message, "write the whole character") from error

@@ -195,7 +195,8 @@ def can_prune(tune: Tune) -> bool:
 
 def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
     """Return a model with the settings of a trial."""
-    declared = read_settings(type(model))
+    cls: type = type(model)
+    declared = read_settings(cls)
     values = {}
     for dimension in space:
         value = settings[dimension.parameter]
