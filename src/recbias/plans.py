@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from recbias.config.experiment import Experiment
+from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.load_experiment import load_experiment
 from recbias.config.packaged_specs import find_spec
-from recbias.core.errors import OutOfRange, WrongType
+from recbias.core.errors import Faults, OutOfRange, UserError, WrongType
 from recbias.core.input_files import to_local_path
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.runner.execution.executor import Silent
 from recbias.runner.execution.preflight import check_inputs
 from recbias.runner.execution.rehearsal import Rehearsal
-from recbias.runner.planning.devices import warn_about_device
+from recbias.runner.planning.compatibility import is_whole
+from recbias.runner.planning.devices import has_device, warn_about_device
 from recbias.runner.planning.plan import Options, Plan
-from recbias.runner.planning.planner import make_plan
+from recbias.runner.planning.planner import check_experiment, make_plan, plan_stages
 from recbias.runner.planning.preview import Preview, preview
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
@@ -35,13 +38,74 @@ def data_folder(data: Path | str | None = None) -> Path:
 
 
 def read_experiment(
-    spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
+    spec: Path | str | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    check_rest: Callable[[Experiment], object] = bool,
 ) -> Experiment:
-    """Read the experiment of a spec and build its plug-ins; Faults if the spec has any."""
+    """Read the experiment of a spec and build its plug-ins; Faults if the spec has any.
+
+    ``check_rest`` raises the faults of a spec that has others already.
+    """
     source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
     return load_experiment(
-        source, registries=REGISTRIES, overrides=overrides, check_reference=require_comparable
+        source,
+        registries=REGISTRIES,
+        overrides=overrides,
+        check_reference=require_comparable,
+        check_rest=check_rest,
     )
+
+
+def check_parts(experiment: Experiment, options: Options, store: Store) -> None:
+    """Raise what is wrong with an experiment, also with the data of its parts without an error.
+
+    Raises:
+        Faults: There is one fault or more.
+    """
+    fingerprints = Fingerprints(store)
+    try:
+        check_experiment(experiment, options, fingerprints)
+    except UserError as error:
+        faults = Faults([error])
+    else:
+        faults = Faults([])
+    data_faults: list[UserError] = []
+    if (sound := select_sound_parts(experiment, faults)) is not None:
+        try:
+            run_plan = plan_stages(sound, options, fingerprints)
+            check_inputs(run_plan, Rehearsal(store, Silent()))
+        except UserError as error:
+            data_faults.append(error)
+    if faults.faults or data_faults:
+        raise Faults([faults, *data_faults])
+
+
+def select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
+    """Return an experiment without the models and metrics that have faults.
+
+    None if the data themselves have faults, so that nothing can be said about the others.
+    """
+    document = experiment.document
+    places = [fault.where.rpartition(": ")[2] for fault in faults.faults]
+
+    def is_sound(spec: PluginSpec) -> bool:
+        path = document.format_path(spec.where)
+        is_blamed = any(re.match(rf"{re.escape(path)}(\W|$)", place) for place in places)
+        return not is_blamed and has_device(spec, experiment)
+
+    data = ("dataset", "split", "queries", "labels")
+    sources = [dataset.source for dataset in experiment.datasets]
+    filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
+    shared = (*sources, *filters, *filter(None, [experiment.split]), *experiment.labels)
+    if not (
+        is_whole(experiment, *data)
+        and sources
+        and all(map(is_sound, (*shared, experiment.queries)))
+    ):
+        return None
+    models = tuple(filter(is_sound, experiment.models))
+    metrics = tuple(filter(is_sound, experiment.metrics))
+    return replace(experiment, models=models, metrics=metrics, seeds=experiment.seeds[:1])
 
 
 def plan(  # noqa: PLR0913  the options of the command, each by name
@@ -65,9 +129,17 @@ def plan(  # noqa: PLR0913  the options of the command, each by name
         spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
     if device is not None:
         overrides = (*overrides, f"--device={device}")
-    experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
-    return make_plan(experiment, options, Fingerprints(results)), results
+
+    def check_rest(incomplete: Experiment) -> None:
+        check_parts(incomplete, options, results)
+
+    experiment = read_experiment(spec, overrides, check_rest)
+    try:
+        return make_plan(experiment, options, Fingerprints(results)), results
+    except UserError:
+        check_rest(experiment)
+        raise
 
 
 def list_warnings(run_plan: Plan) -> tuple[str, ...]:

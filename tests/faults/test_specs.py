@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from recbias.core.packages import is_installed
 from support.commands import invoke_recbias
 from support.faults.samples import CONTROLS, choose_seeds
 from support.faults.spec_faults import break_spec
@@ -27,6 +28,7 @@ NAMES = (
     "sweep",
     "identity-audit",
 )
+HAS_RECBOLE = is_installed("recbole")
 SECONDS = 5.0
 MAX_LENGTH = 20_000
 """Characters of all errors of a spec."""
@@ -104,6 +106,57 @@ def test_a_large_spec_is_refused_in_three_seconds(tmp_path: Path, text: str, err
     assert result.code == 2
     assert re.search(rf"^error: x.yaml:\s?{re.escape(error)}", result.err, re.MULTILINE)
     assert "\nhelp: " in result.err
+
+
+MIXED = """\
+name: mixed
+dataset: {name: demo, n_users: 60, n_items: 30}
+split: {name: random, test: 0.2}
+device: "cuda:7"
+models:
+  - {name: ItemKNN, neighbors: -3}
+  - {name: recbole/BPR}
+  - LightGCN
+metrics:
+  - {name: nDCG, by: gendr}
+  - {name: log_popularity_difference, popularity: no_column}
+  - nDCG@30
+"""
+PARTS = (
+    "6:32: models[0].neighbors: must be a whole number above 0, found -3",
+    "12:5: metrics[2]: nDCG@30 needs lists of 30, but k is 10",
+    "7:5: models[1]: recbole/BPR needs the package 'recbole', which is not installed",
+    "4:9: device: ",
+    "10:22: metrics[0].by: no query carries the label 'gendr'",
+    "11:51: metrics[1].popularity: the items have no column 'no_column'",
+)
+
+
+@pytest.mark.parametrize("n_found_later", [0, 2])
+def test_a_fault_of_one_part_hides_none_of_another(tmp_path: Path, n_found_later: int) -> None:
+    """Without the first two, all settings can be built, and the needs are compared at once."""
+    lines = MIXED.splitlines(keepends=True)
+    if n_found_later:
+        lines[5], lines[11] = "\n", "\n"
+    (tmp_path / "x.yaml").write_text("".join(lines), encoding="utf-8")
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    expected = [part for part in PARTS[n_found_later:] if not ("recbole" in part and HAS_RECBOLE)]
+    assert result.code == 2
+    assert len(errors) == len(expected), errors
+    for part in expected:
+        wanted = part.replace("models[1]", f"models[{0 if n_found_later else 1}]")
+        assert any(line.startswith(f"error: x.yaml:{wanted}") for line in errors), wanted
+
+
+def test_faults_of_data_are_listed_with_files_that_are_missing(tmp_path: Path) -> None:
+    spec = MIXED.replace("name: demo, n_users: 60, n_items: 30", "name: ml-1m")
+    (tmp_path / "x.yaml").write_text(spec, encoding="utf-8")
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert "error: x.yaml:6:32: models[0].neighbors" in result.err
+    assert "error: x.yaml:4:9: device: " in result.err
+    assert "error: x.yaml:2:10: dataset" in result.err
+    assert "gendr" not in result.err  # nothing is known of the queries
 
 
 def test_more_than_1000_errors_are_not_looked_for(tmp_path: Path) -> None:

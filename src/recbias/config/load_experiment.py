@@ -32,6 +32,7 @@ def load_experiment(
     registries: Mapping[str, Registry],
     overrides: Sequence[str] = (),
     check_reference: Callable[[str], object] = str,
+    check_rest: Callable[[Experiment], object] = bool,
 ) -> Experiment:
     """Load the experiment of a spec and build every plug-in.
 
@@ -41,6 +42,8 @@ def load_experiment(
             ``detectors``, ``metrics`` and ``tests``.
         overrides: Settings such as ``models.1.neighbors=40``; the value is YAML.
         check_reference: Raises if a run cannot be compared with the published results of a name.
+        check_rest: Raises the faults of a spec that has others already, by what could be read of
+            it; they are added.
 
     Raises:
         Faults: All faults of the spec, in the order of the file.
@@ -48,6 +51,8 @@ def load_experiment(
     document = read_spec(source, overrides)
     try:
         experiment = _load(document, registries, check_reference)
+        if document.faults:
+            document.add_raised(lambda: check_rest(experiment))
     except TooManyFaults:
         experiment = None
     document.refuse()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -138,6 +140,21 @@ class Document:
                 self.add_error(path, fault)
         else:
             self.add_fault(path, error.message, remedy=error.remedy, kind=type(error))
+
+    def add_raised(self, check: Callable[[], object]) -> None:
+        """Record what a check raises, after what was found before; its errors have places."""
+        try:
+            check()
+        except UserError as error:
+            messages = {str(fault) for _, fault in self.faults}
+            last = max((mark for mark, _ in self.faults), key=lambda mark: mark.order)
+            faults = Faults([error]).faults
+            self.faults += [(last, fault) for fault in faults if str(fault) not in messages]
+
+    def list_faulty_keys(self) -> set[str]:
+        """Return the top keys in which errors were found, as far as they belong to one."""
+        places = [error.where.rpartition(": ")[2] for _, error in self.faults]
+        return {re.split(r"[.\[]", place, maxsplit=1)[0] for place in places}
 
     def refuse(self) -> None:
         """Raise Faults with all recorded errors, in the order of their marks, if there are any."""

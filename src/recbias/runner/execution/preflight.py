@@ -175,7 +175,8 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
     ]
     is_needed = metrics and not may_lack_files(getattr(context.dataset.work, "source", None))
-    if not is_needed or not any(_is_missing(executor, stage) for stage in measures):
+    is_measured = measures and not any(_is_missing(executor, stage) for stage in measures)
+    if not is_needed or is_measured:  # without measures if every model has a fault
         return []
     evidence = build_evidence(
         executor.value(context.dataset),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.config.settings import read_settings
+from recbias.config.specs import ExperimentFile
 from recbias.core.dataset.odds import KnowsOdds
 from recbias.core.errors import (
     Contradiction,
@@ -40,23 +42,29 @@ TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 def validate_experiment(experiment: Experiment) -> None:
     """Raise every contradiction between the parts of an experiment.
 
+    Of a spec with errors, only the parts without them are compared.
+
     Raises:
         Faults: A plug-in breaks the contract of its kind, a metric needs an output that no model
             provides, a model needs data that the dataset does not have, the lists are
             shorter than a metric's cutoff, and so on.
     """
     validate_plugins(experiment)
-    checks = (
-        _check_packages,
-        _check_size,
-        _check_folds,
-        _check_split,
-        _check_data,
-        _check_searches,
-        _check_metrics,
-        find_feedback_faults,
-    )
+    checks = [_check_packages]
+    if is_whole(experiment, "dataset", "split", "queries"):
+        checks += [_check_size, _check_folds, _check_split, _check_data]
+        checks += [_check_searches, _check_metrics, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
+
+
+def is_whole(experiment: Experiment, *keys: str) -> bool:
+    """Return whether the parts of a spec under these keys were read without an error."""
+    faulty = experiment.document.list_faulty_keys()
+    return faulty <= KEYS and faulty.isdisjoint({*keys, "sweep"})
+
+
+KEYS = frozenset(read_settings(ExperimentFile))
+"""The keys of a spec; an error elsewhere, such as a misspelt key, may belong to any part."""
 
 
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
@@ -175,9 +183,10 @@ def _check_search_metric(
 
 
 def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
+    has_models = is_whole(experiment, "models")
     for metric in experiment.metrics:
         missing = [list_missing_outputs(metric, model) for model in experiment.models]
-        if all(missing):
+        if all(missing) and has_models:
             for need in sorted(set().union(*missing)):
                 message = f"{metric.name} needs {need}, which no model of the spec provides"
                 remedy = REMEDIES.get(need, f"choose a model that provides {need}")
@@ -185,7 +194,8 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
         for dataset in experiment.datasets:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
-        yield from _check_chooser(experiment, metric)
+        if has_models:
+            yield from _check_chooser(experiment, metric)
         yield from find_grouping_faults(experiment, metric)
         yield from experiment.find_short_lists(metric)
 

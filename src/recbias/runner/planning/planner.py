@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,7 +34,39 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     Raises:
         Faults: Parts of the experiment contradict each other, or an input file is missing.
     """
-    validate_experiment(experiment)
+    check_experiment(experiment, options, fingerprints)
+    return plan_stages(experiment, options, fingerprints)
+
+
+def check_experiment(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> None:
+    """Raise what is wrong with an experiment before its stages are planned, all at once.
+
+    Of a spec with errors, only the parts without them are checked.
+
+    Raises:
+        Faults: As for ``make_plan``.
+    """
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: validate_experiment(experiment),
+        lambda: _digest_input_files(experiment, options, fingerprints),
+        lambda: choose_devices(experiment),
+    )
+    faults: list[UserError] = []
+    for check in checks:
+        try:
+            check()
+        except UserError as error:
+            faults.append(error)
+    if faults:
+        raise Faults(faults)
+
+
+def plan_stages(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> Plan:
+    """Return the stages of an experiment that has been checked.
+
+    Raises:
+        Faults: An input file is missing, or this machine does not have a device.
+    """
     files, skipped = _digest_input_files(experiment, options, fingerprints)
     read = tuple(dataset for dataset in experiment.datasets if dataset.label in files)
     experiment = replace(experiment, datasets=read)
@@ -84,7 +116,7 @@ def _digest_input_files(
                 faults.append(fault)
         else:
             digests[dataset.label] = fingerprints.of_files(paths)
-    if faults or not digests:
+    if faults or (skipped and not digests):
         raise Faults([*faults, *skipped.values()])
     if not skipped:
         return digests, ()

@@ -223,7 +223,8 @@ def list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
         yield from (dataset.source, *dataset.filters)
     if experiment.split is not None:
         yield experiment.split
-    yield experiment.queries
+    if experiment.queries is not None:  # of a spec with errors
+        yield experiment.queries
     for model in experiment.models:
         yield model if model.reranked is None else model.reranked.reranker
         learner = find_learner(model)
