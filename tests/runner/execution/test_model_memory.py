@@ -53,6 +53,43 @@ def test_plan_and_run_name_the_setting_and_train_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("space", "large"),
+    [
+        (f"factors: {{int: [1, {HUGE}]}}", "factors"),
+        (f"factors: {{choice: [4, {HUGE}, 8]}}", "factors"),
+    ],
+)
+def test_a_search_of_a_width_that_cannot_fit_is_refused(
+    tmp_path: Path, space: str, large: str
+) -> None:
+    tune = f"tune: {{metric: nDCG, trials: 3, space: {{{space}}}}}"
+    write_small_spec(
+        tmp_path,
+        "name: s\ndataset: {name: demo, n_users: 40, n_items: 30}\nmetrics: [nDCG]\n"
+        "split: {name: random, test: 0.2, validation: 0.2}\nmodels:\n"
+        f"  - {{name: PureSVD, {tune}}}\n",
+    )
+    result = invoke_recbias("plan", "small.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: small.yaml:6:")
+    assert f"models[0].tune.space.{large}: 1000000000000: the " in result.err
+    assert result.err.endswith(f"help: search lower values of {large}\n")
+
+
+def test_a_batch_counts_the_interactions_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "1000")
+    model = REGISTRIES["models"].load("BPR-MF")
+    # 4 * 512 bytes of each of 1,000,000 interactions are 1,953 MB, of 100,000 are 195 MB
+    large = model(embedding_size=512, batch_size=HUGE)
+    check_widths(large, n_items=10, n_rows=100_000)
+    check_widths(model(embedding_size=512, batch_size=10_000), n_items=10, n_rows=1_000_000)
+    with pytest.raises(TooLittleMemory) as caught:
+        check_widths(large, n_items=10, n_rows=1_000_000)
+    assert caught.value.where == "batch_size"
+    assert "1,000,000 interactions of a batch need at least 1.9 GB" in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("sizes", "large"),
     [
         ("n_users: 10, n_items: 4000000", "n_items"),

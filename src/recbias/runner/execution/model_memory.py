@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from recbias.config.plugin_spec import PluginSpec, Range
+from recbias.config.settings import read_settings
 from recbias.core.errors import TooLittleMemory, UserError
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
 from recbias.runner.execution.executor import Executor
@@ -21,10 +24,11 @@ COPIES = 4
 """A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
 
 
-def check_widths(plugin: Any, n_items: int) -> None:
-    """Refuse a model whose weights cannot fit into memory.
+def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
+    """Refuse a model whose weights, or the vectors of a batch, cannot fit into memory.
 
-    The estimate is a lower bound: one table of the items, and one matrix for each layer.
+    The estimate is a lower bound: one table of the items, one matrix for each layer, and one
+    vector for each of the ``n_rows`` interactions that are in a batch.
 
     Raises:
         TooLittleMemory: The location is the setting that is large.
@@ -37,6 +41,40 @@ def check_widths(plugin: Any, n_items: int) -> None:
             where=setting,
             remedy=f"lower {setting}",
         )
+    width = max(_get_number(plugin, setting) for setting in ("embedding_size", "hidden_size"))
+    batch = min(_get_number(plugin, "batch_size"), n_rows)
+    require_memory(
+        BYTES * width * batch,
+        f"the {width:,} values of each of the {batch:,} interactions of a batch",
+        where="batch_size",
+        remedy="lower batch_size",
+    )
+
+
+def check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
+    """Refuse a search that would try a value of a setting that cannot fit into memory.
+
+    Each setting is checked by itself, beside the values of the others that the spec gives.
+
+    Raises:
+        TooLittleMemory: The location is the setting in the search space.
+    """
+    cls: type = type(model.plugin)
+    for dimension in model.tune.space if model.tune else ():
+        setting = dimension.parameter
+        values = (dimension.high,) if isinstance(dimension, Range) else dimension.parsed_values
+        for value in values:
+            plugin = copy.copy(model.plugin)
+            object.__setattr__(plugin, read_settings(cls)[setting].field.name, value)
+            try:
+                check_widths(plugin, n_items, n_rows)
+            except TooLittleMemory as error:
+                message, remedy = (
+                    f"{value!r}: {error.message}",
+                    f"search lower values of {setting}",
+                )
+                where = f"tune.space.{setting}"
+                raise TooLittleMemory(message, where=where, remedy=remedy) from error
 
 
 def _count_weights(plugin: Any, n_items: int) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,11 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.execution.group_columns import explain_item_column
-from recbias.runner.execution.model_memory import check_widths, find_memory_faults
+from recbias.runner.execution.model_memory import (
+    check_searched_widths,
+    check_widths,
+    find_memory_faults,
+)
 from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -120,7 +124,8 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
         if model_plan.data_context is context and _is_missing(executor, model_plan.asking)
     ]
     data = None
-    n_items = executor.value(context.dataset).interactions.n_items if models else 0
+    interactions = executor.value(context.dataset).interactions if models else None
+    n_items, n_rows = (interactions.n_items, len(interactions)) if interactions else (0, 0)
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
     faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec]]] = {}
@@ -132,7 +137,8 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
             seen = make_training_data(dataset, executor.value(context.split))
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
-                check_widths(model.plugin, n_items)
+                check_widths(model.plugin, n_items, n_rows)
+                check_searched_widths(model, n_items, n_rows)
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:
@@ -143,7 +149,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
         message = fault.message
         if len({model.where for model in faulty}) > 1:
             message = f"{message} (models: {', '.join(labels)})"
-        where = (*first.where, fault.where) if fault.where else first.where
+        where = (*first.where, *filter(None, fault.where.split(".")))
         yield plan.experiment.fault(where, message, remedy=fault.remedy)
 
 
