@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +41,18 @@ def test_the_python_versions_start_at_the_required_one(project: dict[str, Any]) 
     assert project["requires-python"] == f">=3.{minors[0]}"
     assert minors == list(range(minors[0], minors[0] + len(minors)))
     assert len(minors) == 3
+
+
+def test_numpy_is_required_from_the_version_whose_archives_refuse_pickles(
+    project: dict[str, Any],
+) -> None:
+    """Before 2.2, ``savez(allow_pickle=False)`` stored an array of that name, and pickles."""
+    required = next(text for text in project["dependencies"] if text.startswith("numpy"))
+    specifier = Requirement(required).specifier
+    assert "2.2.0" in specifier
+    assert not any(version in specifier for version in ("1.26.4", "2.0.2", "2.1.3"))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        np.savez(io.BytesIO(), allow_pickle=False, objects=np.array([{}], dtype=object))
 
 
 def test_the_built_site_is_not_in_the_repository() -> None:

@@ -117,7 +117,6 @@ class Deaf(ItemKNN):
 """A model whose training is compiled code, which no exception interrupts for half an hour."""
 
 
-@pytest.mark.skipif(not TRIES_ALL, reason="RECBIAS_FAULTS=all")
 def test_a_signal_ends_compiled_code(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(COMPILED)
     with start_run(tmp_path, models=["./own.py:Deaf"]) as process:

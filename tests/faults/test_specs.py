@@ -159,6 +159,22 @@ def test_faults_of_data_are_listed_with_files_that_are_missing(tmp_path: Path) -
     assert "gendr" not in result.err  # nothing is known of the queries
 
 
+@pytest.mark.parametrize(
+    ("entry", "place"),
+    [
+        ("interactions: rows.csv", "2:39: dataset.interactions: the dataset has no interactions"),
+        ("interactions: rows.csv, filters: [{name: k_core, k: 2}]", "2:10: dataset: k_core 2"),
+    ],
+)
+def test_a_file_with_only_a_header_is_named(tmp_path: Path, entry: str, place: str) -> None:
+    (tmp_path / "rows.csv").write_text("user_id,item_id\n")
+    spec = f"name: x\ndataset: {{name: tables, {entry}}}\nsplit: {{name: random, test: 0.2}}\n"
+    (tmp_path / "x.yaml").write_text(f"{spec}models: [MostPop]\nmetrics: [nDCG]\n")
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith(f"error: x.yaml:{place}")
+
+
 def test_more_than_1000_errors_are_not_looked_for(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(LARGE["unknown keys"][0], encoding="utf-8")
     result = invoke_recbias("plan", "x.yaml", "--json", folder=tmp_path)

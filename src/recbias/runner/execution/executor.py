@@ -195,7 +195,8 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
         try:
             raise_failure(executor.ensure(stage))
         except UserError as error:
-            raise locate_error(error, spec, experiment) from error
+            n = len(executor.value(context.dataset).interactions) if stage is context.split else 1
+            raise locate_error(error, spec if n else dataset, experiment) from error
 
 
 def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:

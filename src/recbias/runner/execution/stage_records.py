@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
-from recbias.config.experiment import Experiment, PluginSpec
+from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.stage import Stage
@@ -52,9 +52,18 @@ def locate_failure(stage: Stage, failure: Failure | None) -> Failure | None:
     return replace(failure, message=f"{stage.spec_location}: {failure.message}")
 
 
-def locate_error(error: UserError, spec: PluginSpec, experiment: Experiment) -> UserError:
-    """Return an error at the entry of its plug-in, or at the setting that its message names."""
+def locate_error(
+    error: UserError, spec: PluginSpec | DatasetSpec, experiment: Experiment
+) -> UserError:
+    """Return an error at the entry of its plug-in, or at the setting that its message names.
+
+    Of a dataset without interactions that is the file, unless filters may have left none.
+    """
     key, colon, message = error.message.partition(": ")
+    if isinstance(spec, DatasetSpec):
+        names_file = not spec.filters and spec.source.parameters.get("interactions")
+        spec, key, colon = spec.source, "interactions" if names_file else "", ":"
+        message = error.message
     if colon and key in spec.parameters:
         return experiment.fault((*spec.where, key), message, remedy=error.remedy)
     return experiment.fault(spec.where, error.message, remedy=error.remedy)
