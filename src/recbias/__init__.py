@@ -8,9 +8,11 @@ of 0.01 needs; ``recbias.verify("card.json", run)`` computes an audit card again
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # without typing, whose import takes most of the time until __main__ begins
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from recbias.api import Run, compare, list_runs, load, power, run, verify
     from recbias.api import list_stages as plan
 
