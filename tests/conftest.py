@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from support.browsing import CHROMIUM, FLAGS
-from support.days import VARIABLE, find_today, is_due
+from support.days import VARIABLE, choose_due, find_today
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,14 +36,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the rotating tests of other days from ``make test``, and from nothing else."""
     if config.getoption("markexpr") != "not slow":
         return
-    others = [
-        item
-        for item in items
-        if item.get_closest_marker("rotating") and not is_due(item.nodeid, TODAY)
-    ]
-    config.hook.pytest_deselected(items=others)
-    left_out = set(others)
-    items[:] = [item for item in items if item not in left_out]
+    rotating = {item.nodeid for item in items if item.get_closest_marker("rotating")}
+    others = rotating - choose_due(rotating, TODAY)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+    items[:] = [item for item in items if item.nodeid not in others]
 
 
 @pytest.fixture
