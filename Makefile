@@ -36,11 +36,11 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/mypy
 
-test: $(READY)  ## the tests but the slow ones; with real data where RECBIAS_DATA names a folder of it
+test: $(READY)  ## the tests but the slow ones and four fifths of the rotating ones; with real data where RECBIAS_DATA names a folder of it
 	$(PYTEST) -m 'not slow'
 
-slow: $(READY)  ## the slow tests: trainings on real data against published values
-	$(PYTEST) -m slow
+slow: $(READY)  ## the slow and all rotating tests: simulations, trainings on real data
+	$(PYTEST) -m 'slow or rotating'
 
 faults: $(READY)  ## every case of the fault suites, of which `make test` runs a sample; RECBIAS_FAULTS=N repeats one
 	RECBIAS_FAULTS=$${RECBIAS_FAULTS:-all} $(PYTEST) tests/faults

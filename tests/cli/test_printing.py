@@ -160,6 +160,7 @@ def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
+@pytest.mark.rotating
 def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     write_small_spec(tmp_path)
     process = subprocess.Popen(
@@ -192,6 +193,7 @@ def run_shell(command: str, folder: Path) -> tuple[int, str]:
         "list tests --json",
     ],
 )
+@pytest.mark.rotating
 def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)
     message = "error: the output cannot be written: No space left on device\n"
@@ -203,6 +205,7 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
     "command",
     ["list models", "list tests --json", "--version", "--help", "run small.yaml --quiet"],
 )
+@pytest.mark.rotating
 def test_closed_output_is_no_error(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)
     assert run_shell(f"{command} >&-", tmp_path) == (0, "")

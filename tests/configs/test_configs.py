@@ -128,6 +128,7 @@ def test_every_config_plans(
 
 
 @pytest.mark.parametrize("path", [path for path in SPECS if path.name in NEED_NO_DATA])
+@pytest.mark.rotating
 def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
     result = invoke_recbias("run", path, folder=tmp_path)
     assert result.code == 0, result.err
@@ -152,6 +153,7 @@ def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.real_data
+@pytest.mark.rotating
 def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     run = ml_1m / "results" / "ml-1m" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())

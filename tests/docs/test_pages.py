@@ -24,6 +24,14 @@ PAGES = {
 WITH_BLOCKS = [name for name, blocks in PAGES.items() if blocks]
 REAL_DATA = re.compile(r"\b(?:ml-1m|ml-100k|ml-latest-small|goodbooks|yelp|children/a3)\b")
 
+ROTATING = {
+    "docs/commands.md",
+    "docs/guides/feedback-loops.md",
+    "docs/tutorials/audit-lists.md",
+    "docs/tutorials/compare-recommenders.md",
+    "docs/tutorials/reproduce-a-paper.md",
+}
+
 
 def needs_data(blocks: list[Block]) -> bool:
     """Say whether blocks that are run name a real dataset."""
@@ -34,6 +42,12 @@ def needs_data(blocks: list[Block]) -> bool:
     )
 
 
+def find_marks(name: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a page: long ones but README.md run on one day in five."""
+    marks = [pytest.mark.real_data] if needs_data(PAGES[name]) else []
+    return [*marks, pytest.mark.rotating] if name in ROTATING else marks
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store of stages that all pages share."""
@@ -42,10 +56,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.real_data] if needs_data(PAGES[name]) else [])
-        for name in WITH_BLOCKS
-    ],
+    [pytest.param(name, marks=find_marks(name)) for name in WITH_BLOCKS],
 )
 def test_blocks_do_what_the_page_says(
     name: str, tmp_path: Path, store: Path, request: pytest.FixtureRequest

@@ -63,6 +63,7 @@ def make_program_requests(server: ChatServer) -> list[ChatRequest]:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.rotating
 def test_a_killed_process_loses_at_most_the_requests_in_flight(
     tmp_path: Path, signal_number: signal.Signals
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_random_direction_does_not() -> None:
 
 
 @pytest.mark.parametrize("direction", ["centroid", "csvc"])
+@pytest.mark.rotating
 def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: str) -> None:
     # found from the members that it is tested on, a direction tells them apart in most draws
     hits, many = 0, 200

@@ -149,6 +149,7 @@ def test_replicates_equal_the_estimates_of_resampled_lists(metric: Any) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.rotating
 def test_bootstrap_spread_equals_the_spread_over_new_users(metric: Any) -> None:
     """The standard error of one world equals the standard deviation over new worlds."""
     chances = 1 / np.arange(1, 301) ** 0.8

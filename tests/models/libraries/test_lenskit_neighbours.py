@@ -29,6 +29,7 @@ from support.worlds.small_worlds import make_interactions
         LensKitSLIM(neighbors=8),
     ],
 )
+@pytest.mark.rotating
 def test_model_fulfils_the_recommender_contract(model: Any) -> None:
     check_recommender(model)
 

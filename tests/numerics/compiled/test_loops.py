@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from recbias.numerics.compiled.loops import compile_loop
 
@@ -37,6 +38,7 @@ def test_function_without_a_file_is_compiled_without_cache() -> None:
 
 LOOP = """
 import numpy as np
+import pytest
 from recbias.numerics.compiled.loops import compile_loop
 
 def add_up(values):
@@ -49,6 +51,7 @@ print(compile_loop(add_up)(np.arange(10.0)))
 """
 
 
+@pytest.mark.rotating
 def test_corrupt_cache_files_are_ignored(tmp_path: Path) -> None:
     script = tmp_path / "loop.py"
     script.write_text(LOOP, encoding="utf-8")

@@ -110,6 +110,7 @@ def test_processes_give_the_same_metrics_and_report_every_stage(
     }
 
 
+@pytest.mark.rotating
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +167,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
+@pytest.mark.rotating
 def test_an_interrupt_ends_workers_and_prints_one_message(
     tmp_path: Path, models: list[str]
 ) -> None:

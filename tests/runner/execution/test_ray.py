@@ -30,6 +30,7 @@ def test_missing_ray_is_reported_with_the_install_command() -> None:
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.rotating
 def test_tasks_give_the_same_metrics(tmp_path: Path) -> None:
     space = {"neighbors": {"int": [1, 40]}}
     tune = {"metric": "nDCG", "trials": 3, "parallel": 2, "space": space}
@@ -63,6 +64,7 @@ def plan_on_gpus(
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.rotating
 def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
@@ -94,6 +96,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.rotating
 def test_tasks_that_would_never_start_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
+
+from support.days import find_today
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor of a terminal, or the order of a text."""
@@ -21,6 +22,5 @@ def choose_seeds(sample: int, whole: int) -> range:
     if TRIES_ALL:
         return range(whole)
     chosen = os.environ.get("RECBIAS_FAULTS", "")
-    today = dt.datetime.now(dt.UTC).date().toordinal()
-    first = int(chosen) if chosen.isdecimal() else today * sample
+    first = int(chosen) if chosen.isdecimal() else find_today() * sample
     return range(first, first + sample)
