@@ -62,20 +62,20 @@ def run_notebook(folder: Path, progress: object) -> subprocess.CompletedProcess[
 
 
 def test_a_notebook_without_widgets_shows_one_line_per_stage(tmp_path: Path) -> None:
-    shown = run_notebook(tmp_path, None)
-    lines = shown.stdout.splitlines()
+    output = run_notebook(tmp_path, None)
+    lines = output.stdout.splitlines()
     assert [re.sub(r"^\[\d+/\d+\] | \[.*", "", line) for line in lines] == [
         "load demo",
         "split demo",
         *("fit MostPop", "ask MostPop"),
         *("fit ItemKNN", "ask ItemKNN"),
     ]
-    assert shown.stderr == ""  # a notebook shows it in red
+    assert output.stderr == ""  # a notebook shows it in red
 
 
 def test_a_notebook_can_be_silent(tmp_path: Path) -> None:
-    shown = run_notebook(tmp_path, progress=False)
-    assert (shown.stdout, shown.stderr) == ("", "")
+    output = run_notebook(tmp_path, progress=False)
+    assert (output.stdout, output.stderr) == ("", "")
 
 
 def test_a_notebook_with_widgets_has_a_live_display(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_a_notebook_with_widgets_has_a_live_display(tmp_path: Path) -> None:
     (tmp_path / "IPython").mkdir()
     (tmp_path / "IPython" / "__init__.py").write_text("")
     (tmp_path / "IPython" / "display.py").write_text(DISPLAY)
-    shown = run_notebook(tmp_path, None)
-    assert "<widget>" in shown.stdout
-    assert "fit ItemKNN [demo, seed 42]: " in shown.stdout
-    assert shown.stderr == ""
+    output = run_notebook(tmp_path, None)
+    assert "<widget>" in output.stdout
+    assert "fit ItemKNN [demo, seed 42]: " in output.stdout
+    assert output.stderr == ""
 
 
 @pytest.mark.parametrize(("progress", "is_shown"), [({}, False), ({"progress": True}, True)])

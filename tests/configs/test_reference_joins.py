@@ -54,12 +54,12 @@ def load_spec(path: Path) -> Experiment:
 
 def list_addresses(table: PublishedTable, row: Mapping[str, Any]) -> set[tuple[Any, ...]]:
     """Return what a published value is called in ``reference.csv``: name, k, value, system."""
-    place = (str(row["cutoff"]), float(row["value"]))
+    location = (str(row["cutoff"]), float(row["value"]))
     if table.joins:
         joins = [join for join in table.joins if join.applies_to(row)]
-        return {(join.format_name(row), *place, "") for join in joins}
+        return {(join.format_name(row), *location, "") for join in joins}
     system = table.systems.get(row["system"], row["system"])
-    return {(row["metric"], *place, normalize_name(system))}
+    return {(row["metric"], *location, normalize_name(system))}
 
 
 def is_measurable(row: Mapping[str, Any]) -> bool:

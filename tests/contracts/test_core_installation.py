@@ -59,9 +59,9 @@ def test_lists_name_the_extra_of_each_plugin(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_plugin_is_shown_with_its_extra(tmp_path: Path) -> None:
-    shown = run_core("show", "lenskit/ItemKNN", folder=tmp_path)
-    assert shown.code == 0
-    assert "Extra: recbias[libraries]" in shown.out
+    output = run_core("show", "lenskit/ItemKNN", folder=tmp_path)
+    assert output.code == 0
+    assert "Extra: recbias[libraries]" in output.out
 
 
 SPEC = """\

@@ -24,8 +24,8 @@ SECONDS = 10.0
 @pytest.mark.parametrize("seed", choose_seeds(30, 300))
 def test_a_hostile_server_ends_a_download_and_changes_nothing(tmp_path: Path, seed: int) -> None:
     response = make_hostile_response(random.Random(seed))
-    kept, target = tmp_path / "kept.csv", tmp_path / "a.csv"
-    kept.write_bytes(b"kept")
+    retained, target = tmp_path / "kept.csv", tmp_path / "a.csv"
+    retained.write_bytes(b"kept")
     begin = time.monotonic()
     with serve_bytes(response.send) as base:
         with suppress(DownloadFailed):
@@ -33,7 +33,7 @@ def test_a_hostile_server_ends_a_download_and_changes_nothing(tmp_path: Path, se
         with suppress(DownloadFailed):
             assert len(fetch_text(f"{base}a.md5", policy=POLICY)) <= MAX_BYTES
     assert time.monotonic() - begin < SECONDS
-    assert kept.read_bytes() == b"kept"
+    assert retained.read_bytes() == b"kept"
     assert {path.name for path in tmp_path.iterdir()} <= {
         "kept.csv",
         "a.csv",

@@ -39,9 +39,9 @@ def compare(values: FloatArray, members: BoolArray) -> Contrast:
 def test_small_groups_are_shown_but_neither_compared_nor_in_the_gap() -> None:
     # means: a 0.2 (2), b 0.5 (2), c 0.9 (1); without c the difference is 0.3, the ratio 0.4
     values, groups = measure([0.1, 0.3, 0.4, 0.6, 0.9]), group(list("aabbc"))
-    shown = summarize_groups(values, groups, min_group=2)
-    assert [row.value for row in shown] == pytest.approx([0.2, 0.5, 0.9])
-    assert [(test.a, test.b) for test in shown[0].contrasts] == [("g=a", "g=b")]
+    output = summarize_groups(values, groups, min_group=2)
+    assert [row.value for row in output] == pytest.approx([0.2, 0.5, 0.9])
+    assert [(test.a, test.b) for test in output[0].contrasts] == [("g=a", "g=b")]
     rng = np.random.default_rng(1)
     gap = compute_gap(values, groups, "difference", rng=rng, min_group=2)
     assert gap.value == pytest.approx(0.3)
@@ -89,9 +89,9 @@ def test_each_other_group_is_compared_with_the_reference() -> None:
 def test_a_query_counts_in_each_of_its_groups() -> None:
     # de: 0.2, 0.4, 0.6 -> 0.4;  en: 0.4, 0.6, 1.0 -> 2/3;  the gap is 4/15 over 4 queries
     values, groups = measure([0.2, 0.4, 0.6, 1.0]), group(["de", "de|en", "en|de", "en"])
-    shown = summarize_groups(values, groups)
-    assert [(row.group, row.n) for row in shown] == [("g=de", 3), ("g=en", 3)]
-    assert [row.value for row in shown] == pytest.approx([0.4, 2 / 3])
+    output = summarize_groups(values, groups)
+    assert [(row.group, row.n) for row in output] == [("g=de", 3), ("g=en", 3)]
+    assert [row.value for row in output] == pytest.approx([0.4, 2 / 3])
     gap = compute_gap(values, groups, "difference", rng=np.random.default_rng(1))
     assert gap.value == pytest.approx(4 / 15)
     assert gap.n == 4

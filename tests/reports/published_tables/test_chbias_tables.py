@@ -74,15 +74,15 @@ def write_run(
     for cell in itertools.product(metrics, SYSTEMS, METHODS, categories):
         metric, system, method, category = cell
         values[cell] = next(numbers) / 8
-        place = {"dataset": category.lower(), "model": label_model(system, method), "fold": 1}
-        place |= {"seed": 1, "metric": metric, "group": "", "target": ""}
+        location = {"dataset": category.lower(), "model": label_model(system, method), "fold": 1}
+        location |= {"seed": 1, "metric": metric, "group": "", "target": ""}
         own = f"category={category.lower()}" if metric in BY_CATEGORY else ""
         rows += [
-            {**place, "group": own, "value": values[cell]},
-            {**place, "group": own, "value": -1.0, "target": "within 3 sd"},
+            {**location, "group": own, "value": values[cell]},
+            {**location, "group": own, "value": -1.0, "target": "within 3 sd"},
         ]
         if own:
-            rows.append({**place, "value": -2.0})  # all sentences together
+            rows.append({**location, "value": -2.0})  # all sentences together
     write_files(folder, rows, metrics, categories)
     return read_run(folder), values
 
@@ -154,9 +154,9 @@ def test_table_3_has_the_printed_value_in_each_cell(system: str, tmp_path: Path)
 
 
 def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
-    place = {"dataset": "pairs", "seed": 1, "fold": 1, "metric": "t-value", "target": ""}
+    location = {"dataset": "pairs", "seed": 1, "fold": 1, "metric": "t-value", "target": ""}
     rows = [
-        {**place, "model": model, "group": f"category={category}", "value": value}
+        {**location, "model": model, "group": f"category={category}", "value": value}
         for (model, category), value in zip(
             itertools.product(("EVA2.0", "EVA2.0 HD"), ("gender", "age")),
             (1, 2, 3, 4),
@@ -183,9 +183,9 @@ def test_responses_of_a_dataset_without_a_category_are_not_compared(tmp_path: Pa
 
 
 def test_the_t_of_logarithms_is_not_compared(tmp_path: Path) -> None:
-    place = {"dataset": "gender", "seed": 1, "fold": 1, "target": "", "model": "EVA2.0"}
+    location = {"dataset": "gender", "seed": 1, "fold": 1, "target": "", "model": "EVA2.0"}
     rows = [
-        {**place, "metric": metric, "group": "category=gender", "value": value}
+        {**location, "metric": metric, "group": "category=gender", "value": value}
         for metric, value in (("log t", 5.0), ("t-value", 1.5))
     ]
     tests = [

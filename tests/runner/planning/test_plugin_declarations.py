@@ -75,9 +75,9 @@ def test_a_faulty_declaration_is_refused_at_its_class(
     assert error.startswith("error: metrics[0]: mine.py:4: ")
     assert message in error
     assert remedy in help_
-    shown = invoke_recbias("show", "./mine.py:Mine", folder=tmp_path)
-    assert shown.code == 2
-    assert message in shown.err
+    output = invoke_recbias("show", "./mine.py:Mine", folder=tmp_path)
+    assert output.code == 2
+    assert message in output.err
 
 
 def test_a_metric_without_a_formula_is_a_warning_of_plan_and_of_run(tmp_path: Path) -> None:

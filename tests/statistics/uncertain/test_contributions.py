@@ -101,10 +101,10 @@ def test_undefined_values_and_probabilities_are_excluded() -> None:
     p, x = rng.random(20), rng.random(20)
     p[3], x[7] = math.nan, math.nan
     measured = measure_contributions(x, make_groups(p, "probability"))
-    kept = np.delete(np.arange(20), [3, 7])
-    alone = measure_contributions(x[kept], make_groups(p[kept], "probability"))
+    retained = np.delete(np.arange(20), [3, 7])
+    alone = measure_contributions(x[retained], make_groups(p[retained], "probability"))
     assert np.flatnonzero(np.isnan(measured.values[:, 0])).tolist() == [3, 7]
-    assert measured.values[kept] == pytest.approx(alone.values)
+    assert measured.values[retained] == pytest.approx(alone.values)
 
 
 @pytest.mark.parametrize("assumption", ASSUMPTIONS)

@@ -120,14 +120,14 @@ def choose_place(tree: Any, rng: random.Random) -> Place | None:
 
 
 def replace_value(tree: Any, rng: random.Random) -> None:
-    if place := choose_place(tree, rng):
-        container, key = place
+    if location := choose_place(tree, rng):
+        container, key = location
         container[key] = copy.deepcopy(rng.choice(SCALARS))
 
 
 def remove_value(tree: Any, rng: random.Random) -> None:
-    if place := choose_place(tree, rng):
-        container, key = place
+    if location := choose_place(tree, rng):
+        container, key = location
         del container[key]
 
 
@@ -140,7 +140,7 @@ def swap_values(tree: Any, rng: random.Random) -> None:
 
 
 def rename_key(tree: Any, rng: random.Random) -> None:
-    mappings = [place for place in list_places(tree) if isinstance(place[0], dict)]
+    mappings = [location for location in list_places(tree) if isinstance(location[0], dict)]
     if mappings:
         container, key = rng.choice(mappings)
         name = rng.choice([*NAMES, misspell(str(key), rng)])
@@ -163,8 +163,8 @@ def repeat_value(tree: Any, rng: random.Random) -> None:
 
 def wrap_value(tree: Any, rng: random.Random) -> None:
     """Put a value into a list or a mapping, or take it out of one."""
-    if place := choose_place(tree, rng):
-        container, key = place
+    if location := choose_place(tree, rng):
+        container, key = location
         value = container[key]
         wrapped: tuple[Any, ...] = ([value], {"name": value}, [[value]])
         if isinstance(value, list) and value:
@@ -181,14 +181,20 @@ def misspell(text: str, rng: random.Random) -> str:
 
 
 def misspell_value(tree: Any, rng: random.Random) -> None:
-    texts = [place for place in list_places(tree) if isinstance(place[0][place[1]], str)]
+    texts = [
+        location for location in list_places(tree) if isinstance(location[0][location[1]], str)
+    ]
     if texts:
         container, key = rng.choice(texts)
         container[key] = misspell(container[key], rng)
 
 
 def scale_number(tree: Any, rng: random.Random) -> None:
-    numbers = [place for place in list_places(tree) if type(place[0][place[1]]) in (int, float)]
+    numbers = [
+        location
+        for location in list_places(tree)
+        if type(location[0][location[1]]) in (int, float)
+    ]
     if numbers:
         container, key = rng.choice(numbers)
         container[key] = container[key] * rng.choice([-1, 0, 0.1, 1.5, 10, 10**6, 10**15])
