@@ -29,6 +29,8 @@ from recbias.runner.execution.choose import create_executor, require_answers, re
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
+from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
+from recbias.runner.recomputation.settled_rows import describe_derivations
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
@@ -144,6 +146,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         all_warnings = (*plan_warnings, *warnings)
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest |= {"offline": offline, "checks": checks}
+        run_manifest[DERIVATIONS] = describe_derivations(metrics, run_manifest)
         run_manifest["failures"] += failures
         # the manifest, which write_results writes, lists the files that are there
         write_groups(folder.temporary, groups)

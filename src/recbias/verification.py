@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from recbias.config.plugin_spec import PluginSpec
@@ -27,12 +25,7 @@ from recbias.reports.audit_cards.card_files import (
     compute_card_digest,
     read_card,
 )
-from recbias.reports.audit_cards.differences import (
-    Difference,
-    compare_cards,
-    format_value,
-    is_same,
-)
+from recbias.reports.audit_cards.differences import Difference, compare_cards, compare_frames
 from recbias.reports.report_schema import parse_report
 from recbias.reports.run_files import REPAIR
 from recbias.reports.views.definitions import format_title
@@ -54,8 +47,8 @@ class Verification:
         differences: What differs: digests, files, figures, definitions.
         counts: The number of values by what they were computed from again: ``units``, ``samples``,
             ``means``, ``stored``; and of tests: ``tested``, ``corrected``.
-        not_recomputed: The metrics of which some values could not be computed again, because the
-            run folder does not hold the values of their units, with the number of them.
+        not_recomputed: What the run folder does not determine, such as ``Gini@10: value``, with
+            the number of values. It is not shown to be right.
     """
 
     card: Card
@@ -117,16 +110,13 @@ def verify(
         differences.append(Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
     else:
         differences += [Difference("tests", "", fault) for fault in recomputed.faults]
-        differences += _compare_tables(tables, recomputed)
+        differences += compare_tables(tables, recomputed)
         differences += _compare_report(rebuilt)
         counts.update(recomputed.basis)
         counts.update("tested" if done else "corrected" for done in recomputed.is_tested)
-        titles = zip(tables.metrics["metric"], tables.metrics["k"], strict=True)
-        stored.update(
-            format_title(*title)
-            for title, basis in zip(titles, recomputed.basis, strict=True)
-            if basis == "stored"
-        )
+        titles = map(format_title, tables.metrics["metric"], tables.metrics["k"])
+        named = zip(titles, recomputed.omitted, strict=True)
+        stored.update(f"{title}: {part}" for title, part in named if part)
     state = check_signature(read, key)
     return Verification(read, state, tuple(dict.fromkeys(differences)), counts, stored)
 
@@ -149,11 +139,16 @@ def _compare_pages(card: Card, path: Path) -> list[Difference]:
 
 
 def _compare_files(card: Card, folder: Path) -> list[Difference]:
-    computed = digest_files(folder, read_manifest(folder / "manifest.json"))
+    """Return the files of a run that are not those of the card, or not those that it wrote."""
+    manifest = read_manifest(folder / "manifest.json")
+    computed = digest_files(folder, manifest)
+    sources = {"": card.files, ": as written": {**computed, **(manifest.get("digests") or {})}}
     return [
-        Difference(f"file {name}", card.files.get(name, "absent"), computed.get(name, "absent"))
+        Difference(f"file {name}{word}", stated.get(name, "absent"), computed.get(name, "absent"))
+        for word, stated in sources.items()
         for name in {**card.files, **computed}
-        if card.files.get(name) != computed.get(name)
+        if stated.get(name) != computed.get(name)
+        and not (word and card.files.get(name) != computed.get(name))
     ]
 
 
@@ -194,7 +189,7 @@ def _read_tests(run: RunTables) -> list[PluginSpec]:
     return tests
 
 
-def _compare_tables(run: RunTables, recomputed: Recomputation) -> list[Difference]:
+def compare_tables(run: RunTables, recomputed: Recomputation) -> list[Difference]:
     """Return the figures of the run's own tables that its other files contradict."""
     tests = (*KEYS, "test", "between", "a", "b")
     numbers = (*PAIR_COLUMNS, "p_adjusted", "family_size")
@@ -207,7 +202,7 @@ def _compare_tables(run: RunTables, recomputed: Recomputation) -> list[Differenc
         difference
         for name, keys, columns, stored, computed in pairs
         if stored is not None and computed is not None
-        for difference in _compare_frames(name, keys, columns, stored, computed)
+        for difference in compare_frames(name, keys, columns, stored, computed)
     ]
 
 
@@ -223,27 +218,3 @@ def _compare_report(run: RunTables) -> list[Difference]:
         Difference(f"report.json: {place}", *values)
         for place, *values in find_changed_rows(run, report)
     ]
-
-
-def _compare_frames(
-    name: str,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    stored: pd.DataFrame,
-    computed: pd.DataFrame,
-) -> list[Difference]:
-    differences = []
-    for a, b in zip(stored.to_dict("records"), computed.to_dict("records"), strict=True):
-        for column in columns:
-            if not is_same(a[column], b[column]):
-                parts = {str(key): a[key] for key in keys}
-                k = parts.pop("k")
-                parts["metric"] = format_title(str(parts["metric"]), _to_float(k))
-                location = " ".join(str(part) for part in parts.values() if str(part))
-                values = (format_value(a[column]), format_value(b[column]))
-                differences.append(Difference(f"{name}: {location}: {column}", *values))
-    return differences
-
-
-def _to_float(value: Any) -> float:
-    return math.nan if pd.isna(value) else float(value)

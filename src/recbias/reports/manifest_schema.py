@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -79,6 +79,16 @@ class Metric(Part):
     values: str | None = None
     unit: str | None = None
     source: str | None = None
+
+
+class Derivation(Part):
+    """What of the values of a metric follows from the other files; no target for all of them."""
+
+    metric: str
+    target: str | None = None
+    value: bool
+    interval: Literal["t", "wilson", "samples", "own"]
+    averaged: bool
 
 
 class Fit(Part):
@@ -186,6 +196,7 @@ class Manifest(Part):
     split: Plugin | None = None
     models: list[Model] = []
     metrics: list[Metric] = []
+    derivations: list[Derivation] | None = None
     tests: list[Plugin] = []
     undefined: list[Undefined] = []
     addresses: list[Address] = []
@@ -195,6 +206,7 @@ class Manifest(Part):
     failures: list[Failure] = []
     warnings: list[str] = []
     files: dict[str, Count] | None = None
+    digests: dict[str, str] | None = None
 
 
 def find_fault(manifest: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.queries.groups import Groups
 from recbias.statistics.bootstrap.group_bootstrap import resample_group_sums
@@ -53,11 +53,12 @@ class GroupInequality:
     cross entropy also if a value is negative, or the mean that they divide by is 0.
 
     The Atkinson indices and the cross entropy have the normal interval of a stratified bootstrap
-    of the queries, ``atkinson_within`` and ``atkinson_total`` on the scale of the logarithm. The
-    others are positive by chance for groups that do not differ; the interval then includes 0.
-    ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of their own, and
-    the extreme one of several is extreme by chance. There is none either if a query is in several
-    groups; it counts in each of them.
+    of the queries, ``atkinson_within`` and ``atkinson_total`` on the scale of the logarithm. These
+    two depend on the sizes of the groups, which are those of a sample as well and are resampled
+    too. The others are positive by chance for groups that do not differ; the interval then
+    includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
+    their own, and the extreme one of several is extreme by chance. There is none either if a query
+    is in several groups; it counts in each of them.
 
     Args:
         kind: The index.
@@ -111,6 +112,8 @@ class GroupInequality:
         if self.kind not in _SMOOTH or n == 0 or groups.overlap or (sums[:, 0] < 2).any():
             return index
         samples = resample_group_sums(columns, groups, self.n_samples, rng)
+        if self.kind in _SKEWED:
+            samples *= _resample_shares(groups.counts, self.n_samples, rng)[..., None]
         replicates = self._compute(samples)
         low, high = compute_sample_interval(value, replicates, log_scale=self.kind in _SKEWED)
         index = replace(
@@ -140,6 +143,12 @@ class GroupInequality:
         return np.where(
             is_defined, np.maximum(value, 0.0) if self.kind in _SMOOTH else value, np.nan
         )
+
+
+def _resample_shares(counts: AnyArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the size of each group in samples of all queries, by its own, ``float64[b, g]``."""
+    n = int(counts.sum())
+    return np.asarray(rng.multinomial(n, counts / n, size=n_samples) / counts)
 
 
 def _build_columns(values: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,10 @@ def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:
     ends = chosen.compute_interval(3.0, means)
     assert ends == pytest.approx((5.0 - half_width, 5.0 + half_width), abs=1e-3)
     component = ResampledDirections(axes, agreement=0.6, is_component=True)
-    half_width = 12.7062 * np.sqrt(0.5 + (3 / 0.36 - 3) ** 2)
-    ends = component.compute_interval(3.0, means)
-    assert ends == pytest.approx((3.0 - half_width, 3.0 + half_width), abs=1e-3)
+    for direction, power in ((component, 3), (replace(component, is_centred=True), 2)):
+        half_width = 12.7062 * np.sqrt(0.5 + (3 / 0.6**power - 3) ** 2)
+        ends = direction.compute_interval(3.0, means)
+        assert ends == pytest.approx((3.0 - half_width, 3.0 + half_width), abs=1e-3)
     uncertain = ResampledDirections(axes, agreement=0.49).compute_interval(3.0, means)
     assert np.isnan(uncertain or 0.0).all()
 

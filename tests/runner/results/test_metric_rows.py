@@ -16,9 +16,8 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
-    build_replicate_tables,
-    build_unit_tables,
 )
+from recbias.runner.results.supplements import build_replicate_tables, build_unit_tables
 
 
 def make_metric(label: str = "nDCG", k: int | None = 10) -> PluginSpec:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 from scipy.stats import t
 
 from recbias.statistics.bootstrap.cluster_bootstrap import (
     bootstrap_t_interval,
     compute_group_means,
+    logit_t_interval,
     sample_cluster_weights,
 )
 from recbias.statistics.intervals import bootstrap_standard_error
@@ -55,3 +57,18 @@ def test_the_interval_is_students() -> None:
     assert float(high) == pytest.approx(5 + t.ppf(0.975, 4))
     assert float(low) == pytest.approx(5 - t.ppf(0.975, 4))
     assert np.isnan(bootstrap_t_interval(5.0, np.array([4.0, 6.0]), 0)).all()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.97])
+def test_the_interval_of_a_share_is_that_of_its_logit(share: float) -> None:
+    replicates = np.clip(share + np.array([-0.01, 0.0, 0.01, np.nan]), 1e-3, 1.0)
+    low, high = logit_t_interval(share, replicates, 9)
+    half = 2.2621572 * logit(replicates[:3]).std(ddof=1)  # t(0.975; 9)
+    assert (low, high) == pytest.approx((expit(logit(share) - half), expit(logit(share) + half)))
+    assert 0 < low < share < high < 1
+
+
+def test_a_share_with_a_replicate_of_0_has_the_plain_interval_within_0_and_1() -> None:
+    replicates = np.array([0.0, 0.02, 0.04])
+    low, high = logit_t_interval(0.02, replicates, 9)
+    assert (low, high) == pytest.approx((0.0, 0.02 + 2.2621572 * 0.02))

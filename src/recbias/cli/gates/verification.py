@@ -102,7 +102,7 @@ def show_verification(verification: Verification) -> None:
                 print_line(f"{format_count(n, noun)} {text}.")
     if verification.not_recomputed:
         names = ", ".join(f"{name} ({n})" for name, n in verification.not_recomputed.items())
-        print_line(f"As stored: {names}.", longest=None)
+        print_line(f"Not recomputed: {names}.", longest=None)
     print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
     print_line(
         f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"

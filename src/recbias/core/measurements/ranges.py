@@ -38,21 +38,32 @@ def read_bounds(text: str) -> Bounds:
 
 
 def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
-    """Return a value whose interval ends at the bounds; ends that are NaN stay NaN.
+    """Return a value whose interval ends at the bounds; see ``limit_ends``.
 
     >>> row = Measurement(0.99, n=9, undefined=0, ci_low=0.97, ci_high=1.01)
     >>> limit_interval(row, (0.0, 1.0)).ci_high
     1.0
     """
-    low, high = limit_ends((measurement.ci_low, measurement.ci_high), bounds)
+    ends = (measurement.ci_low, measurement.ci_high)
+    low, high = limit_ends(ends, bounds, measurement.value)
     return replace(measurement, ci_low=low, ci_high=high)
 
 
-def limit_ends(ends: tuple[float, float], bounds: Bounds) -> tuple[float, float]:
-    """Return the ends of an interval within bounds.
+def limit_ends(
+    ends: tuple[float, float], bounds: Bounds, value: float = math.nan
+) -> tuple[float, float]:
+    """Return the ends of an interval within bounds; ends that are NaN stay NaN.
+
+    The true value is within the bounds, so an interval that holds it holds it still. An interval
+    of a value that is beyond the bounds (by rounding, say) still holds this value.
 
     >>> limit_ends((-0.1, float("nan")), (0.0, 1.0))
     (0.0, nan)
+    >>> limit_ends((0.9, 1.2), (0.0, 1.0), 1.1)
+    (0.9, 1.1)
     """
-    low, high = (min(max(end, bounds[0]), bounds[1]) for end in ends)
+    lowest, highest = bounds
+    if not math.isnan(value):
+        lowest, highest = min(lowest, value), max(highest, value)
+    low, high = (end if math.isnan(end) else min(max(end, lowest), highest) for end in ends)
     return low, high

@@ -7,7 +7,7 @@ warning counts them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
+from recbias.statistics.intervals import log_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,8 @@ class ClassF1(ClassPrecision):
     n_c is the number of reviews of item c among all n, m_c the number of reviews that have c
     ranked first and h_c the number of these that are of c. This is not the harmonic mean of
     ``class_precision`` and ``class_recall``, and may be smaller than both. The interval and the
-    tests come from bootstrap samples of the reviews, the same for every model.
+    tests come from bootstrap samples of the reviews, the same for every model; the interval is on
+    the scale of the logarithm, since a small F1 varies less than a large one.
 
     Source:
         ``f1_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen et
@@ -120,6 +122,14 @@ class ClassF1(ClassPrecision):
 
     direction: ClassVar[Direction] = "higher"
     alpha = 0.5
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate with its bootstrap samples."""
+        (estimate,) = super().measure(evidence)
+        if estimate.replicates is None:
+            return [estimate]
+        low, high = log_interval(estimate.value, estimate.replicates)
+        return [replace(estimate, ci_low=low, ci_high=high, log_scale=True)]
 
 
 class ClassMRR(_ReviewMetric):

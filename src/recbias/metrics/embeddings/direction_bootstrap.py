@@ -70,6 +70,7 @@ class ResampledDirections:
         is_component: Whether they are principal components, and the agreement is their mean
             absolute cosine with that of the groups.
         is_chosen: Whether they are fitted to members that are chosen by the groups themselves.
+        is_centred: Whether they are components of differences less their mean.
     """
 
     axes: FloatArray
@@ -77,6 +78,7 @@ class ResampledDirections:
     agreement: float | None = None
     is_component: bool = False
     is_chosen: bool = False
+    is_centred: bool = False
 
     def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
         """Return the 95% interval of an estimate, corrected for the error of the direction.
@@ -88,7 +90,10 @@ class ResampledDirections:
         x is the estimate, se its bootstrap standard error, and c the agreement, by which every
         estimate along the direction is too small. The correction counts as an error as well.
         Of a component, another one may be first in the sample, of which the estimate may also be
-        larger: the interval is x ± t √( se² + (x / c² - x)² ). Members that are chosen by their
+        larger: the interval is x ± t √( se² + (x / c² - x)² ) if the differences are centred. If
+        they are not, samples agree with the component by their mean difference also where it is
+        not that of all members, and c³ takes the place of c², with which the interval would hold
+        92.8% (calibration). Members that are chosen by their
         cosine with the centroid difference are chosen by its sampling error as well, on which the
         directions of halves then agree too well: the interval is
         x / c ± t √( (se / c)² + (x / c² - x)² ).
@@ -125,6 +130,7 @@ class ResampledDirections:
         se = float((means * self.axes).sum(axis=1).std(ddof=1))
         factor = 1.0 if self.is_component else 1.0 / agreement
         power = 2 if self.is_component or self.is_chosen else 1
+        power += self.is_component and not self.is_centred
         centre = factor * estimate
         error = math.hypot(factor * se, estimate / agreement**power - estimate)
         half_width = float(stdtrit(len(means) - 1, 0.975)) * error

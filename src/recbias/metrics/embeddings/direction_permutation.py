@@ -126,7 +126,8 @@ class DirectionEstimator:
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
         is_component = self.choice in COMPONENTS
         is_chosen = self.choice == "csvc"
-        return ResampledDirections(axes, None, agreement, is_component, is_chosen)
+        is_centred = self.choice == "pca_centred"
+        return ResampledDirections(axes, None, agreement, is_component, is_chosen, is_centred)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
         """Return the agreement by ``n`` random divisions of the groups into halves."""

@@ -62,9 +62,10 @@ class RRipa(ChoosingMetric, TargetMetric):
 
     x is the value, se its bootstrap standard error and κ the mean cosine of the directions of
     random halves of the groups. For ``csvc``, whose members are chosen by the sampling error as
-    well, they are x / c ± t √( (se / c)² + (x / c² - x)² ). For ``pca`` and ``pca_centred`` they
-    are x ± t √( se² + (x / c² - x)² ), and c is the mean absolute cosine of the directions of the
-    samples with ψ. They are undefined, with a warning, if c is below 0.5.
+    well, they are x / c ± t √( (se / c)² + (x / c² - x)² ). For ``pca_centred`` they
+    are x ± t √( se² + (x / c² - x)² ), for ``pca`` the same with c³, and c is the mean absolute
+    cosine of the directions of the samples with ψ. They are undefined, with a warning, if c is
+    below 0.5.
 
     Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
     a warning, if the groups have no direction, for example because all their vectors are equal.

@@ -15,6 +15,7 @@ from recbias.reports.audit_cards.card import (
     MetricPart,
     ModelPart,
 )
+from recbias.reports.views.conclusions.effects import explain_zero
 from recbias.reports.views.definitions import DIRECTION_LABELS
 from recbias.reports.views.facts import Fact, format_setting
 from recbias.reports.views.grid import Cell, Table, make_columns
@@ -145,9 +146,12 @@ def tabulate_comparisons(card: Card) -> Table:
         f"Detectable: the smallest difference that the test finds with a power of {POWER:.0%}. "
         "Correction: the method, the family and its number of tests."
     )
-    return (
-        Table(table.title, table.columns, table.rows, (*table.notes, note)) if ordered else table
-    )
+    shown = [
+        {name: _to_float(value) if value is None else value for name, value in vars(row).items()}
+        for row in ordered[:MOST_LINES]
+    ]
+    notes = (*table.notes, note, *filter(None, [explain_zero(shown)]))
+    return Table(table.title, table.columns, table.rows, notes) if ordered else table
 
 
 def _build_comparison(row: Comparison, varying: Sequence[str]) -> list[Cell]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import pandas as pd
+
 from recbias.reports.audit_cards.card import Card
+from recbias.reports.views.definitions import format_title
 
 RELATIVE_TOLERANCE = 1e-9
 """The relative difference below which two numbers are the same: that of another machine."""
@@ -83,6 +86,39 @@ def _compare_values(location: str, a: Any, b: Any) -> Iterator[Difference]:
             yield from _compare_values(inner, a.get(name, "absent"), b.get(name, "absent"))
     elif not is_same(a, b):
         yield Difference(location, format_value(a), format_value(b))
+
+
+def compare_frames(
+    name: str,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    stored: pd.DataFrame,
+    computed: pd.DataFrame,
+) -> list[Difference]:
+    """Return the cells of a table that differ from one with the same rows.
+
+    Args:
+        name: The name of the table.
+        keys: The columns that identify a row.
+        columns: The columns that are compared.
+        stored: The table as it is.
+        computed: The table computed again.
+    """
+    differences = []
+    for a, b in zip(stored.to_dict("records"), computed.to_dict("records"), strict=True):
+        for column in columns:
+            if not is_same(a[column], b[column]):
+                parts = {str(key): a[key] for key in keys}
+                k = parts.pop("k")
+                parts["metric"] = format_title(str(parts["metric"]), _to_float(k))
+                location = " ".join(str(part) for part in parts.values() if str(part))
+                values = (format_value(a[column]), format_value(b[column]))
+                differences.append(Difference(f"{name}: {location}: {column}", *values))
+    return differences
+
+
+def _to_float(value: Any) -> float:
+    return math.nan if pd.isna(value) else float(value)
 
 
 def is_same(a: Any, b: Any) -> bool:

@@ -19,7 +19,11 @@ from recbias.reports.views.comparisons import (
     find_wins,
     is_significant,
 )
-from recbias.reports.views.conclusions.effects import compute_effect, rank_effect
+from recbias.reports.views.conclusions.effects import (
+    compute_effect,
+    explain_zero,
+    rank_effect,
+)
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headings import make_heading
@@ -156,7 +160,9 @@ def tabulate_comparisons(run: RunTables) -> Table:
     numbers = ("difference", "interval", "adjusted p", "effect (SD)")
     columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
     rows = tuple(cells for _, cells in ranked)
-    return Table("Comparisons, the largest effect first", columns, rows)
+    note = explain_zero([row for group in groups for row in group.rows])
+    notes = (note,) if note else ()
+    return Table("Comparisons, the largest effect first", columns, rows, notes)
 
 
 def _decide(row: Row) -> str:

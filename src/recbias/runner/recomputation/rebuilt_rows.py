@@ -15,6 +15,7 @@ from recbias.core.measurements.columns import ALL, POOLED
 from recbias.core.measurements.ranges import UNBOUNDED, limit_interval
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.comparison.run_comparison import to_text
+from recbias.runner.recomputation.derivations import Derivation
 from recbias.runner.recomputation.stored_tables import Key, StoredTables, make_row_key
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
@@ -48,6 +49,16 @@ class RebuiltRow:
         return math.isclose(computed, self.stored.value, rel_tol=_CLOSE, abs_tol=1e-15)
 
     @property
+    def is_defined(self) -> bool:
+        """Whether the value is defined, computed again or in the file."""
+        return not (math.isnan(self.row.measurement.value) and math.isnan(self.stored.value))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval, computed again or in the file."""
+        return not (math.isnan(self.row.measurement.ci_low) and math.isnan(self.stored.ci_low))
+
+    @property
     def has_same_interval(self) -> bool:
         """Whether a defined interval is that of the file."""
         stored = self.stored
@@ -56,46 +67,20 @@ class RebuiltRow:
         return math.isfinite(stored.ci_low) and distance <= max(_CLOSE * scale, 1e-15)
 
 
-def rebuild_rows(tables: StoredTables) -> list[RebuiltRow]:
-    """Return the values of single seeds and folds, computed again where the files allow it.
+def rebuild_all_rows(tables: StoredTables) -> list[RebuiltRow]:
+    """Return each value, computed again if it has units, samples or groups.
 
     - A value with values of units is their mean, with its standard deviation, counts, and
-      Student's interval, or Wilson's where every unit is 0 or 1 and the run used it.
+      Student's interval, or Wilson's for a proportion.
     - A gap between groups follows from the values of the groups; its interval from its samples.
     - A value of a whole set of lists stays; its interval is that of its bootstrap samples.
-
-    Some metrics have intervals of their own, and those without a declared unit may be no means:
-    where no interval (or no value) of a metric and target in the file is the one computed here,
-    those of the file are kept.
     """
     is_single = ~(tables.metrics[["dataset", "seed", "fold"]].isin([ALL, POOLED])).any(axis=1)
     rows = [_rebuild(tables, row) for row in tables.metrics[is_single].to_dict("records")]
-    rows = _rebuild_gaps(tables, rows)
-    by_kind: dict[tuple[str, str], list[RebuiltRow]] = defaultdict(list)
-    for row in rows:
-        by_kind[row.row.metric.label, row.row.measurement.target].append(row)
-    return [
-        _settle(row, alike, is_mean=bool(row.row.measurement.units) and has_means)
-        for row in rows
-        for alike in (by_kind[row.row.metric.label, row.row.measurement.target],)
-        for has_means in (tables.has_means(row.row.metric.label),)
-    ]
+    return _rebuild_gaps(tables, rows)
 
 
-def _settle(row: RebuiltRow, alike: Sequence[RebuiltRow], *, is_mean: bool) -> RebuiltRow:
-    """Return a row with the value or interval of the file where its metric defines another."""
-    if row.basis == "stored":
-        return row
-    if not is_mean and not any(other.has_same_value for other in alike):
-        return _keep_stored(row)
-    if any(other.has_same_interval for other in alike):
-        return row
-    stored, basis = row.stored, "stored" if row.basis == "samples" else "values"
-    measurement = replace(row.row.measurement, ci_low=stored.ci_low, ci_high=stored.ci_high)
-    return replace(row, row=replace(row.row, measurement=measurement), basis=cast("Basis", basis))
-
-
-def _keep_stored(row: RebuiltRow) -> RebuiltRow:
+def keep_stored(row: RebuiltRow) -> RebuiltRow:
     """Return a row with the value and interval of the file, and its units and samples."""
     computed = row.row.measurement
     measurement = replace(
@@ -104,24 +89,28 @@ def _keep_stored(row: RebuiltRow) -> RebuiltRow:
         replicates=computed.replicates,
         df=computed.df,
         log_scale=computed.log_scale,
+        own_interval=computed.own_interval,
     )
     return replace(row, row=replace(row.row, measurement=measurement), basis="stored")
 
 
 def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
     key, stored = make_row_key(row), _restore(row)
+    derivation = tables.find_derivation(key[4], stored.target)
     measurement, basis, bounds = stored, "stored", UNBOUNDED
     if (units := tables.units.get(key)) is not None:
-        measurement, basis = _summarize(units, stored), "units"
+        measurement, basis = _summarize(units, stored, derivation), "units"
     elif (samples := tables.samples.get(key)) is not None:
         values, df, log_scale = samples
         measurement = replace(stored, replicates=values, df=df, log_scale=log_scale)
         measurement, basis = _add_interval(measurement), "samples"
-        limits = tables.find_bounds(key[4])
-        limited = limit_interval(measurement, limits)
-        # earlier versions did not limit intervals
-        if _measure_distance(limited, stored) <= _measure_distance(measurement, stored):
-            measurement, bounds = limited, limits
+    limits = tables.find_bounds(key[4])
+    limited = limit_interval(measurement, limits)
+    # earlier versions did not limit intervals
+    if derivation is not None or (
+        _measure_distance(limited, stored) <= _measure_distance(measurement, stored)
+    ):
+        measurement, bounds = limited, limits
     names = (str(row["dataset"]), str(row["model"]), _to_part(row["seed"]), _to_part(row["fold"]))
     metric = _make_metric(tables, row)
     measured = ModelMeasurement(*names, metric, measurement, bounds=bounds)
@@ -138,6 +127,8 @@ def _add_interval(measurement: Measurement) -> Measurement:
         df=measurement.df,
         log_scale=measurement.log_scale,
     )
+    if math.isnan(measurement.ci_low) and not high > low:
+        return measurement
     return replace(measurement, ci_low=low, ci_high=high)
 
 
@@ -161,7 +152,7 @@ def _rebuild_gap(
     computed = groups.get((*row.key[:4], label, row.key[5], row.key[7]), [])
     means = np.array([[group.value for group in computed if group.n >= least]])
     if means.shape[1] < 2:
-        return _keep_stored(row)
+        return keep_stored(row)
     value = float(measure_gap(means, kind)[0])
     gap = _add_interval(replace(row.row.measurement, value=value))
     if gap.replicates is not None:
@@ -191,14 +182,21 @@ def _restore(row: Mapping[Any, Any]) -> Measurement:
     )
 
 
-def _summarize(units: UnitScores, stored: Measurement) -> Measurement:
-    """Return the mean of units, with the one of two intervals that is nearer to the stored one."""
+def _summarize(
+    units: UnitScores, stored: Measurement, derivation: Derivation | None
+) -> Measurement:
+    """Return the mean of units, with the interval of the manifest or the one nearer to the file's.
+
+    A proportion, of values 0 and 1, has Wilson's interval.
+    """
     labels = {"group": stored.group, "target": stored.target}
     mean = Measurement.from_units(units, **labels)
     defined = units.values[~np.isnan(units.values)]
     if not np.isin(defined, (0.0, 1.0)).all():
         return mean
     share = Measurement.from_units(replace(units, share=True), **labels)
+    if derivation is not None and derivation.interval in {"t", "wilson"}:
+        return share if derivation.interval == "wilson" else mean
     return min((mean, share), key=lambda other: _measure_distance(other, stored))
 
 

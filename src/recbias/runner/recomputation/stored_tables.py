@@ -16,6 +16,7 @@ from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
 from recbias.core.measurements.ranges import Bounds, read_bounds
 from recbias.core.measurements.scores import UnitScores
 from recbias.runner.comparison.run_comparison import to_text
+from recbias.runner.recomputation.derivations import ENTRIES, UNKNOWN, Derivation, read_entries
 
 KEYS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)
 """The columns that identify a value."""
@@ -68,6 +69,17 @@ class StoredTables:
     def find_bounds(self, label: str) -> Bounds:
         """Return the bounds of the values of a metric, or of a gap between groups."""
         return read_bounds(str(self.definitions.get(label, {}).get("values") or ""))
+
+    @cached_property
+    def _derivations(self) -> Mapping[tuple[str, str | None], Derivation] | None:
+        entries = self.manifest.get(ENTRIES)
+        return None if entries is None else read_entries(entries)
+
+    def find_derivation(self, label: str, target: str) -> Derivation | None:
+        """Return what follows from the files; None for a run of an earlier version."""
+        if (known := self._derivations) is None:
+            return None
+        return known.get((label, None), known.get((label, target), UNKNOWN))
 
     @cached_property
     def units(self) -> Mapping[Key, UnitScores]:

@@ -15,11 +15,12 @@ import pandas as pd
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.measurements.columns import ALL, METRICS_COLUMNS
+from recbias.core.measurements.ranges import limit_interval
 from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
-from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.runner.results.metric_rows import ModelMeasurement, make_measurement
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.statistics.group_pooling import compare_pooled_groups, pool_groups
 from recbias.statistics.uncertain.group_means import compare_pooled_contributions
@@ -83,7 +84,7 @@ def _measure_groups(
             queries, values = map(executor.value, stage.inputs)
             group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
             for group in group_values(queries, values):
-                yield ModelMeasurement(*fit_keys, metric, group)
+                yield make_measurement(fit_keys, metric, group)
             executor.forget(stage.inputs[1:])
 
 
@@ -104,7 +105,7 @@ def _pool(
     groups = pool_groups([fold.measurement for fold in folds])
     groups[0] = replace(groups[0], contrasts=tuple(_compare(groups, row.metric, folds)))
     for group in groups:
-        yield replace(row, measurement=group)
+        yield replace(row, measurement=limit_interval(group, row.bounds))
     if beside is not None and (tests := _compare(groups, beside, folds)):
         test = Measurement(tests[0].difference, tests[0].n, 0, target=groups[0].target)
         yield replace(row, metric=beside, measurement=replace(test, contrasts=tuple(tests)))

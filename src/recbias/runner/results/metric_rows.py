@@ -1,10 +1,10 @@
-"""The rows of ``metrics.csv`` and ``per_unit.parquet``."""
+"""The rows of ``metrics.csv``."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -27,7 +27,6 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.parquet_writer import encode_column, encode_constant
 from recbias.runner.results.pooling import estimate_interval, sum_counts
 from recbias.statistics.gap_definitions import DEFINITIONS
 
@@ -45,7 +44,7 @@ class ModelMeasurement:
     Args:
         missing: The outputs that the metric needs and the model does not provide; then the value
             is undefined.
-        bounds: Those of an interval from bootstrap samples.
+        bounds: Those of the values, and of the intervals of their means.
     """
 
     dataset: str
@@ -79,13 +78,12 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
 
 
 def make_measurement(
-    fit_keys: tuple[str, str, int, int], metric: PluginSpec, value: Measurement
+    fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model; an interval of bootstrap samples is within its range."""
-    if value.units is not None or value.replicates is None:
-        return ModelMeasurement(*fit_keys, metric, value)
+    """Return a value of a model, whose interval is within the range of the metric."""
     gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    bounds = ranges.read_bounds(gap.values if gap else read_section(type(metric.plugin), "Range"))
+    text = gap.values if gap else ""
+    bounds = ranges.read_bounds(text or read_section(type(metric.plugin), "Range"))
     return ModelMeasurement(*fit_keys, metric, ranges.limit_interval(value, bounds), bounds=bounds)
 
 
@@ -125,7 +123,8 @@ def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFram
     if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
         means.append(_add_intervals(_average_over(rows, averaged), measurements))
     if len(set(rows["dataset"])) > 1:
-        means.append(_average_over(means[0] if means else rows, ["dataset"]))
+        over_datasets = _average_over(means[0] if means else rows, ["dataset"])
+        means.append(_limit_intervals(over_datasets, measurements))
     means += _pool_datasets(measurements)
     return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
 
@@ -152,6 +151,20 @@ def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return _build_table(means)
 
 
+def _limit_intervals(
+    means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
+) -> pd.DataFrame:
+    """Return means over datasets, whose intervals are within the ranges of the metrics."""
+    bounds = {row.metric.label: row.bounds for row in measurements}
+    columns = (means[name].astype(float) for name in ("value", "ci_low", "ci_high"))
+    limited = [
+        ranges.limit_ends((low, high), bounds[metric], value)
+        for metric, value, low, high in zip(means["metric"], *columns, strict=True)
+    ]
+    lows, highs = zip(*limited, strict=True)
+    return means.assign(ci_low=list(lows), ci_high=list(highs))
+
+
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return means over folds and seeds with the intervals of the units' means."""
     averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
@@ -160,7 +173,7 @@ def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
     intervals = []
     for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
         ends = estimate_interval([row.measurement for row in rows], mean)
-        intervals.append(ranges.limit_ends(ends, rows[0].bounds))
+        intervals.append(ranges.limit_ends(ends, rows[0].bounds, mean))
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
 
@@ -189,61 +202,3 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFram
             together = replace(template, dataset=POOLED, measurement=measurement)
             rows.append(together.row() | template.metric_keys)
     return [_build_table(rows)] if rows else []
-
-
-def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
-    """Yield ``per_unit.parquet`` in chunks: one chunk per measurement that has units."""
-    for row in measurements:
-        if (units := row.measurement.units) is None:
-            continue
-        n = units.values.size
-        ids = {"unit": encode_constant(units.unit, n)}
-        ids["unit_id"] = encode_column(np.arange(n), units.ids)
-        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
-            "value": units.values
-        }
-
-
-def build_replicate_tables(
-    measurements: Iterable[ModelMeasurement],
-    query_digests: Mapping[tuple[str, int | str, int | str], str],
-) -> Iterator[dict[str, Any]]:
-    """Yield ``replicates.parquet`` in chunks: the bootstrap samples of values of whole sets.
-
-    Values of a target are excluded, since there may be many thousands.
-
-    Args:
-        measurements: The measurements of a run.
-        query_digests: The digest of the queries of each dataset, seed and fold. Runs with the same
-            queries share their samples.
-    """
-    for row in measurements:
-        replicates, units = row.measurement.replicates, row.measurement.units
-        if replicates is None or units is not None or row.measurement.target:
-            continue
-        n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
-        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
-            "queries": encode_constant(digest, n),
-            "df": np.full(n, row.measurement.df, dtype=np.float64),
-            "log_scale": np.full(n, row.measurement.log_scale),
-            "value": replicates,
-        }
-
-
-def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    return {
-        "dataset": encode_constant(row.dataset, n),
-        "model": encode_constant(row.model, n),
-        "seed": np.full(n, row.seed),
-        "fold": np.full(n, row.fold),
-    }
-
-
-def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    keys = row.metric_keys
-    return {
-        "metric": encode_constant(keys["metric"], n),
-        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-        "group": encode_constant(keys["group"], n),
-        "target": encode_constant(keys["target"], n),
-    }

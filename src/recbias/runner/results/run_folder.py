@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset.split import Split
+from recbias.core.digests import digest_file
 from recbias.core.errors import Unwritable
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
@@ -30,14 +31,12 @@ from recbias.runner.results.group_rows import build_groups_table
 from recbias.runner.results.metric_rows import (
     ModelMeasurement,
     build_metrics_table,
-    build_replicate_tables,
-    build_unit_tables,
     make_fit_keys,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.results.response_lines import write_label_replies, write_response_lines
 from recbias.runner.results.round_rows import write_rounds
-from recbias.runner.results.supplements import write_counts, write_directions
+from recbias.runner.results.supplements import QueryDigests, write_supplements
 from recbias.runner.results.training_tables import (
     describe_searches,
     list_searches,
@@ -132,14 +131,7 @@ def write_results(
         write_searches(folder, searches)
     _write_csv(folder / "metrics.csv", build_metrics_table(measured))
     _write_csv(folder / "significance.csv", significance)
-    with TableWriter(folder / "per_unit.parquet") as per_unit:
-        for table in build_unit_tables(measured):
-            per_unit.add(table)
-    with TableWriter(folder / "replicates.parquet") as replicates:
-        for table in build_replicate_tables(measured, _digest_queries(plan, executor)):
-            replicates.add(table)
-    write_counts(folder, measured)
-    write_directions(folder, measured)
+    write_supplements(folder, measured, _digest_queries(plan, executor))
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
     write_learning_curves(folder, plan, executor)
@@ -153,7 +145,7 @@ def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
         _write_csv(folder / "groups.csv", build_groups_table(groups))
 
 
-def _digest_queries(plan: Plan, executor: Executor) -> dict[tuple[str, int | str, int | str], str]:
+def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
     """Return the digest of the queries of each dataset, seed and fold."""
     contexts: dict[tuple[str, int | str, int | str], Stage] = {
         (context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0): context.queries
@@ -167,11 +159,17 @@ def _write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest, with the size of each table in bytes: a reader refuses another size."""
+    """Write the manifest, with the size in bytes and the SHA-256 digest of each table.
+
+    A reader refuses another size; `recbias verify` names another digest.
+    """
     suffixes = {".csv", ".jsonl", ".parquet"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
-    sizes = {path.name: path.stat().st_size for path in tables if path.name != REFERENCE}
-    text = json.dumps({**manifest, "files": sizes}, indent=1, ensure_ascii=False, default=str)
+    tables = [path for path in tables if path.name != REFERENCE]
+    files = {path.name: path.stat().st_size for path in tables}
+    digests = {path.name: digest_file(path) for path in tables}
+    content = {**manifest, "files": files, "digests": digests}
+    text = json.dumps(content, indent=1, ensure_ascii=False, default=str)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, find_wins, is_significant
+from recbias.reports.views.conclusions.effects import explain_zero
 from recbias.reports.views.conclusions.phrases import (
     Answer,
     describe_difference,
@@ -100,7 +101,8 @@ def _write_contrast(question: Question) -> Answer:
             f"by {describe_difference(row, places)}."
         )
     worst = describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
-    rest = f"{_count_others(question)}{_write_undecided(question)}"
+    zero = f" {text}" if (text := explain_zero([row])) else ""
+    rest = f"{zero}{_count_others(question)}{_write_undecided(question)}"
     return Answer(sentence, f"{describe_test(question, row)}{worst}{rest}")
 
 

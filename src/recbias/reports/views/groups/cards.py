@@ -109,8 +109,10 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
     columns = make_columns(heads, numeric={"n", "mean", "95% interval"})
     notes = [_WORST[metric.group_direction]]
     if any(row["n"] < metric.least_marked for row in rows):
+        is_compared = metric.least_marked > int(metric.parameters.get("min_group") or 0)
+        verdict = "not" if is_compared else "neither compared nor"
         notes.append(
-            f"A group with n below {metric.least_marked:,} is not marked as the worst off."
+            f"A group with n below {metric.least_marked:,} is {verdict} marked as the worst off."
         )
     if all(math.isnan(row["n"]) for row in rows):
         notes.append("n and interval of each group: run the spec again.")
@@ -163,8 +165,9 @@ def _explain_gaps(
     elif varying:
         over, each = " and ".join(f"{name}s" for name in varying), " and ".join(varying)
         notes.append(
-            f"The gaps are those of the means over {over} above. A gap in the results is the mean "
-            f"of the gaps of each {each}, which have no sign."
+            f"The gap here is that of the means over {over} above; the gap in the results is the "
+            f"mean of the gaps of each {each}, in which differences of opposite sign do not "
+            "cancel, so it may be larger."
         )
     return notes
 
