@@ -67,28 +67,29 @@ def compute_truth(index: int, study_index: int) -> tuple[str, Mapping[str, float
     return study.name, world.truth(study, 0) if world.truth else {}
 
 
-def run_world(pool: ProcessPoolExecutor, index: int, n_seeds: int) -> list[Observation]:
+def run_world(pool: ProcessPoolExecutor, index: int, seeds: range) -> list[Observation]:
     """What all seeds show of a world; a truth that they share is worked out once."""
     world = WORLDS[index]
     truths: Truths = {}
     if world.truth and world.shares_truth:
         n = len(world.studies)
         truths = dict(pool.map(compute_truth, [index] * n, range(n)))
-    seeds = range(1, n_seeds + 1)
-    results = pool.map(partial(run_seed, index, truths), seeds, chunksize=max(1, n_seeds // 16))
+    chunk = max(1, len(seeds) // 16)
+    results = pool.map(partial(run_seed, index, truths), seeds, chunksize=chunk)
     return [observation for observations in results for observation in observations]
 
 
 def read_or_run_world(
-    pool: ProcessPoolExecutor, index: int, n_seeds: int, folder: Path | None
+    pool: ProcessPoolExecutor, index: int, seeds: range, folder: Path | None
 ) -> list[Observation]:
     """What a world shows: read from the folder if it is there, otherwise run and written to it."""
     if folder is None:
-        return run_world(pool, index, n_seeds)
-    path = folder / f"{WORLDS[index].name}, {n_seeds}.json"
+        return run_world(pool, index, seeds)
+    first = "" if seeds.start == 1 else f", from {seeds.start}"
+    path = folder / f"{WORLDS[index].name}, {len(seeds)}{first}.json"
     if path.exists():
         return [(tuple(key), *figures) for key, *figures in json.loads(path.read_text("utf-8"))]
-    observations = run_world(pool, index, n_seeds)
+    observations = run_world(pool, index, seeds)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps(observations), "utf-8")
@@ -107,6 +108,7 @@ def update_page(text: str, *, is_part: bool, has_all: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument(
         "--only", nargs="+", default=[""], help="worlds of these names, or parts of names"
     )
@@ -133,10 +135,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     begun = time.perf_counter()
     observations: list[Observation] = []
+    seeds = range(options.first, options.first + options.seeds)
     with ProcessPoolExecutor(options.jobs) as pool:
         for index in indices:
             started = time.perf_counter()
-            observations += read_or_run_world(pool, index, options.seeds, folder)
+            observations += read_or_run_world(pool, index, seeds, folder)
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
