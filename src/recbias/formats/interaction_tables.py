@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from recbias.core.arrays import BoolArray
 from recbias.formats.delimited.layout import BadLines, Kind, Layout
-from recbias.formats.delimited.reader import Rows, read_table
+from recbias.formats.delimited.reader import Rows, read_encoded_table
 from recbias.formats.tables import TableColumns, TableFile, read_file, require_file
 from recbias.formats.text_files import BOM, get_suffix, open_binary, split_line, validate_utf8
 from recbias.formats.text_lines import RECBOLE_COLUMN, is_number
@@ -40,7 +40,8 @@ def read_interactions(
 
     A file is in RecBole's format if each cell of its first line is a name with a type, and in
     Elliot's if its name ends in ``.tsv`` and its first line has three or four cells of which the
-    third is a number; else it is a table with a header.
+    third is a number; else it is a table with a header. The identifiers of a text file are
+    dictionary-encoded columns.
 
     Raises:
         MissingFile: The file does not exist.
@@ -49,7 +50,7 @@ def read_interactions(
     """
     suffix = get_suffix(require_file(path))
     if suffix not in _TEXT:
-        return read_file(path, columns, bad_lines=bad_lines)
+        return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
     with open_binary(path) as file:
         raw = file.readline()
     validate_utf8(raw, path)
@@ -62,8 +63,8 @@ def read_interactions(
         layout = Layout(
             columns=dict(islice(ELLIOT.items(), len(cells))), delimiter="\t", header=False
         )
-        return TableFile(path, read_table(path, layout, bad_lines=bad_lines), layout)
-    return read_file(path, columns, bad_lines=bad_lines)
+        return TableFile(path, read_encoded_table(path, layout, bad_lines=bad_lines), layout)
+    return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
 
 
 def _read_recbole(
@@ -76,7 +77,7 @@ def _read_recbole(
     )
     typed_kinds = {headers[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
-    rows = read_table(path, layout, bad_lines=bad_lines)
+    rows = read_encoded_table(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns(list(kinds)), rows.bad_lines), layout)
 
 
