@@ -70,6 +70,8 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
+        if self._is_uniform:
+            return compile_loop(_skip_items)(users, points, self.starts, self.items)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
         return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
 
@@ -85,8 +87,9 @@ class Sampler:
         if by_user:
             users = self._sample_users(n, rng)
             items = self.sample_positive_items(users, rng)
-        has_unseen = self._unseen_weights[users] > 0
-        users, items = users[has_unseen], items[has_unseen]
+        if not self._unseen_weights.min(initial=1) > 0:
+            has_unseen = self._unseen_weights[users] > 0
+            users, items = users[has_unseen], items[has_unseen]
         return users, items, self.sample_unseen(users, rng)
 
     def sample_coin_pairs(self, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, Labels]:
@@ -136,6 +139,8 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
+        if self._is_uniform:
+            return np.asarray(self.ends[-1] - np.diff(self.starts))
         return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
     @cached_property
@@ -196,6 +201,22 @@ def _skip_cuts(
                 high = middle
         moved[s] = points[s] + cumulative[low] - cumulative[first]
     return moved
+
+
+def _skip_items(users: Codes, points: Integers, starts: Integers, items: Codes) -> Codes:
+    """Return the item with so many unseen items of its user before it: all have the weight 1."""
+    found = np.empty(users.size, dtype=np.int32)
+    for s in range(users.size):
+        first = low = starts[users[s]]
+        high = starts[users[s] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if items[middle] - (middle - first) <= points[s]:
+                low = middle + 1
+            else:
+                high = middle
+        found[s] = points[s] + low - first
+    return found
 
 
 def _compute_weights(counts: Integers, popularity: float) -> Integers:
