@@ -34,6 +34,9 @@ import recbias
 from recbias import api
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import UserError
+from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_sizes import ExpectedSizes
+from recbias.runner.planning.preview import preview
 
 USERS, BOOKS, ROWS = 876_145, 2_360_650, 228_648_342
 SHIFT, EXPONENT = 150.0, 1.2
@@ -164,21 +167,26 @@ def make_spec(path: Path, models: list[str], queries: int) -> dict[str, Any]:
     }
 
 
-def print_costs(spec: dict[str, Any], out: Path, data: Path, planned: dict[str, float]) -> None:
-    """Run the spec and print what each stage took."""
-    began, cpu_began = time.perf_counter(), time.process_time()
-    run = recbias.run(spec, out=out, data=data, fresh=True)
-    wall, cpu = time.perf_counter() - began, time.process_time() - cpu_began
-    manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+def plan_peaks(run_plan: Any, store: Any) -> dict[str, float]:
+    """Return the peak that is expected of each stage by the sizes of the loaded data, in MB."""
+    shared = [stage for context in run_plan.data_contexts for stage in context.stages]
+    records = {stage.digest: store.record(stage.digest) for stage in shared}
+    sizes, planner, peaks = ExpectedSizes(records), PeakPlanner(), {}
+    for stage in run_plan.stages:
+        peak = planner.plan(stage, sizes.find(stage))
+        peaks[stage.title] = 0.0 if peak is None else peak / 2**20
+    return peaks
+
+
+def print_costs(manifest: dict[str, Any], planned: dict[str, float]) -> None:
+    """Print what each stage took."""
     print("\n| stage | wall, s | CPU, s | peak, MB | planned, MB |\n|---|--:|--:|--:|--:|")
     for stage in manifest["stages"]:
-        expected = planned.get(stage["stage"])
+        cpu, peak = stage["cost"]["cpu_seconds"] or 0.0, stage["peak_memory_mb"] or 0.0
         print(
-            f"| {stage['stage']} | {stage['seconds']:.1f} | {stage['cost']['cpu_seconds']:.1f} "
-            f"| {stage['peak_memory_mb']:,.0f} | {f'{expected:,.0f}' if expected else ''} |"
+            f"| {stage['stage']} | {stage['seconds']:.1f} | {cpu:.1f} "
+            f"| {peak:,.0f} | {planned[stage['stage']]:,.0f} |"
         )
-    print(f"| whole run | {wall:.1f} | {cpu:.1f} | {manifest['peak_memory_mb']:,.0f} | |")
-    print(run.metrics[["model", "metric", "value", "n"]].to_string())
 
 
 def main() -> None:
@@ -202,9 +210,15 @@ def main() -> None:
         except UserError as error:  # a model whose package is absent, say
             print(f"skipped: {error}")
             return
-        expected, _ = api.preview_run(run_plan, store, fresh=True)
-        planned = {step.stage.title: step.memory_mb or 0.0 for step in expected.steps}
-        print_costs(spec, folder / "results", folder, planned)
+        (load,) = (step for step in preview(run_plan, store).steps if step.stage.kind == "dataset")
+        print(f"expected peak of loading, before it: {load.memory_mb or 0:,.0f} MB", flush=True)
+        began, cpu_began = time.perf_counter(), time.process_time()
+        run = recbias.run(spec, out=folder / "results", data=folder, fresh=True)
+        wall, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+        manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+        print_costs(manifest, plan_peaks(run_plan, store))
+        print(f"| whole run | {wall:.1f} | {cpu:.1f} | {manifest['peak_memory_mb']:,.0f} | |")
+        print(run.metrics[["model", "metric", "value", "n"]].to_string())
 
 
 if __name__ == "__main__":

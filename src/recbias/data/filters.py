@@ -120,7 +120,8 @@ class SampleUsers:
         """Return the users, and their share of the interactions."""
         users = min(self.n, sizes["users"])
         interactions = round(sizes["interactions"] * users / max(sizes["users"], 1))
-        return {"users": users, "interactions": interactions}
+        times = {"times": interactions} if "times" in sizes else {}
+        return {"users": users, "interactions": interactions, **times}
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset of the sampled users."""
