@@ -26,12 +26,14 @@ PER_FILE_BYTE = 5.0
 PER_ID = 220.0
 """Bytes of a user or an item: its identifier, and its row in the tables of attributes."""
 
-READ, SPLIT, HELD, MEASURED = 36.0, 49.0, 36.0, 24.0
-"""Bytes of an interaction while it is read and filtered; while the dataset is split; of the
-dataset with its split and their matrices; and while metrics are computed, beside these."""
+READ, SPLIT, HELD = 36.0, 49.0, 36.0
+"""Bytes of an interaction while it is read and filtered; while the dataset is split; and of the
+dataset with its split and their matrices."""
 
-MEASURED_HISTORY = 34.0
-"""Bytes of an interaction of the users that are asked while metrics compare their histories."""
+MEASURED, COUNTED, COMPARED = 9.0, 15.0, 34.0
+"""Bytes of an interaction, beside these, while metrics are computed; while those that read the
+training interactions count them; and of one of the users that are asked, whose histories these
+compare."""
 
 READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
 """Bytes that an interaction with a time needs more."""
@@ -95,15 +97,18 @@ def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
     peaks = {
         "split": ids + SPLIT * rows + SPLIT_TIME * times,
         "queries": held,
-        "measure": held + _plan_measures(sizes) + state,
+        "measure": held + _plan_measures(stage, sizes) + state,
     }
     return peaks.get(stage.kind)
 
 
-def _plan_measures(sizes: Sizes) -> float:
-    """Return the peak of metrics beside the data; those of histories read the users asked."""
-    share = min(1.0, sizes.get("queries", sizes["users"]) / max(sizes["users"], 1))
-    return (MEASURED + MEASURED_HISTORY * share) * sizes["interactions"]
+def _plan_measures(stage: Stage, sizes: Sizes) -> float:
+    """Return the peak of a metric beside the data."""
+    per_row = MEASURED
+    if "train" in getattr(getattr(stage.work, "metric", None), "needs", ()):
+        share = min(1.0, sizes.get("queries", sizes["users"]) / max(sizes["users"], 1))
+        per_row += COUNTED + COMPARED * share
+    return per_row * sizes["interactions"]
 
 
 def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
