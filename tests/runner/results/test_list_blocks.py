@@ -26,6 +26,8 @@ def test_lists_that_are_written_in_blocks_are_the_same(
     whole = recbias.run(spec, out=tmp_path)
     monkeypatch.setattr(TableWriter, "GROUP", 64)
     blocks = recbias.run(spec, out=tmp_path)
+    assert whole.lists is not None
+    assert blocks.lists is not None
     assert blocks.lists.equals(whole.lists)
     n_groups, _ = count_groups(whole.folder)
     assert n_groups == 2  # one for each model
