@@ -30,10 +30,12 @@ READ, SPLIT, HELD = 36.0, 49.0, 36.0
 """Bytes of an interaction while it is read and filtered; while the dataset is split; and of the
 dataset with its split and their matrices."""
 
-MEASURED, COUNTED, COMPARED = 9.0, 15.0, 34.0
-"""Bytes of an interaction, beside these, while metrics are computed; while those that read the
-training interactions count them; and of one of the users that are asked, whose histories these
-compare."""
+MEASURED, COMPARED = 16.0, 60.0
+"""Bytes of an interaction of the users that are asked, beside these, while metrics of lists are
+computed, and while metrics that read the training interactions compare their histories."""
+
+COUNTED = 3.0
+"""Bytes of each interaction while any metric is computed."""
 
 READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
 """Bytes that an interaction with a time needs more."""
@@ -104,11 +106,10 @@ def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
 
 def _plan_measures(stage: Stage, sizes: Sizes) -> float:
     """Return the peak of a metric beside the data."""
-    per_row = MEASURED
-    if "train" in getattr(getattr(stage.work, "metric", None), "needs", ()):
-        share = min(1.0, sizes.get("queries", sizes["users"]) / max(sizes["users"], 1))
-        per_row += COUNTED + COMPARED * share
-    return per_row * sizes["interactions"]
+    reads_histories = "train" in getattr(getattr(stage.work, "metric", None), "needs", ())
+    share = min(1.0, sizes.get("queries", sizes["users"]) / max(sizes["users"], 1))
+    of_asked = COMPARED if reads_histories else MEASURED
+    return (COUNTED + of_asked * share) * sizes["interactions"]
 
 
 def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
