@@ -27,6 +27,7 @@ from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.choose import create_executor, require_answers, require_choice
 from recbias.runner.execution.executor import Observer, execute
+from recbias.runner.execution.model_memory import check_loading
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
@@ -107,6 +108,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     settings = {"overrides": overrides, "limit": limit, "device": device, "store": store}
     run_plan, results = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
     check_latest(out, run_plan)
+    check_loading(run_plan, results, fresh=fresh)
     with collect_warnings() as store_warnings:
         results.prepare()
     shows = is_notebook() if progress is None else progress

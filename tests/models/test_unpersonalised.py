@@ -7,6 +7,7 @@ from scipy.stats import chisquare, kstest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.unpersonalised import FittedRandom, MostPop, Random, hash_ids
+from recbias.numerics.sparse import compiled_ranking
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -82,3 +83,16 @@ def test_most_popular_on_movielens_is_close_to_the_published_value(movielens: Sp
         MostPop().fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 10, data)
     )
     assert compute_mean_ndcg(lists, movielens) == pytest.approx(0.1622, abs=0.01)
+
+
+def test_compiled_loops_give_the_same_random_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    data = make_random_data(rng)
+    fitted = Random().fit(data, rng)
+    lists = []
+    for least in (0, np.inf):
+        monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)
+        lists.append(fitted.recommend(query_all_users(data), 20, data))
+    assert np.array_equal(lists[0].items, lists[1].items)
+    assert np.array_equal(lists[0].scores, lists[1].scores, equal_nan=True)

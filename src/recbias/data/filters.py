@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Gt
 
-from recbias.core.arrays import BoolArray, Codes
+from recbias.core.arrays import AnyArray, BoolArray, Codes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import encode_pairs
@@ -120,7 +120,8 @@ class SampleUsers:
         """Return the users, and their share of the interactions."""
         users = min(self.n, sizes["users"])
         interactions = round(sizes["interactions"] * users / max(sizes["users"], 1))
-        return {"users": users, "interactions": interactions}
+        times = {"times": interactions} if "times" in sizes else {}
+        return {"users": users, "interactions": interactions, **times}
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset of the sampled users."""
@@ -164,15 +165,18 @@ def find_k_core(rows: Interactions, k: int) -> BoolArray:
 
     Rows are counted once; each round then subtracts the counts of the rows that it excludes.
     """
-    sides = [(rows.users, rows.user_counts()), (rows.items, rows.item_counts())]
-    in_core, positions = np.ones(len(rows), dtype=bool), np.arange(len(rows))
-    while (is_excluded := _find_below(sides, k)).any():
-        sides = [
-            (codes[~is_excluded], counts - np.bincount(codes[is_excluded], minlength=counts.size))
-            for codes, counts in sides
-        ]
+    counts = [rows.user_counts(), rows.item_counts()]
+    in_core = np.ones(len(rows), dtype=bool)
+    codes: list[Codes] = [rows.users, rows.items]
+    positions: AnyArray = np.arange(len(rows), dtype=np.min_scalar_type(len(rows)))
+    while (is_excluded := _find_below(codes, counts, k)).any():
         in_core[positions[is_excluded]] = False
-        positions = positions[~is_excluded]
+        is_kept = ~is_excluded
+        positions = positions[is_kept]
+        for side in range(2):  # one after the other, so that few copies are held at once
+            excluded = np.bincount(codes[side][is_excluded], minlength=counts[side].size)
+            counts[side] = counts[side] - excluded
+            codes[side] = codes[side][is_kept]
     return in_core
 
 
@@ -182,10 +186,10 @@ def find_largest_k(rows: Interactions) -> int:
     return bisect(candidates, 0, key=lambda k: not find_k_core(rows, k).any())
 
 
-def _find_below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> BoolArray:
-    is_below: BoolArray = np.zeros(sides[0][0].size, dtype=bool)
-    for codes, counts in sides:
-        is_sparse = (counts > 0) & (counts < k)
+def _find_below(sides: list[Codes], counts: list[npt.NDArray[np.int64]], k: int) -> BoolArray:
+    is_below: BoolArray = np.zeros(sides[0].size, dtype=bool)
+    for codes, of_code in zip(sides, counts, strict=True):
+        is_sparse = (of_code > 0) & (of_code < k)
         if is_sparse.any():
             is_below |= is_sparse[codes]
     return is_below

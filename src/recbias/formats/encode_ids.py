@@ -18,7 +18,8 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
     """Return the common vocabulary of some columns, and the codes of each column.
 
     Args:
-        columns: Arrow columns of identifiers, all of whole numbers or all of text without nulls.
+        columns: Arrow columns of identifiers, all of whole numbers or all of text without nulls,
+            plain or dictionary-encoded.
 
     >>> import pyarrow as pa
     >>> ids, (ratings, movies) = encode(pa.array([10, 9, 10]), pa.array([2, 9]))
@@ -50,12 +51,24 @@ def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
     chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
-    encoded = pa.chunked_array(chunks, type=pa.string()).dictionary_encode().unify_dictionaries()
-    if not encoded.num_chunks:
+    filled = [_encode_chunk(chunk) for chunk in chunks if len(chunk)]
+    if not filled:
         return Vocabulary.encode(np.empty(0, dtype=object))
+    encoded = pa.chunked_array(filled).unify_dictionaries()
     ids = np.array(encoded.chunk(0).dictionary.to_pylist(), dtype=object)
-    codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
-    return Vocabulary.ordered(ids, np.concatenate(codes))
+    parts = [np.asarray(chunk.indices) for chunk in encoded.chunks]
+    codes = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    occurs = np.zeros(ids.size, dtype=bool)
+    occurs[codes] = True
+    if not occurs.all():  # the rows of an identifier may have been left out
+        codes = (np.cumsum(occurs, dtype=np.int32) - np.int32(1))[codes]
+    return Vocabulary.ordered(ids[occurs], codes)
+
+
+def _encode_chunk(chunk: Any) -> Any:
+    """Return a dictionary-encoded array as it is, and any other one encoded as text."""
+    is_encoded = pa.types.is_dictionary(chunk.type)
+    return chunk if is_encoded else chunk.cast(pa.string()).dictionary_encode()
 
 
 def find_repeat(codes: AnyArray) -> tuple[int, int]:

@@ -6,7 +6,7 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,8 +124,14 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error") -> TableFile:
-    """Return the columns of a table.
+def read_file(
+    path: Path,
+    columns: TableColumns,
+    *,
+    bad_lines: BadLines = "error",
+    read: Callable[..., Rows] = read_table,
+) -> TableFile:
+    """Return the columns of a table; ``read`` reads text files.
 
     Raises:
         MissingFile: The file does not exist.
@@ -149,7 +155,7 @@ def read_file(path: Path, columns: TableColumns, *, bad_lines: BadLines = "error
     kinds, sources = columns.select(header.names, f"{path}:1"), columns.list_sources(header.names)
     in_file = {sources[name]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=DELIMITERS[suffix], quoted=True)
-    rows = read_table(path, layout, bad_lines=bad_lines)
+    rows = read(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
 
 
@@ -195,12 +201,13 @@ def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLi
     }
     table = TableFile(path, Rows(pa.table(cast)), None)
     for name, kind in kinds.items():
-        cells = table.rows.table[name].to_numpy()
+        cells = table.rows.table[name]
         if kind == "id":
-            table = table.without(cells == "", f"{name} is empty", bad_lines)
+            is_empty = np.asarray(pc.equal(cells, "").to_numpy())
+            table = table.without(is_empty, f"{name} is empty", bad_lines)
         elif kind == "float32":
             problem = f"{name} is not a finite number"
-            table = table.without(~np.isfinite(cells), problem, bad_lines)
+            table = table.without(~np.isfinite(cells.to_numpy()), problem, bad_lines)
     return table
 
 

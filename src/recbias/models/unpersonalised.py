@@ -15,7 +15,11 @@ from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.score_blocks import rank_rows
+from recbias.models.ranking.same_scores import rank_by_same_scores
+from recbias.models.ranking.score_blocks import rank_rows, rank_tiles
+from recbias.numerics.compiled.loops import compile_loop
+from recbias.numerics.compiled.ranking_kernels import mix_hashes
+from recbias.numerics.sparse.compiled_ranking import can_compile
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -70,6 +74,13 @@ class FittedRandom:
             hashes = _mix_bits(users[rows, None] ^ items)
             return (hashes >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
 
+        def score_tile(rows: AnyArray, first: int, last: int) -> AnyArray:
+            scores = np.empty((rows.size, last - first), dtype=np.float32)
+            compile_loop(mix_hashes, exact=True)(users[rows], items[first:last], scores)
+            return scores
+
+        if can_compile(float(len(queries)) * data.train.n_items):
+            return rank_tiles(score_tile, queries.users, k, data)
         return rank_rows(score_rows, queries.users, k, data)
 
 
@@ -115,8 +126,7 @@ class FittedMostPop:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        scores = self.counts.astype(np.float32)
-        return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)
+        return rank_by_same_scores(self.counts.astype(np.float32), queries.users, k, data)
 
 
 def hash_ids(ids: Ids) -> Hashes:

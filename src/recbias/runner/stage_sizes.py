@@ -14,7 +14,8 @@ from recbias.core.queries.queries import Queries
 def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
     """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
 
-    ``interactions`` are the rows of the dataset, ``training`` those of the training set.
+    ``interactions`` are the rows of the dataset, ``times`` those with a time, ``training`` those
+    of the training set.
 
     >>> measure_sizes([])
     {}
@@ -24,6 +25,7 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
         if isinstance(value, Dataset):
             rows = value.interactions
             sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+            sizes |= {"times": len(rows)} if rows.times is not None else {}
         elif isinstance(value, Split):
             rows = value.train
             sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}

@@ -85,7 +85,9 @@ class CountedValues:
             return math.nan, math.nan
         error = math.sqrt(n) * float(influences.std(ddof=1))
         totals = np.asarray(self.counts.sum(axis=0)).ravel()
-        squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
+        squares = totals
+        if not (self.counts.data == 1).all():
+            squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
         of_users = _take_rows(slopes, np.flatnonzero(is_of_user))
         own_slopes = of_users.multiply(_take_rows(self.counts, rows[is_of_user])).sum()
         bias = float(own_slopes) / q - float(of_counts[rows].sum()) / q

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.arrow_reader import _count_digits, read_with_arrow
+from recbias.formats.delimited.arrow_reader import count_digits, read_with_arrow
 from recbias.formats.delimited.file_blocks import Block
 from recbias.formats.delimited.layout import Layout
 from recbias.formats.delimited.line_reader import read_line_by_line
@@ -77,6 +77,6 @@ def test_arrow_and_the_line_reader_agree(text: str, ended: bool) -> None:
 
 @given(st.lists(st.integers(0, 2**62), max_size=20))
 def test_digits_are_counted(values: list[int]) -> None:
-    assert _count_digits(np.array(values, dtype=np.int64)) == sum(
+    assert count_digits(np.array(values, dtype=np.int64)) == sum(
         len(str(value)) for value in values
     )

@@ -16,6 +16,7 @@ from recbias.models.ranking.score_blocks import (
     rank_by_product,
     rank_by_scores,
     rank_rows,
+    rank_tiles,
 )
 from recbias.numerics.sparse import compiled_ranking
 from support.models.recommending import make_random_data, query_all_users
@@ -140,3 +141,29 @@ def test_compiled_loops_give_the_same_lists(
     for compiled, plain in zip(*found, strict=True):
         assert np.array_equal(compiled.items, plain.items)
         assert np.array_equal(compiled.scores, plain.scores, equal_nan=True)
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_tiles_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, k: int
+) -> None:
+    data = make_random_data(rng)
+    scores = rng.integers(-3, 4, (60, 45)).astype(np.float32)  # many ties
+    scores[rng.random(scores.shape) < 0.1] = np.nan
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    users = np.arange(-1, 59, dtype=np.int32)
+    plain = rank_rows(lambda rows: scores[rows], users, k, data)
+    for n_rows, n_items in ((60, 45), (7, 4), (1, 1), (128, 2048)):
+        monkeypatch.setattr(ranking, "TILE_ROWS", n_rows)
+        monkeypatch.setattr(ranking, "TILE_ITEMS", n_items)
+        tiles = rank_tiles(
+            lambda rows, first, last: scores[rows, first:last].copy(), users, k, data
+        )
+        assert np.array_equal(tiles.items, plain.items)
+        assert np.array_equal(tiles.scores, plain.scores, equal_nan=True)
+
+
+def test_a_tile_of_the_wrong_shape_is_refused() -> None:
+    users = np.arange(3, dtype=np.int32)
+    with pytest.raises(BrokenContract, match=r"shape \(3, 5\), expected \(3, 4\)"):
+        rank_tiles(lambda *_: np.zeros((3, 5), np.float32), users, 1, create_data())

@@ -198,3 +198,15 @@ def test_large_user_and_item_counts_do_not_overflow(rng: np.random.Generator) ->
     assert negatives.min() >= 0
     assert not (negatives == 99_998).any()
     assert matches_shares(np.histogram(negatives, bins=4, range=(0, 100_000))[0], [1] * 4)
+
+
+def test_items_of_one_weight_are_sampled_as_by_their_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    users = np.random.default_rng(5).integers(0, 4, 500).astype(np.int32)
+    samples = []
+    for is_uniform in (True, False):
+        monkeypatch.setattr(Sampler, "_is_uniform", is_uniform)
+        sampler = Sampler.from_interactions(WORLD)
+        samples.append(sampler.sample_unseen(users, np.random.default_rng(6)).tolist())
+    assert samples[0] == samples[1]

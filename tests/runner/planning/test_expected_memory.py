@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
 import recbias
 from recbias import api
 from recbias.core.errors import Faults
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
+from recbias.formats.delimited import row_samples
 from recbias.registry import REGISTRIES
 from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.preview import preview
+from recbias.runner.stage_sizes import measure_sizes
 from support.specs import make_small_spec
 
 SIZES = {"users": 6_040, "items": 3_706, "interactions": 1_000_209, "training": 800_167}
@@ -106,6 +111,66 @@ def test_sizes_of_movielens_are_estimated_from_the_files(tmp_path: Path) -> None
         assert steps[0].memory_mb is not None
         unknown = [step for step in steps if step.memory_mb is None]
         assert len(unknown) == (len(steps) - 1 if filters else 0)  # what it leaves is not known
+
+
+def write_clicks(path: Path, n: int) -> Path:
+    rng = np.random.default_rng(1)
+    users, items = np.sort(rng.integers(0, n // 20, n)), rng.integers(0, 900, n)
+    rows = {"user_id": users, "item_id": items, "rating": rng.random(n)}
+    table = pa.table(rows)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        with path.open("wb") if path.suffix != ".gz" else gzip.open(path, "wb") as file:
+            csv.write_csv(table, file)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_sizes_of_tables_are_estimated_from_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(row_samples, "CHUNK_SIZE", 2**14)
+    path = write_clicks(tmp_path / name, 60_000)
+    source = REGISTRIES["datasets"].load("tables")(interactions=path)
+    sizes = source.estimate_dataset(tmp_path)
+    tolerance = 0.3 if path.suffix == ".gz" else 0.03  # the file is read ahead
+    assert sizes["interactions"] == pytest.approx(60_000, rel=tolerance)
+    assert sizes["users"] == pytest.approx(3_000, rel=max(tolerance, 0.2))
+    assert sizes["items"] == pytest.approx(900, rel=0.02)
+
+
+def test_a_file_that_is_read_whole_is_counted(tmp_path: Path) -> None:
+    path = write_clicks(tmp_path / "a.csv", 2_000)
+    source = REGISTRIES["datasets"].load("tables")(interactions=path)
+    loaded = source.load(tmp_path, np.random.default_rng(1))
+    assert source.estimate_dataset(tmp_path) == measure_sizes([loaded])
+
+
+def test_tables_without_known_columns_have_no_estimate(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item\n1,2\n")
+    tables = REGISTRIES["datasets"].load("tables")
+    assert tables(interactions=path).estimate_dataset(tmp_path) == {}
+    assert tables(users=path).estimate_dataset(tmp_path) == {}
+
+
+def test_a_file_that_does_not_fit_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_clicks(tmp_path / "a.csv", 300_000)
+    dataset = {"name": "tables", "interactions": str(path)}
+    filters = [{"name": "k_core", "k": 2}]
+    spec = make_small_spec(dataset=dataset | {"filters": filters}, models=["MostPop"])
+    monkeypatch.setenv(VARIABLE, "202")
+
+    def load(*_: object) -> None:
+        pytest.fail("the file was read")
+
+    monkeypatch.setattr(REGISTRIES["datasets"].load("tables"), "load", load)
+    with pytest.raises(Faults, match="load tables needs about 2") as refused:
+        recbias.run(spec, out=tmp_path / "out")
+    assert "a file with fewer rows" in refused.value.faults[0].remedy
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.sentences import Sentences
 from recbias.core.errors import Leakage
 
+USERS_AT_ONCE = 2**14
+"""Users whose rows of two sets are compared at once."""
+
 
 def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
     """Return an integer for each row, equal for equal (user, item) pairs, ``int64[n]``."""
@@ -62,7 +65,7 @@ class Split:
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         present = [(name, rows) for name, rows in parts.items() if rows is not None]
         for (name, rows), (later_name, later_rows) in combinations(present, 2):
-            shared = rows.binary.multiply(later_rows.binary).nnz if len(later_rows) else 0
+            shared = _count_shared(rows, later_rows)
             if shared:
                 message = f"{shared:,} (user, item) pairs are in both {name} and {later_name}"
                 raise Leakage(message, remedy="deduplicate the interactions, or correct the split")
@@ -89,6 +92,14 @@ class Split:
         rows = (self.train, self.validation)
         visible = None if sentences is None else sentences.without_test()
         return TrainingData(*rows, users, items, train, validation, dataset, visible)
+
+
+def _count_shared(rows: Interactions, later_rows: Interactions) -> int:
+    """Return the number of (user, item) pairs in both, by products of blocks of users."""
+    matrices = rows.binary, later_rows.binary
+    starts = range(0, rows.n_users if len(later_rows) else 0, USERS_AT_ONCE)
+    blocks = ([matrix[start : start + USERS_AT_ONCE] for matrix in matrices] for start in starts)
+    return sum(int(block.multiply(later).nnz) for block, later in blocks)
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:

@@ -1,7 +1,7 @@
 """The protocols of plug-ins that say how large their result is, and how much memory they need.
 
-Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, ``training``
-interactions, ``queries``, and ``bytes`` of files.
+Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, those of them with
+``times``, ``training`` interactions, ``queries``, and ``bytes`` of files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EstimatesDataset(Protocol):
     """A dataset plug-in that estimates its sizes from its files, without reading them whole."""
 
     def estimate_dataset(self, data: Path) -> Sizes:
-        """Return ``users``, ``items`` and ``interactions`` of the files in a data folder."""
+        """Return ``users``, ``items``, ``interactions``, ``times``; nothing if unknown."""
 
 
 @runtime_checkable

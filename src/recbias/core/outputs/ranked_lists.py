@@ -50,7 +50,7 @@ class RankedLists:
         """Which positions hold an item, ``bool[q, k]``."""
         return self.items >= 0
 
-    def take(self, rows: AnyArray) -> RankedLists:
+    def take(self, rows: AnyArray | slice) -> RankedLists:
         """Return the lists of some of the queries, by position."""
         return RankedLists(self.items[rows], self.scores[rows], self.outside)
 

@@ -103,7 +103,8 @@ class MovieLens:
             last = file.read().splitlines()[-1]
         user = last.split(release.ratings.layout.delimiter.encode())[0]
         n_lines = max(head.count(b"\n"), 1) * ratings.stat().st_size / max(len(head), 1)
-        return {"users": int(user), "items": n_items, "interactions": round(n_lines)}
+        n_rows = round(n_lines)
+        return {"users": int(user), "items": n_items, "interactions": n_rows, "times": n_rows}
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Le
 
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction
 from recbias.core.machine.expected import Sizes
 from recbias.data.splits.masks import (
-    Counts,
     RankedSplit,
     rank_within_groups,
     shuffle_within_users,
@@ -65,12 +65,12 @@ class LeaveOneOut(RankedSplit):
         """Return a split; ``rng`` samples the rows of a random split."""
         rows = dataset.interactions
         ranks = rank_within_groups(self._sort_rows(rows, rng), rows.user_counts())
-        counts = rows.user_counts()[rows.users]
-        test_start = np.maximum(counts - self.n, 1)
+        test_start = np.maximum(rows.user_counts() - self.n, 1).astype(ranks.dtype)
         n_train = np.maximum(test_start - self.validation, 1)
-        return self.split_by_ranks(rows, ranks, n_train, test_start, "leave-one-out")
+        starts = n_train[rows.users], test_start[rows.users]
+        return self.split_by_ranks(rows, ranks, starts[0], starts[1], "leave-one-out")
 
-    def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> Counts:
+    def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> AnyArray:
         if self.which == "random":
             return shuffle_within_users(rows, rng)
         return np.lexsort((require_times(rows, "leave-one-out by time"), rows.users))

@@ -11,6 +11,7 @@ from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction, NothingLeft
+from recbias.numerics.sparse.counting_sort import argsort_codes
 
 Counts = npt.NDArray[np.int64]
 
@@ -28,26 +29,33 @@ class RankedSplit:
         return frozenset({"test", "validation"} if self.validation else {"test"})
 
     def split_by_ranks(
-        self, rows: Interactions, ranks: Counts, n_train: AnyArray, test_start: AnyArray, name: str
+        self,
+        rows: Interactions,
+        ranks: AnyArray,
+        n_train: AnyArray,
+        test_start: AnyArray,
+        name: str,
     ) -> Split:
-        """Split rows by their ranks, ``int64[n]``: train, validation and test in this order."""
+        """Split rows by their ranks, ``[n]``: train, validation and test in this order."""
         is_later = ranks >= n_train
         validation = is_later & (ranks < test_start) if self.validation else None
         return split_by_masks(rows, ranks >= test_start, validation, name)
 
 
-def shuffle(rows: Interactions, rng: np.random.Generator) -> Counts:
+def shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
     """Return the positions of the rows in random order, independent of the order of the file."""
-    return np.lexsort((rows.items, rows.users))[rng.permutation(len(rows))]
+    by_item = argsort_codes(rows.items, rows.n_items)
+    by_user = by_item[argsort_codes(rows.users[by_item], rows.n_users)]
+    return by_user[rng.permutation(len(rows))]
 
 
-def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> Counts:
+def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> AnyArray:
     """Return the positions of the rows grouped by user, in random order within each user."""
     order = shuffle(rows, rng)
-    return order[np.argsort(rows.users[order], kind="stable")]
+    return order[argsort_codes(rows.users[order], rows.n_users)]
 
 
-def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Counts, Counts]:
+def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
     """Return the rank of each row in a random order of its item's users, and their number.
 
     Rows of one user and item have the same rank.
@@ -62,14 +70,16 @@ def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Cou
     return rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
 
 
-def rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
-    """Return the rank of each row in its group, from 0, ``int64[n]``.
+def rank_within_groups(order: AnyArray, counts: AnyArray) -> AnyArray:
+    """Return the rank of each row in its group, from 0, of the type of ``order``.
 
     ``order`` has the positions of the rows by group, ``counts`` the sizes of the groups.
     """
-    starts = np.cumsum(counts) - counts
-    ranks = np.empty(order.size, dtype=np.int64)
-    ranks[order] = np.arange(order.size) - np.repeat(starts, counts)
+    starts = (np.cumsum(counts) - counts).astype(order.dtype)
+    by_group = np.arange(order.size, dtype=order.dtype)
+    by_group -= np.repeat(starts, counts)
+    ranks = np.empty_like(order)
+    ranks[order] = by_group
     return ranks
 
 

@@ -72,20 +72,26 @@ class RandomHoldout(RankedSplit):
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split sampled with ``rng``; every repeat has its own generator."""
         rows = dataset.interactions
-        ranks, counts = self._rank_rows(rows, rng)
-        test_start = count_training_rows(counts, self.test)
-        n_train = count_training_rows(counts, self.test + self.validation)
+        ranks, counts, groups = self._rank_rows(rows, rng)
+        starts = [
+            count_training_rows(counts, share).astype(ranks.dtype)
+            for share in (self.test + self.validation, self.test)
+        ]
+        n_train, test_start = starts if groups is None else [start[groups] for start in starts]
         return self.split_by_ranks(rows, ranks, n_train, test_start, "a random split")
 
     def _rank_rows(
         self, rows: Interactions, rng: np.random.Generator
-    ) -> tuple[AnyArray, AnyArray]:
-        """Return the rank of each row in a random order within its group, and the group size."""
+    ) -> tuple[AnyArray, AnyArray, AnyArray | None]:
+        """Return the rank of each row in a random order within its group, and the group sizes.
+
+        These are by the code of the group, which is the third value; without one, by the row.
+        """
         if self.per == "user":
             ranks = rank_within_groups(shuffle_within_users(rows, rng), rows.user_counts())
-            return ranks, rows.user_counts()[rows.users]
+            return ranks, rows.user_counts(), rows.users
         if self.per == "item":
-            return rank_within_items(rows, rng)
+            return *rank_within_items(rows, rng), None
         ranks = np.empty(len(rows), dtype=np.int64)
         ranks[shuffle(rows, rng)] = np.arange(len(rows))
-        return ranks, np.array(len(rows))
+        return ranks, np.array(len(rows)), None

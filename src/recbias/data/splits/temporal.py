@@ -81,9 +81,10 @@ class Temporal(RankedSplit):
             raise NothingLeft("there are no interactions to split")
         if self.per == "user":
             ranks = rank_within_groups(np.lexsort((times, rows.users)), rows.user_counts())
-            counts = rows.user_counts()[rows.users]
-            test_start = count_training_rows(counts, self.test)
-            n_train = count_training_rows(counts, self.test + self.validation)
+            n_train, test_start = (
+                count_training_rows(rows.user_counts(), share)[rows.users]
+                for share in (self.test + self.validation, self.test)
+            )
             return self.split_by_ranks(rows, ranks, n_train, test_start, "a temporal split")
         return split_by_masks(rows, *self._cut_globally(times), "a temporal split")
 

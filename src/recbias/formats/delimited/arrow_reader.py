@@ -69,11 +69,11 @@ def _parse(
         null_values=[""],
         strings_can_be_null=False,
     )
-    has_quotes = layout.quoted and block.contains(b'"')  # without any, Arrow splits lines faster
+    is_quoted = layout.quoted and block.contains(b'"')
     parse = arrow_csv.ParseOptions(
         delimiter=layout.delimiter[0],
-        quote_char='"' if has_quotes else False,
-        newlines_in_values=has_quotes,
+        quote_char='"' if is_quoted else False,
+        newlines_in_values=is_quoted,  # Arrow then finds the ends of rows in one thread
     )
     read = arrow_csv.ReadOptions(
         use_threads=block.size > MIN_THREADED_SIZE, column_names=names, encoding=layout.encoding
@@ -92,14 +92,14 @@ def _accounts_for_all_bytes(table: Any, block: Block) -> bool:
     if any(column.dtype.kind != "i" or column.min(initial=0) < 0 for column in columns):
         return False
     separators = 2 * (len(columns) - 1) + 1
-    size = table.num_rows * separators + sum(_count_digits(column) for column in columns)
+    size = table.num_rows * separators + sum(count_digits(column) for column in columns)
     return size == block.size and block.is_ended
 
 
-def _count_digits(values: AnyArray) -> int:
+def count_digits(values: AnyArray) -> int:
     """Return the total number of digits of some non-negative whole numbers.
 
-    >>> _count_digits(np.array([7, 10, 999, 0]))
+    >>> count_digits(np.array([7, 10, 999, 0]))
     7
     """
     if not values.size:

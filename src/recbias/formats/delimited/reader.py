@@ -22,6 +22,7 @@ from recbias.formats.delimited.arrow_reader import read_with_arrow
 from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import BadLines, Layout
 from recbias.formats.delimited.line_reader import find_line, read_line_by_line
+from recbias.formats.delimited.streamed_ids import IdEncoder
 from recbias.formats.encode_ids import find_repeat
 from recbias.formats.limited.file_limits import check_columns
 from recbias.formats.text_files import BOM, open_binary, split_line, validate_utf8
@@ -73,6 +74,21 @@ def read_table(
     header = read_header(path, layout)
     tables = _read_tables(path, layout, header, bad_lines)
     return collect_rows(path, tables, layout.schema().empty_table(), keep)
+
+
+def read_encoded_table(path: Path, layout: Layout, *, bad_lines: BadLines = "error") -> Rows:
+    """Return the rows of a text file, with identifiers as dictionary-encoded columns.
+
+    The text of an identifier is held once, not once for each row, while the file is read.
+
+    Raises:
+        MalformedLine: A line does not fit the layout, unless ``bad_lines`` is ``"skip"``.
+        UnknownColumn: The header lacks a column.
+        MissingFile: The file does not exist or cannot be read.
+    """
+    encoder = IdEncoder([name for name, kind in layout.columns.items() if kind == "id"])
+    rows = read_table(path, layout, bad_lines=bad_lines, keep=encoder.encode)
+    return Rows(encoder.decode(rows.table), rows.bad_lines)
 
 
 def collect_rows(

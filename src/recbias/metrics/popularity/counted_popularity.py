@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.dataset.interactions import Interactions
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.item_popularity import read_popularity
@@ -19,18 +20,25 @@ def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
     These are the training interactions. Where those of all parts of the split are counted, they
     are scaled to their numbers.
     """
-    from scipy.sparse import coo_array, dia_array
+    from scipy.sparse import dia_array
 
     evidence.need("train")
-    train = evidence.train
-    shape = (train.n_users, train.n_items)  # type: ignore[union-attr]  # need() raises on None
-    rows = np.ones(len(train)), (train.users, train.items)  # type: ignore[union-attr, arg-type]
-    counts = coo_array(rows, shape=shape).tocsr()
+    counts = _count_pairs(evidence.train)  # type: ignore[arg-type]  # need() raises on None
     if popularity != "all":
         return counts
     of_train = evidence.popularity
     ratio = read_popularity(evidence, popularity) / np.where(of_train > 0, of_train, np.inf)
     return counts @ dia_array((ratio[None, :], [0]), shape=(ratio.size, ratio.size)).tocsr()
+
+
+def _count_pairs(train: Interactions) -> Matrix:
+    """Return the number of rows of each user and item, CSR ``float64 (n_users, n_items)``."""
+    from scipy.sparse import coo_array, csr_array
+
+    ones, pairs = np.ones(len(train)), train.binary
+    if pairs.nnz == len(train):  # no pair is repeated: the positions are shared
+        return csr_array((ones, pairs.indices, pairs.indptr), shape=pairs.shape)
+    return coo_array((ones, (train.users, train.items)), shape=pairs.shape).tocsr()
 
 
 def average_weights(rows: Matrix, counted: BoolArray) -> Matrix:

@@ -98,16 +98,12 @@ def aggregate_histories(
 
     A query that is not a user has no history: NaN.
     """
-    evidence.need("train")
-    histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-    users = evidence.queries.users
-    unknown = np.isnan(values)
-    if unknown.any():
-        n_unknown = np.append(histories @ unknown.astype(np.float64), 0.0)[users].sum()
-        if n_unknown:
-            message = "items of the histories have an unknown popularity and are excluded"
-            warn(f"{evidence.metric}: {int(n_unknown):,} {message}")
-    return np.append(aggregate(histories, values), np.nan)[users]
+    histories = build_history_matrix(evidence)
+    if n_unknown := int(np.count_nonzero(np.isnan(values)[histories.indices])):
+        message = "items of the histories have an unknown popularity and are excluded"
+        warn(f"{evidence.metric}: {n_unknown:,} {message}")
+    aggregates = aggregate(histories, values)
+    return np.where(evidence.queries.users >= 0, aggregates, np.nan)
 
 
 def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
@@ -186,10 +182,13 @@ def build_history_matrix(evidence: Evidence) -> Matrix:
 
     evidence.need("train")
     histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-    if np.array_equal(evidence.queries.users, np.arange(histories.shape[0])):
+    users = evidence.queries.users
+    if np.array_equal(users, np.arange(histories.shape[0])):
         return histories
+    if (users >= 0).all():
+        return histories[users]
     empty_row = csr_array((1, histories.shape[1]), dtype=histories.dtype)
-    return vstack([histories, empty_row], format="csr")[evidence.queries.users]
+    return vstack([histories, empty_row], format="csr")[users]
 
 
 def mark_items(rows: Matrix) -> BoolArray:

@@ -51,6 +51,8 @@ class Ranking:
     # Bytes that the blocks may use; None for half of the free memory of a GPU, and for
     # ``RANKING_LIMIT`` on other devices
     memory_limit: int | None = None
+    # The arrays with a row for each item, if a slice of them gives the scores of these items
+    item_arrays: tuple[str, ...] = ()
 
     def lists(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the ``k`` best candidates of each user who has a training history.
@@ -68,7 +70,12 @@ class Ranking:
             k,
             data,
             memory_limit=limit * BYTES_PER_SCORE // self.bytes_per_score,
+            score_tile=self._score_tile if self.item_arrays else None,
         )
+
+    def _score_tile(self, users: Codes, first: int, last: int) -> AnyArray:
+        tile = {name: self.state[name][first:last] for name in self.item_arrays}
+        return np.asarray(self.score_block({**self.state, **tile}, users))
 
     def rank_on_device(
         self, device: Any, queries: Queries, k: int, data: TrainingData

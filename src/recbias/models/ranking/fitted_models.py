@@ -58,7 +58,9 @@ class FittedFactors:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        return Ranking(score_block, self.state(), self.device).lists(queries, k, data)
+        state = self.state()
+        names = tuple(name for name in state if name != "user_factors")
+        return Ranking(score_block, state, self.device, item_arrays=names).lists(queries, k, data)
 
     def scores(self, users: Codes) -> AnyArray:
         """Return the scores of all items for these users, ``float32 (b, n_items)``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,9 +14,12 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
-from recbias.numerics.sparse.compiled_ranking import can_compile, multiply_rows, rank_scores
+from recbias.numerics.sparse.compiled_ranking import BestColumns, can_compile, multiply_rows
 from recbias.numerics.sparse.products import sparse_is_faster
 from recbias.numerics.sparse.topk import top_k
+
+ScoreTile: TypeAlias = Callable[[AnyArray, int, int], AnyArray]
+"""Takes rows, and the first and the end of some items; returns their scores, ``(b, n)``."""
 
 BYTES_PER_SCORE = 20
 """Maximum memory per score while its block is ranked: the score, its copies and masks."""
@@ -25,6 +29,9 @@ RANKING_LIMIT = 2 * MEMORY_LIMIT
 
 CACHED_LIMIT = 2**25
 """Bytes of all blocks of sparse products, whose rows are computed one by one."""
+
+TILE_ROWS, TILE_ITEMS = 128, 2048
+"""Rows and items of a tile, whose scores have 1 MB."""
 
 DENSE_LIMIT = 2**28
 """Maximum size in bytes of a sparse matrix that is converted to dense for faster products."""
@@ -37,6 +44,7 @@ def rank_by_scores(
     data: TrainingData,
     *,
     memory_limit: int = RANKING_LIMIT,
+    score_tile: ScoreTile | None = None,
 ) -> RankedLists:
     """Return the ``k`` best candidates of each user who has a training history.
 
@@ -50,18 +58,21 @@ def rank_by_scores(
         k: List length.
         data: The training items of a user are excluded, and items without training rows.
         memory_limit: Bytes that the blocks may use.
+        score_tile: As ``score_block`` for the items from a first one to before a last one, for
+            ranking in parts that fit the cache.
 
     Raises:
         BrokenContract: The scores do not have one row per user and one column per item.
     """
-    return rank_users_with_history(
-        lambda users: rank_rows(
+
+    def rank(users: Codes) -> RankedLists:
+        if score_tile is not None and can_compile(float(users.size) * data.train.n_items):
+            return rank_tiles(lambda rows, *items: score_tile(users[rows], *items), users, k, data)
+        return rank_rows(
             lambda rows: score_block(users[rows]), users, k, data, memory_limit=memory_limit
-        ),
-        queries,
-        k,
-        data,
-    )
+        )
+
+    return rank_users_with_history(rank, queries, k, data)
 
 
 def rank_users_with_history(
@@ -117,14 +128,45 @@ def rank_rows(
         validate_shape(scores.shape, (stop - start, data.train.n_items))
         block = np.require(scores, dtype=np.float32, requirements=["C", "W"])
         if is_compiled:
-            return rank_scores(block, k, excluded, select_history(matrix, users[start:stop]))
+            best = BestColumns(k, excluded, select_history(matrix, users[start:stop]))
+            best.add(block, 0)
+            return best.columns, best.values
         block[:, excluded] = -np.inf
         block[find_history_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
 
+    return _join_blocks(map_blocks(rank_block, users.size, size), k)
+
+
+def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) -> RankedLists:
+    """Return the lists of ``rank_rows`` by compiled loops, in tiles that fit the cache.
+
+    Args:
+        score_tile: Takes positions in ``users``, and the first and the end of some items; returns
+            their scores, ``(b, n)``, as a new array, which is overwritten.
+        users: The user code of each row, whose training items are excluded; -1 for no user.
+        k: List length.
+        data: The training data.
+    """
+    excluded, matrix = np.flatnonzero(~data.candidates), data.train.binary
+    n_items = data.train.n_items
+
+    def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
+        rows = np.arange(start, stop)
+        best = BestColumns(k, excluded, select_history(matrix, users[start:stop]))
+        for first in range(0, n_items, TILE_ITEMS):
+            last = min(first + TILE_ITEMS, n_items)
+            scores = score_tile(rows, first, last)
+            validate_shape(scores.shape, (rows.size, last - first))
+            best.add(np.require(scores, dtype=np.float32, requirements=["C", "W"]), first)
+        return best.columns, best.values
+
+    return _join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
+
+
+def _join_blocks(blocks: Sequence[tuple[Codes, AnyArray]], k: int) -> RankedLists:
     empty = (np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32))
-    blocks = [empty, *map_blocks(rank_block, users.size, size)]
-    items, scores = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    items, scores = (np.concatenate(arrays) for arrays in zip(*[empty, *blocks], strict=True))
     return RankedLists(items, scores)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
+from recbias.models.training.sampling_kernels import insert_rows, skip_cuts, skip_items
 from recbias.numerics.compiled.loops import compile_loop
 
 Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
@@ -70,8 +71,10 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
+        if self._is_uniform:
+            return compile_loop(skip_items)(users, points, self.starts, self.items)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
-        return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
+        return self._find_items(compile_loop(skip_cuts)(users, points, *arrays))
 
     def sample_triples(
         self, n: int, rng: np.random.Generator, *, by_user: bool = False
@@ -85,8 +88,9 @@ class Sampler:
         if by_user:
             users = self._sample_users(n, rng)
             items = self.sample_positive_items(users, rng)
-        has_unseen = self._unseen_weights[users] > 0
-        users, items = users[has_unseen], items[has_unseen]
+        if not self._unseen_weights.min(initial=1) > 0:
+            has_unseen = self._unseen_weights[users] > 0
+            users, items = users[has_unseen], items[has_unseen]
         return users, items, self.sample_unseen(users, rng)
 
     def sample_coin_pairs(self, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, Labels]:
@@ -136,6 +140,8 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
+        if self._is_uniform:
+            return np.asarray(self.ends[-1] - np.diff(self.starts))
         return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
     @cached_property
@@ -165,37 +171,7 @@ def shuffle_rows(
 ) -> tuple[Codes, Codes, AnyArray]:
     """Return ``n`` rows in random order, uniform up to a bias of n in 2³²."""
     keys = rng.integers(2**32, size=users.size, dtype=np.uint32)
-    return compile_loop(_shuffle)(keys, users, items, values)  # type: ignore[no-any-return]
-
-
-def _shuffle(
-    keys: AnyArray, users: Codes, items: Codes, values: AnyArray
-) -> tuple[Codes, Codes, AnyArray]:
-    """Insert each row at the position among the rows before it that its key determines."""
-    a, b, c = np.empty_like(users), np.empty_like(items), np.empty_like(values)
-    for last in range(keys.size):
-        row = (np.uint64(keys[last]) * np.uint64(last + 1)) >> np.uint64(32)
-        a[last], b[last], c[last] = a[row], b[row], c[row]
-        a[row], b[row], c[row] = users[last], items[last], values[last]
-    return a, b, c
-
-
-def _skip_cuts(
-    users: Codes, points: Integers, starts: Integers, cuts: Integers, cumulative: Integers
-) -> Integers:
-    """Convert points on the line of a user's unseen items to points on the line of all items."""
-    moved = np.empty_like(points)
-    for s in range(users.size):
-        first = low = starts[users[s]]
-        high = starts[users[s] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if cuts[middle] <= points[s]:
-                low = middle + 1
-            else:
-                high = middle
-        moved[s] = points[s] + cumulative[low] - cumulative[first]
-    return moved
+    return compile_loop(insert_rows)(keys, users, items, values)  # type: ignore[no-any-return]
 
 
 def _compute_weights(counts: Integers, popularity: float) -> Integers:

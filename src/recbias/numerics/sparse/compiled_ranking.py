@@ -34,30 +34,41 @@ def multiply_rows(rows: AnyArray, left: Matrix, right: Matrix) -> Floats32:
     return scores
 
 
-def rank_scores(
-    scores: Floats32, k: int, excluded: AnyArray, history: Matrix
-) -> tuple[Codes, Floats32]:
-    """Return the result of ``topk.top_k`` without the excluded columns; ``scores`` is overwritten.
+class BestColumns:
+    """The columns with the k largest scores of each row, of columns that are added in order.
+
+    The result is that of ``topk.top_k`` on all columns at once without the excluded ones.
 
     Args:
-        scores: ``(b, n)``, C-contiguous.
         k: Number of columns to select.
-        excluded: Columns that are excluded from every row.
-        history: Columns that are excluded from each row: CSR ``(b, n)``, whose values are ignored.
+        excluded: Columns that are excluded from every row, ascending.
+        history: Columns that are excluded from each row: CSR ``(b, n)`` with ascending columns,
+            whose values are ignored.
 
     >>> from scipy.sparse import csr_array
-    >>> scores, seen = np.array([[3, 5, 5, 4]], np.float32), csr_array([[0, 1, 0, 0]])
-    >>> rank_scores(scores, 2, np.array([3]), seen)[0].tolist()
-    [[2, 0]]
+    >>> best = BestColumns(2, np.array([3]), csr_array([[0, 1, 0, 0]]))
+    >>> best.add(np.array([[3, 5]], np.float32), 0)
+    >>> best.add(np.array([[5, 4]], np.float32), 2)
+    >>> best.columns.tolist(), best.values.tolist()
+    ([[2, 0]], [[5.0, 3.0]])
     """
-    columns = np.full((len(scores), k), -1, dtype=np.int32)
-    values = np.full((len(scores), k), np.nan, dtype=np.float32)
-    if k:
-        starts, seen = history.indptr.astype(np.int64), history.indices.astype(np.int32)
+
+    def __init__(self, k: int, excluded: AnyArray, history: Matrix) -> None:
+        bounds = history.indptr.astype(np.int64)
+        self._history = bounds[:-1].copy(), bounds[1:], history.indices.astype(np.int32)
+        self._excluded = excluded.astype(np.int64)
+        shape = (history.shape[0], k)
+        self.columns: Codes = np.full(shape, -1, dtype=np.int32)
+        self.values: Floats32 = np.full(shape, np.nan, dtype=np.float32)
+
+    def add(self, scores: Floats32, first: int) -> None:
+        """Add the scores of the columns from ``first`` on, ``(b, n)``, which are overwritten."""
+        if not self.columns.shape[1]:
+            return
+        begin, end = np.searchsorted(self._excluded, [first, first + scores.shape[1]])
         compile_loop(select_best, exact=True, parts=PARTS)(
-            scores, excluded.astype(np.int64), (starts, seen), (columns, values)
+            scores, first, self._excluded[begin:end], self._history, (self.columns, self.values)
         )
-    return columns, values
 
 
 def _list_arrays(matrix: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -12,10 +12,12 @@ from recbias.config.plugin_spec import PluginSpec, Range
 from recbias.config.settings import read_settings
 from recbias.core.errors import TooLittleMemory, UserError
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
-from recbias.runner.execution.executor import Executor
+from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.plugin_contracts import raise_faults
+from recbias.runner.storage.store import Store
 
 BYTES = 4
 """A weight in single precision."""
@@ -98,10 +100,23 @@ def _get_number(plugin: Any, setting: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def find_memory_faults(plan: Plan, executor: Executor) -> Iterator[UserError]:
+def check_loading(plan: Plan, store: Store, *, fresh: bool) -> None:
+    """Refuse a dataset that would not fit into memory, by estimates, before it is read.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    executor = Executor(store, Silent(), fresh=fresh)
+    raise_faults(find_memory_faults(plan, executor, kind="dataset"))
+
+
+def find_memory_faults(
+    plan: Plan, executor: Executor, *, kind: str | None = None
+) -> Iterator[UserError]:
     """Yield the stages to run that do not fit into the memory that this process may use.
 
-    A stage that would not fit with hardly any data does not count, as then the limit is none.
+    With a ``kind`` only stages of this kind are checked. A stage that would not fit with hardly
+    any data does not count, as then the limit is none.
     """
     limit, planner = measure_memory_limit(), PeakPlanner()
     stored = {
@@ -111,7 +126,8 @@ def find_memory_faults(plan: Plan, executor: Executor) -> Iterator[UserError]:
     }
     sizes = ExpectedSizes(stored, executor.records)
     for stage in plan.stages:
-        if stage.digest in stored or stage.digest in executor.records:
+        is_done = stage.digest in stored or stage.digest in executor.records
+        if is_done or kind not in {None, stage.kind}:
             continue
         expected = sizes.find(stage)
         peak = planner.plan(stage, expected)
@@ -125,12 +141,16 @@ def find_memory_faults(plan: Plan, executor: Executor) -> Iterator[UserError]:
             f"{limit / 2**20:,.0f} MB"
         )
         counts = (f"{int(n * share):,} {name}" for name, n in expected.items() if name in SHOWN)
-        remedy = (
-            f"about {', '.join(counts)} would fit: filter more (k_core, sample_users), or "
-            f"lower what makes the model large; {VARIABLE} states another limit"
-        )
+        advice = ADVICE.get(stage.kind, ADVICE["fit"])
+        remedy = f"about {', '.join(counts)} would fit: {advice}; {VARIABLE} states another limit"
         yield TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
 
+
+ADVICE = {
+    "dataset": "give a file with fewer rows, as filters come after it is read",
+    "fit": "filter more (k_core, sample_users), or lower what makes the model large",
+}
+"""What to do about a stage that does not fit, by its kind."""
 
 LEAST_SHARE = 0.001
 """The least share of the data that would fit."""

@@ -26,12 +26,19 @@ PER_FILE_BYTE = 5.0
 PER_ID = 220.0
 """Bytes of a user or an item: its identifier, and its row in the tables of attributes."""
 
-READ, LOADED, SPLIT, HELD, MEASURED = 90.0, 24.0, 60.0, 60.0, 50.0
-"""Bytes of an interaction while it is read; while the dataset is filtered or split, beside the
-dataset; of the dataset with its split and their matrices; and while metrics are computed."""
+READ, SPLIT, HELD = 36.0, 49.0, 36.0
+"""Bytes of an interaction while it is read and filtered; while the dataset is split; and of the
+dataset with its split and their matrices."""
 
-DATASET = 20.0
-"""Bytes of an interaction of a dataset: two codes, the value and the time."""
+MEASURED, COMPARED = 16.0, 60.0
+"""Bytes of an interaction of the users that are asked, beside these, while metrics of lists are
+computed, and while metrics that read the training interactions compare their histories."""
+
+COUNTED = 3.0
+"""Bytes of each interaction while any metric is computed."""
+
+READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
+"""Bytes that an interaction with a time needs more."""
 
 BLOCKS = 80 * 2**20
 """Bytes of the blocks of scores that are ranked at once, at most."""
@@ -82,18 +89,27 @@ def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
     if "interactions" not in sizes:
         return None
     rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
-    held = ids + HELD * rows
+    times = sizes.get("times", 0)
+    held = ids + HELD * rows + HELD_TIME * times
     if stage.kind in MODEL_KINDS:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
     answers = (_find_memory(source, sizes) for source in stage.inputs if stage.kind == "measure")
     state = sum(memory.state for memory in answers if memory is not None)
     peaks = {
-        "split": ids + (DATASET + SPLIT) * rows,
+        "split": ids + SPLIT * rows + SPLIT_TIME * times,
         "queries": held,
-        "measure": held + MEASURED * rows + state,
+        "measure": held + _plan_measures(stage, sizes) + state,
     }
     return peaks.get(stage.kind)
+
+
+def _plan_measures(stage: Stage, sizes: Sizes) -> float:
+    """Return the peak of a metric beside the data."""
+    reads_histories = "train" in getattr(getattr(stage.work, "metric", None), "needs", ())
+    share = min(1.0, sizes.get("queries", sizes["users"]) / max(sizes["users"], 1))
+    of_asked = COMPARED if reads_histories else MEASURED
+    return (COUNTED + of_asked * share) * sizes["interactions"]
 
 
 def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
@@ -114,7 +130,7 @@ def _plan_load(sizes: Sizes) -> float | None:
     if "interactions" not in sizes:
         return PER_FILE_BYTE * sizes["bytes"] if "bytes" in sizes else None
     rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
-    return ids + READ * rows
+    return ids + READ * rows + READ_TIME * sizes.get("times", 0)
 
 
 def _unwrap(work: Any) -> Any:

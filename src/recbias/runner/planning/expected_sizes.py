@@ -91,7 +91,10 @@ def _estimate_dataset(work: LoadDataset, sizes: dict[str, int]) -> Sizes:
     """
     if not isinstance(work.source, EstimatesDataset):
         return sizes
-    sizes |= work.source.estimate_dataset(work.data)
+    estimated = work.source.estimate_dataset(work.data)
+    if not estimated:
+        return sizes
+    sizes |= estimated
     for data_filter in work.filters:
         if not isinstance(data_filter, EstimatesSizes):
             return sizes | {UNFILTERED: 1}

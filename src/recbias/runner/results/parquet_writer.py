@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +26,9 @@ def encode_column(codes: AnyArray, texts: Ids) -> Any:
 
 class TableWriter:
     """Writes chunks of one table to a Parquet file, which is not created if none has rows."""
+
+    GROUP: ClassVar[int] = 2**20
+    """The most rows of a row group; larger chunks are divided."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -218,7 +218,8 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
                 if executor.has_succeeded(answer):
                     outputs: ModelOutputs = executor.value(answer)
                     if outputs.lists is not None:
-                        lists.add(_build_lists(model_plan, outputs.lists, queries, split))
+                        for rows in _build_lists(model_plan, outputs.lists, queries, split):
+                            lists.add(rows)
                     if outputs.responses is not None and len(outputs.responses):
                         lines = write_response_lines(outputs.responses, make_fit_keys(model_plan))
                         with (folder / "responses.jsonl").open("a", encoding="utf-8") as stream:
@@ -229,17 +230,19 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
 
 def _build_lists(
     model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
-) -> dict[str, Any]:
-    keys = model_plan.data_context.keys
-    rows, columns = np.nonzero(lists.filled)
+) -> Iterator[dict[str, Any]]:
+    keys, size = model_plan.data_context.keys, max(1, TableWriter.GROUP // max(lists.k, 1))
     item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
-    return {
-        "dataset": encode_constant(keys.dataset, rows.size),
-        "model": encode_constant(model_plan.model.label, rows.size),
-        "seed": np.full(rows.size, keys.seed),
-        "fold": np.full(rows.size, keys.fold),
-        "query_id": encode_column(rows, queries.ids.ids),
-        "rank": (columns + 1).astype(np.int32),
-        "item_id": encode_column(lists.items[lists.filled], item_ids),
-        "score": lists.scores[lists.filled],
-    }
+    for start in range(0, len(lists), size):
+        block = lists.take(slice(start, start + size))
+        rows, columns = np.nonzero(block.filled)
+        yield {
+            "dataset": encode_constant(keys.dataset, rows.size),
+            "model": encode_constant(model_plan.model.label, rows.size),
+            "seed": np.full(rows.size, keys.seed),
+            "fold": np.full(rows.size, keys.fold),
+            "query_id": encode_column(rows + start, queries.ids.ids),
+            "rank": (columns + 1).astype(np.int32),
+            "item_id": encode_column(block.items[block.filled], item_ids),
+            "score": block.scores[block.filled],
+        }
