@@ -114,15 +114,15 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     shows = is_notebook() if progress is None else progress
     with (
         forbid_network() if offline else nullcontext(),
-        nullcontext(observer) if observer else open_observer(quiet=not shows) as shown,
+        nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
     ):
         plan_warnings = (*list_warnings(run_plan), *store_warnings)
         for warning in plan_warnings:
-            shown.warned(warning)
+            displayed.warned(warning)
         execution = execute(
             run_plan,
             results,
-            shown,
+            displayed,
             fresh=fresh,
             stop=on_error == "stop",
             run_models=add_preflight(chains),
@@ -144,7 +144,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         failed = list_failed_values(run_plan, execution)
         checks = write_checks(folder.temporary, experiment, metrics, failed)
         for warning in warnings:
-            shown.warned(warning)
+            displayed.warned(warning)
         all_warnings = (*plan_warnings, *warnings)
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest |= {"offline": offline, "checks": checks}
@@ -166,7 +166,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         with collect_warnings() as late_warnings:
             published = folder.publish()
         for warning in late_warnings:
-            shown.warned(warning)
+            displayed.warned(warning)
         return Run(published)
 
 

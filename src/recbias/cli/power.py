@@ -139,9 +139,9 @@ def _select(
     from recbias.core.errors import UnknownName
     from recbias.core.suggestions import normalize_name, suggest
 
-    wanted = {normalize_name(text) for text in chosen}
+    requested = {normalize_name(text) for text in chosen}
     for text in chosen:
         if not any(normalize_name(text) in row for row in names):
             message = f"the run has no comparison of the {kind} {text!r}"
             raise UnknownName(message, where=f"--{kind}", remedy=suggest(text, {*known}))
-    return table[[not wanted or bool(wanted & row) for row in names]]
+    return table[[not requested or bool(requested & row) for row in names]]

@@ -117,13 +117,18 @@ def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
     if isinstance(error, Faults):
         return [row for fault in error.faults for row in describe_errors(fault)]
     place = None if error.where.startswith("--") else _PLACE.fullmatch(error.where)
-    where, file, line, column = error.where or None, None, None, None
+    key_path, file, line, column = error.where or None, None, None, None
     if place:
-        where, file = place["where"], place["file"]
+        key_path, file = place["where"], place["file"]
         line, column = (place[name] and int(place[name]) for name in ("line", "column"))
     elif _is_of_file(error):
-        where, file = None, error.where
-    keys = {"where": where and shorten(where), "file": file, "line": line, "column": column}
+        key_path, file = None, error.where
+    keys = {
+        "where": key_path and shorten(key_path),
+        "file": file,
+        "line": line,
+        "column": column,
+    }
     return [{"message": shorten(error.message), **keys, "help": shorten(error.remedy) or None}]
 
 

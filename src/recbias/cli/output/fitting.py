@@ -40,13 +40,13 @@ def leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewh
     titles = [column.title for column in grid.columns]
     for n in [*range(len(optional) + 1), 0]:
         omitted = [title for title in titles if title in optional[:n]]
-        kept = grid.select(*(title for title in titles if title not in omitted))
-        if len(fit_to_width(kept, width)) == 1:
+        retained = grid.select(*(title for title in titles if title not in omitted))
+        if len(fit_to_width(retained, width)) == 1:
             break
     names = "; ".join(omitted[:MOST_NAMES])
     more = f" and {len(omitted) - MOST_NAMES} more" if len(omitted) > MOST_NAMES else ""
     note = f"Too wide to show: {names}{more} ({elsewhere})."
-    return replace(kept, notes=(*kept.notes, *[note] * bool(omitted)))
+    return replace(retained, notes=(*retained.notes, *[note] * bool(omitted)))
 
 
 def fit_to_width(grid: Grid, width: int) -> list[Grid]:

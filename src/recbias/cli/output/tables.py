@@ -75,9 +75,9 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
     titles = [column.title for column in summary.columns]
     if spreads.isdisjoint(titles):
         return summary
-    kept = summary.select(*(title for title in titles if title not in spreads))
+    retained = summary.select(*(title for title in titles if title not in spreads))
     note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
-    return replace(kept, notes=(*kept.notes, note))
+    return replace(retained, notes=(*retained.notes, note))
 
 
 def show_failures(run: Run) -> None:

@@ -140,9 +140,9 @@ class _EntryExpander:
             entry = variant.data[self.key]
             name = self.get_label(entry)
             steps = {value.steps for value in change}
-            shown = [v for v in change if v.steps not in {(), ("name",)}]
-            if name and shown and ("label",) not in steps:
-                settings = ", ".join(_show(value, part.data[self.key]) for value in shown)
+            displayed = [v for v in change if v.steps not in {(), ("name",)}]
+            if name and displayed and ("label",) not in steps:
+                settings = ", ".join(_show(value, part.data[self.key]) for value in displayed)
                 name = entry["label"] = _make_unique(f"{name}({settings})", names)
             names.append(name)
         self.labels[self.get_label(part.data[self.key])] = names

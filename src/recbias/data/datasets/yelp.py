@@ -99,9 +99,9 @@ class Yelp:
 
         def filter_reviews(table: Any) -> Any:
             nonlocal n_excluded
-            kept = table.filter(pc.is_in(table["business_id"], value_set=ids))
-            n_excluded += table.num_rows - kept.num_rows
-            return kept
+            retained = table.filter(pc.is_in(table["business_id"], value_set=ids))
+            n_excluded += table.num_rows - retained.num_rows
+            return retained
 
         fields = _list_review_fields(texts=self.reviews)
         reviews = folder.read(review.name, fields, keep=filter_reviews)

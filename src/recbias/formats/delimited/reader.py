@@ -102,13 +102,13 @@ def collect_rows(
         empty: The table of a file without blocks.
         keep: Returns the rows to keep of a table; all by default.
     """
-    kept, n_skipped = [], 0
+    retained, n_skipped = [], 0
     for table, n_bad in tables:
-        kept.append(keep(table) if keep else table)
+        retained.append(keep(table) if keep else table)
         n_skipped += n_bad
     if n_skipped:
         warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
-    return Rows(pa.concat_tables(kept or [keep(empty) if keep else empty]), n_skipped)
+    return Rows(pa.concat_tables(retained or [keep(empty) if keep else empty]), n_skipped)
 
 
 def read_header(path: Path, layout: Layout) -> Header:

@@ -57,8 +57,8 @@ class HistoryFormat:
             history: The items, the oldest first.
         """
         start = 0 if self.max_items is None else max(0, len(history) - self.max_items)
-        shown = list(history[start:])
-        return shown if self.order == "oldest_first" else shown[::-1]
+        displayed = list(history[start:])
+        return displayed if self.order == "oldest_first" else displayed[::-1]
 
     def write(self, items: Sequence[HistoryItem]) -> str:
         """Return the lines of items; control characters in a title are escaped."""
@@ -143,11 +143,13 @@ class RecommendationPrompt:
         for slot, value in values.items():
             self._require_stated(slot, value)
         self._require_candidates(are_given=bool(candidates))
-        shown = self.history.select(history)
-        values |= {"history": self.history.write(shown), "mitigation": mitigation or ""}
+        displayed = self.history.select(history)
+        values |= {"history": self.history.write(displayed), "mitigation": mitigation or ""}
         values["candidates"] = self.history.write(candidates)
         content = "\n".join(line.fill(values) for line in self._select_lines(values))
-        return RenderedPrompt((Message("user", content),), len(shown), len(history) - len(shown))
+        return RenderedPrompt(
+            (Message("user", content),), len(displayed), len(history) - len(displayed)
+        )
 
     def _require_stated(self, slot: str, value: str) -> None:
         """Raise Contradiction if the text has neither the slot nor the number."""

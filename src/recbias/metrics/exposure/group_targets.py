@@ -97,9 +97,9 @@ def find_entries(matrix: Matrix, rows: AnyArray, columns: AnyArray) -> FloatArra
     width = max(ordered.shape[1], 1)
     stored_rows = np.repeat(np.arange(ordered.shape[0]), np.diff(ordered.indptr))
     keys = stored_rows * width + ordered.indices
-    wanted = np.asarray(rows, dtype=np.int64) * width + columns
-    at = np.searchsorted(keys, wanted)
-    found = np.append(keys, -1)[at] == wanted
+    requested = np.asarray(rows, dtype=np.int64) * width + columns
+    at = np.searchsorted(keys, requested)
+    found = np.append(keys, -1)[at] == requested
     return np.where(found, np.append(ordered.data, 0.0)[at], 0.0)
 
 

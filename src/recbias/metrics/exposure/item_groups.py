@@ -81,10 +81,10 @@ def read_item_groups(
             remedy = f"write weight of {attribute} if they are probabilities, or {remedy}"
         raise type(error)(error.message, where="attribute", remedy=remedy) from error
     candidates = mark_candidates(evidence)
-    kept = np.flatnonzero(candidates @ members)
+    retained = np.flatnonzero(candidates @ members)
     n_outside = 0 if evidence.lists is None else evidence.lists.outside.size
-    weights = vstack([members[:, kept], csr_array((n_outside, kept.size))], format="csr")
-    names, n_groups = [values[code] for code in kept], np.diff(weights.indptr)
+    weights = vstack([members[:, retained], csr_array((n_outside, retained.size))], format="csr")
+    names, n_groups = [values[code] for code in retained], np.diff(weights.indptr)
     if multiple == "split" and not is_uncertain:
         weights.data /= np.repeat(n_groups, n_groups)
     if ungrouped == "group" and (n_groups[: candidates.size][candidates] == 0).any():

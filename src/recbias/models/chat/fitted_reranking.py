@@ -101,9 +101,9 @@ class FittedReranking:
             columns = np.flatnonzero(is_shown[row])
             titles = [self.titles[item] for item in items[row, columns]]
             orders = show.sample_orders(queries.ids.ids[row], len(titles))
-            shown = show.render([self.titles[item] for item in histories[row]], titles, orders)
-            prompts += shown
-            yield Shortlist(row, columns, titles, orders, shown)
+            displayed = show.render([self.titles[item] for item in histories[row]], titles, orders)
+            prompts += displayed
+            yield Shortlist(row, columns, titles, orders, displayed)
         report_histories(show.prompt, prompts)
         if not is_asked.all():
             n, n_kept = len(queries), int((~is_asked).sum())

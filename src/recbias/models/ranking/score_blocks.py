@@ -188,9 +188,9 @@ def select_history(matrix: Matrix, users: Codes) -> Matrix:
 
     rows = matrix[np.maximum(users, 0)]
     counts = np.where(users >= 0, np.diff(rows.indptr), 0)
-    kept = np.repeat(users >= 0, np.diff(rows.indptr))
+    retained = np.repeat(users >= 0, np.diff(rows.indptr))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return csr_array((rows.data[kept], rows.indices[kept], indptr), shape=rows.shape)
+    return csr_array((rows.data[retained], rows.indices[retained], indptr), shape=rows.shape)
 
 
 def validate_shape(shape: Sequence[int], expected: tuple[int, int]) -> None:

@@ -87,11 +87,11 @@ def exclude(scores: Any, first: int, columns: Any) -> None:
 def exclude_seen(scores: Any, first: int, history: Arrays, row: int) -> None:
     """Set the scores of the columns of the history of a row to -inf, as far as they are here."""
     places, ends, seen = history
-    place = places[row]
-    while place < ends[row] and seen[place] < first + scores.size:
-        scores[seen[place] - first] = -np.inf
-        place += 1
-    places[row] = place
+    location = places[row]
+    while location < ends[row] and seen[location] < first + scores.size:
+        scores[seen[location] - first] = -np.inf
+        location += 1
+    places[row] = location
 
 
 def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -> int:

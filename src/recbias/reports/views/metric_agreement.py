@@ -71,18 +71,18 @@ def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | 
     values = _collect_values(run, dataset)
     defined = {metric: len(by_model) for metric, by_model in values.items()}
     metrics = [metric for metric, n in defined.items() if n >= FEWEST_MODELS]
-    kept = metrics[:MOST_METRICS]
-    if len(kept) < FEWEST_METRICS:
+    retained = metrics[:MOST_METRICS]
+    if len(retained) < FEWEST_METRICS:
         return None
-    table = [[values[metric].get(model, math.nan) for metric in kept] for model in models]
-    headings = [make_heading(metric) for metric in kept]
+    table = [[values[metric].get(model, math.nan) for metric in retained] for model in models]
+    headings = [make_heading(metric) for metric in retained]
     missing = {
         heading: [model for model in models if model not in values[metric]]
-        for heading, metric in zip(headings, kept, strict=True)
+        for heading, metric in zip(headings, retained, strict=True)
     }
     excluded = {metric: names for metric, names in missing.items() if names}
     agreement = kendall_tau(np.array(table))
-    return MetricAgreement(headings, agreement, excluded, len(metrics) - len(kept))
+    return MetricAgreement(headings, agreement, excluded, len(metrics) - len(retained))
 
 
 def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]:

@@ -63,8 +63,8 @@ def add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) ->
     rows: list[tuple[Cell, ...]] = []
     used: list[_Wins] = []
     for row in table.rows:
-        place = places[row[0].text if name_column else next(iter(places))]
-        row_wins = [wins.get((place, column.title)) for column in table.columns]
+        location = places[row[0].text if name_column else next(iter(places))]
+        row_wins = [wins.get((location, column.title)) for column in table.columns]
         used.extend(filter(None, row_wins))
         model = row[name_column].text
         cells = [
@@ -123,9 +123,9 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
     titles: dict[str, dict[str, None]] = {}
     for row in to_records(frame):
-        place, title = get_place(row), _get_title(row)
-        if ALL in place and title in tested and (place, title) not in compared:
-            over = "datasets" if place[0] == ALL else "seeds or folds"
+        location, title = get_place(row), _get_title(row)
+        if ALL in location and title in tested and (location, title) not in compared:
+            over = "datasets" if location[0] == ALL else "seeds or folds"
             titles.setdefault(over, {})[title] = None
     notes = []
     for over, missing in titles.items():

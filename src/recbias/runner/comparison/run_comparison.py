@@ -56,8 +56,8 @@ class RunFrames:
         addresses: dict[Key, dict[Key, str]] = defaultdict(dict)
         for row in self.manifest.get("addresses", []):
             text = {name: to_text(value) for name, value in row.items()}
-            place = (text["dataset"], text["seed"], text["fold"])
-            addresses[text["model"], text["metric"], text["k"]][place] = text["address"]
+            location = (text["dataset"], text["seed"], text["fold"])
+            addresses[text["model"], text["metric"], text["k"]][location] = text["address"]
         return addresses
 
     @cached_property
@@ -70,12 +70,12 @@ class RunFrames:
     def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[Key, str]:
         """Return the addresses of the results that a metric row is computed from."""
         names = ("dataset", "seed", "fold")
-        place = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
+        location = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
         addresses = self.addresses.get((row["model"], row["metric"], row["k"]), {})
         return {
             key: address
             for key, address in addresses.items()
-            if all(value in {None, part} for value, part in zip(place, key, strict=True))
+            if all(value in {None, part} for value, part in zip(location, key, strict=True))
         }
 
 
@@ -130,9 +130,9 @@ def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
             tests.append(shared.test())
         else:
             tests.append(NO_TEST if shared is None else shared.test(row))
-        place = tuple(row[name] for name in KEY_COLUMNS if name != "group")
+        location = tuple(row[name] for name in KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
-        test_keys.append((a.label, b.label, *place, part))
+        test_keys.append((a.label, b.label, *location, part))
     columns = {name: [test[name] for test in tests] for name in NO_TEST}
     return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
         {"n": np.int64}

@@ -82,9 +82,9 @@ def _check_packages(experiment: Experiment) -> Iterator[UserError]:
     searches = [model for model in experiment.models if model.tune]
     users += [((*model.where, "tune"), "a search", ("optuna",)) for model in searches]
     absent: dict[str, list[tuple[KeyPath, str, list[str]]]] = {}
-    for where, name, libraries in users:
+    for key_path, name, libraries in users:
         if missing := list_missing(libraries):
-            absent.setdefault(suggest_install(missing), []).append((where, name, missing))
+            absent.setdefault(suggest_install(missing), []).append((key_path, name, missing))
     for rows in absent.values():
         names = dict.fromkeys(name for _, name, _ in rows)
         packages = dict.fromkeys(package for _, _, missing in rows for package in missing)
@@ -111,8 +111,11 @@ def _check_folds(experiment: Experiment) -> Iterator[UserError]:
     folds = experiment.split.plugin.folds if experiment.split else 1
     if folds > 1 and (samples := count_query_folds(experiment)) > 1:
         message = f"the split has {folds} folds, and the queries are {samples} samples"
-        where, remedy = (*experiment.queries.where, "folds"), "remove the folds of one of the two"
-        yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+        key_path, remedy = (
+            (*experiment.queries.where, "folds"),
+            "remove the folds of one of the two",
+        )
+        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_split(experiment: Experiment) -> Iterator[UserError]:
@@ -147,13 +150,13 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
     for model in experiment.models:
         if model.tune is None:
             continue
-        where = (*model.where, "tune")
+        key_path = (*model.where, "tune")
         is_of_texts = bool(model.tune.metric.needs & TEXT_OUTPUTS)
         has_rows = experiment.split and "validation" in experiment.split.plugin.gives()
         if not has_rows and not (is_of_texts and _all_have_sentences(experiment)):
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
-            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+            yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
         yield from _check_search_metric(experiment, model, model.tune.metric)
 
 
@@ -204,18 +207,18 @@ def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserE
     """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
     label = find_chooser(metric)
     key = "embeddings_of" if isinstance(metric.plugin, BorrowsEmbeddings) else "chosen_in"
-    where = (*metric.where, key)
+    key_path = (*metric.where, key)
     if label is None:
         return
     models = {model.label: model for model in experiment.models}
     if label not in models:
         message, remedy = f"no model is labelled {label!r}", suggest(label, models)
-        yield experiment.fault(where, message, remedy=remedy, kind=UnknownName)
+        yield experiment.fault(key_path, message, remedy=remedy, kind=UnknownName)
     elif "embeddings" not in models[label].plugin.provides:
         purpose = "compare items" if key == "embeddings_of" else "choose members"
         message = f"{label} has no embeddings to {purpose} by"
         remedy = REMEDIES["embeddings"]
-        yield experiment.fault(where, message, remedy=remedy, kind=MissingEvidence)
+        yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
 
 
 def _suggest_data(need: str) -> str:

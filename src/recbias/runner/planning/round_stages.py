@@ -93,13 +93,13 @@ def find_feedback_faults(experiment: Experiment) -> Iterator[UserError]:
 def _check_dataset(
     experiment: Experiment, dataset: DatasetSpec, feedback: FeedbackSpec
 ) -> Iterator[UserError]:
-    source, where = dataset.source, ("feedback",)
+    source, key_path = dataset.source, ("feedback",)
     if not isinstance(source.plugin, KnowsOdds):
         message = (
             f"how users of {dataset.label} choose is not known, so what they would accept is not"
         )
         remedy = "choose the dataset demo, or remove feedback"
-        yield experiment.fault(where, message, remedy=remedy, kind=MissingEvidence)
+        yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
         return
     n_items = getattr(source.plugin, "n_items", None)
     accepted = (feedback.rounds - 1) * min(feedback.picks, experiment.k)
@@ -109,18 +109,18 @@ def _check_dataset(
             f"in {feedback.rounds} rounds, which leaves less than a list of {experiment.k}"
         )
         remedy = "use more items, fewer rounds or picks, or shorter lists"
-        yield experiment.fault((*where, "rounds"), message, remedy=remedy, kind=OutOfRange)
+        yield experiment.fault((*key_path, "rounds"), message, remedy=remedy, kind=OutOfRange)
 
 
 def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserError]:
-    asked = model.reranked.base if model.reranked else model
+    requested = model.reranked.base if model.reranked else model
     message, remedy = "", "remove feedback, or the model"
     if "lists" not in model.plugin.provides:
         message = f"{model.label} has no lists from which users could accept items"
-    elif model.tune is not None or asked.tune is not None:
+    elif model.tune is not None or requested.tune is not None:
         message = f"{model.label} would be searched again in every round"
         remedy = "search it in a spec without feedback, and give the best settings here"
-    elif sends_requests(asked.plugin):
+    elif sends_requests(requested.plugin):
         message = f"{model.label} sends requests whose number in later rounds is not known"
     if message:
         yield experiment.fault(model.where, message, remedy=remedy, kind=Contradiction)

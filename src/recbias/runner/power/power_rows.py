@@ -157,12 +157,12 @@ def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
 def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
     """Return the designs of names and templates, if the run has the ``variance_split`` too."""
     shared = ("label", "attribute", "k")
-    asked = run.definitions.get(row["metric"], {}).get("parameters", {})
+    requested = run.definitions.get(row["metric"], {}).get("parameters", {})
     groups = [group for group in _list_groups(run, row) if group["group"] != "neutral"]
     for metric, entry in run.definitions.items():
         parameters = entry.get("parameters", {})
         is_split = entry.get("name") == "variance_split"
-        if not is_split or any(parameters.get(name) != asked.get(name) for name in shared):
+        if not is_split or any(parameters.get(name) != requested.get(name) for name in shared):
             continue
         shares = select_shares(run.groups.get(make_key(row, metric), []))
         n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
@@ -186,9 +186,9 @@ def _answer(
     keys = {name: row[name] for name in KEY_COLUMNS}
     units = {"unit": design.unit, "given": design.given, "n": design.n}
     found = design.detect(alpha, question.power)
-    asked = {"difference": row["difference"], "alpha": alpha}
-    asked |= {"correction": row["correction"], "remark": ""}
-    answer = {**keys, **units, **asked, **found}
+    requested = {"difference": row["difference"], "alpha": alpha}
+    requested |= {"correction": row["correction"], "remark": ""}
+    answer = {**keys, **units, **requested, **found}
     if question.difference is None or answer["remark"]:
         return answer
     width, bounds = _find_range(run.definitions.get(row["metric"], {}))

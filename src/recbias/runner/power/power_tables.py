@@ -66,8 +66,8 @@ class PowerTables:
         return "sentence" if is_of_sentences else unit.replace("_", " ")
 
     def _name_query(self) -> str:
-        asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
-        unit = str(asked.pop()) if len(asked) == 1 else "unit"
+        requested = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
+        unit = str(requested.pop()) if len(requested) == 1 else "unit"
         return "name or template" if unit == "prompt" else unit
 
     def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:

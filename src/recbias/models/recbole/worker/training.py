@@ -111,9 +111,9 @@ class Training:
             scores[np.isnan(scores)] = -np.inf
             top = np.argsort(-scores, axis=1, kind="stable")[:, :k]
             best = np.take_along_axis(scores, top, 1)
-            place = np.s_[start : start + len(block), : top.shape[1]]
-            lists[place] = np.where(best > -np.inf, self.codes[top], -1)
-            values[place] = np.where(best > -np.inf, best, np.nan)
+            location = np.s_[start : start + len(block), : top.shape[1]]
+            lists[location] = np.where(best > -np.inf, self.codes[top], -1)
+            values[location] = np.where(best > -np.inf, best, np.nan)
         return lists, values
 
     def score(self, users: Any) -> Any:

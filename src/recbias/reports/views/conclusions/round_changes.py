@@ -43,13 +43,13 @@ def _list_changes(curves: Sequence[RoundCurve]) -> str:
     ends = [(curve.model, *_take_ends(curve)) for curve in curves]
     defined = [row for row in ends if not math.isnan(row[2] - row[1])]
     defined.sort(key=lambda row: -abs(row[2] - row[1]))
-    shown = defined[:MOST_MODELS]
-    places = count_decimals([value for _, *values in shown for value in values])
+    displayed = defined[:MOST_MODELS]
+    places = count_decimals([value for _, *values in displayed for value in values])
     texts = [
         f"{to_line(model)} {format_value(first, places)} to {format_value(last, places)}"
-        for model, first, last in shown
+        for model, first, last in displayed
     ]
-    rest = len(ends) - len(shown)
+    rest = len(ends) - len(displayed)
     if not texts:
         return "undefined"
     return ", ".join(texts) + (f", and {rest} more" if rest else "")

@@ -17,8 +17,8 @@ def name_unit(run: RunTables, metric: Definition) -> str:
 
     Metrics of a whole set of prompts count names or templates.
     """
-    asked = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
-    queries = asked.pop() if len(asked) == 1 else "query"
+    requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
+    queries = requested.pop() if len(requested) == 1 else "query"
     if metric.unit not in {"", "query"}:
         return metric.unit.replace("_", " ")
     return "" if queries == "prompt" and not metric.unit else queries
