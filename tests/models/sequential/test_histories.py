@@ -23,12 +23,14 @@ def test_histories_are_in_the_order_of_time_and_ties_in_that_of_the_file() -> No
     counts=st.lists(st.integers(0, 12), min_size=1, max_size=5),
     length=st.integers(2, 6),
     least=st.sampled_from([1, 2]),
+    seed=st.none() | st.integers(0, 99),
 )
 def test_windows_have_every_successor_or_every_item_once(
-    counts: list[int], length: int, least: int
+    counts: list[int], length: int, least: int, seed: int | None
 ) -> None:
     histories = Histories(np.arange(sum(counts)), np.append(0, np.cumsum(counts)))
-    users, firsts, sizes = histories.cut_windows(length, least)
+    rng = None if seed is None else np.random.default_rng(seed)
+    users, firsts, sizes = histories.cut_windows(length, least, rng)
     assert ((sizes >= least) & (sizes <= length)).all()
     offset = least - 1
     covered = [
@@ -42,6 +44,21 @@ def test_windows_have_every_successor_or_every_item_once(
         for position in range(offset, count)
     ]
     assert sorted(covered) == expected
+
+
+def test_moved_cuts_give_each_successor_every_number_of_items_before_it(
+    rng: np.random.Generator,
+) -> None:
+    # Windows of 3 inputs: item 5 of 7 is predicted from 1, 2 or 3 items, equally often
+    histories = Histories(np.arange(7), np.array([0, 7]))
+    contexts = []
+    for _ in range(3000):
+        _, firsts, sizes = histories.cut_windows(4, 2, rng)
+        contexts.append(5 - firsts[(firsts < 5) & (firsts + sizes > 5)][0])
+    shares = np.bincount(contexts, minlength=4) / 3000
+    assert shares == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3], abs=0.04)
+    _, firsts, sizes = histories.cut_windows(4, 2)
+    assert list(zip(firsts, sizes, strict=True)) == [(3, 4), (0, 4)]
 
 
 def test_no_windows_are_padded_to_no_columns() -> None:

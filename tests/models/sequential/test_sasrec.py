@@ -14,7 +14,9 @@ from recbias.models.sequential.sasrec import SASRec
 from support.models.sequence_worlds import make_chain
 
 MODEL = SASRec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.5, device="cpu")
+PAPER = replace(MODEL, normalize_inputs=False, shift_windows=False)
 N_ITEMS = 7
+each_form = pytest.mark.parametrize("model", [MODEL, PAPER], ids=["default", "paper"])
 
 
 def make_parameters(model: SASRec, *, double: bool = False) -> dict[str, Any]:
@@ -28,22 +30,39 @@ def make_parameters(model: SASRec, *, double: bool = False) -> dict[str, Any]:
     }
 
 
-def test_later_items_do_not_change_earlier_vectors() -> None:
-    parameters = make_parameters(MODEL)
+@each_form
+def test_later_items_do_not_change_earlier_vectors(model: SASRec) -> None:
+    parameters = make_parameters(model)
     history = torch.tensor([[1, 2, 3, 4, 5]])
-    vectors = MODEL.encode_positions(parameters, history)
+    vectors = model.encode_positions(parameters, history)
     for position in range(5):
         changed = history.clone()
         changed[0, position] = 6
-        others = MODEL.encode_positions(parameters, changed)
+        others = model.encode_positions(parameters, changed)
         is_equal = torch.isclose(vectors, others, atol=1e-6).all(dim=2)[0]
         assert is_equal.tolist() == [p < position for p in range(5)]
 
 
-def test_padding_changes_nothing() -> None:
-    parameters = make_parameters(MODEL)
+@each_form
+def test_padding_changes_nothing(model: SASRec) -> None:
+    parameters = make_parameters(model)
     history, padded = torch.tensor([[1, 2, 3]]), torch.tensor([[N_ITEMS, N_ITEMS, 1, 2, 3]])
-    torch.testing.assert_close(MODEL.encode(parameters, history), MODEL.encode(parameters, padded))
+    torch.testing.assert_close(model.encode(parameters, history), model.encode(parameters, padded))
+
+
+@pytest.mark.parametrize(("model", "expected"), [(MODEL, [-1, 1]), (PAPER, [1, -1])])
+def test_normalized_inputs_by_hand(model: SASRec, expected: list[float]) -> None:
+    # The vector (9, 3) plus the position (3, 1) is (12, 4), and its normalized form (1, -1) plus
+    # the bias (0, 3) is (1, 2). Layers of zeros add nothing; the output is normalized
+    model = replace(model, embedding_size=2, heads=1, max_length=1)
+    arrays = {name: torch.zeros(shape) for name, shape in model._list_shapes(1).items()}
+    arrays |= {"items.weight": torch.tensor([[9.0, 3.0]]), "positions": torch.tensor([[3.0, 1.0]])}
+    arrays |= {name: torch.ones(2) for name in arrays if name.endswith("norm.scale")}
+    if model.normalize_inputs:
+        arrays["input_norm.bias"] = torch.tensor([0.0, 3.0])
+    torch.testing.assert_close(
+        model.encode(arrays, torch.tensor([[0]])), torch.tensor([expected], dtype=torch.float32)
+    )
 
 
 def test_attention_by_hand() -> None:
@@ -61,9 +80,11 @@ def test_attention_by_hand() -> None:
     torch.testing.assert_close(attended, torch.tensor([[[0.0], [4.0]]]))
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "binary_cross_entropy"])
-def test_gradients_equal_finite_differences(loss: Any) -> None:
-    model = replace(MODEL, loss=loss, negatives=2, layers=1, dropout=0.3)
+@pytest.mark.parametrize(
+    ("form", "loss"), [(MODEL, "cross_entropy"), (PAPER, "binary_cross_entropy")]
+)
+def test_gradients_equal_finite_differences(form: SASRec, loss: Any) -> None:
+    model = replace(form, loss=loss, negatives=2, layers=1, dropout=0.3)
     data, _ = make_chain(n_items=N_ITEMS, n_users=3, length=4)
     unseen = UnseenItems.from_interactions(data.train, "cpu")
     parameters = make_parameters(model, double=True)

@@ -105,7 +105,7 @@ class BERT4Rec(SequenceModel):
         self.check_data(data)
         windows = Histories.from_interactions(data.train).cut_windows(self.max_length, least=1)
         arrays = sample_weights(self._list_shapes(data.train.n_items), rng)
-        return self.train_windows(data, rng, arrays, windows[1:], self._sum_losses)
+        return self.train_windows(data, rng, arrays, lambda _: windows[1:], self._sum_losses)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""

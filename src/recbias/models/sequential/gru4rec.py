@@ -112,7 +112,7 @@ class GRU4Rec(SequenceModel):
         weights = torch.tensor(weights, dtype=torch.float32, device=resolve_device(self.device))
         arrays = self._sample_weights(data.train.n_items, rng)
         batch_loss = partial(self._sum_losses, weights)
-        return self.train_windows(data, rng, arrays, windows[1:], batch_loss)
+        return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""

@@ -54,11 +54,19 @@ class Histories:
         starts = np.append(0, np.cumsum(train.user_counts()))
         return cls(train.items[order].astype(np.int64), starts.astype(np.int64))
 
-    def cut_windows(self, length: int, least: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def cut_windows(
+        self, length: int, least: int, rng: np.random.Generator | None = None
+    ) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Cut each history, from its end, into windows of ``length`` items or fewer.
 
         Two windows share one item if ``least`` is 2, so that every item but a user's first is the
         successor of another in exactly one window; else they share none.
+
+        Args:
+            length: Largest number of items of a window.
+            least: Smallest number of items of a window, 1 or 2.
+            rng: Moves all cuts of a history later by a random number of items, uniform over those
+                that give other windows, so that the last window is the shorter; None for no move.
 
         Returns:
             The user of each window, its position in ``items``, and its number of items, which is
@@ -66,12 +74,15 @@ class Histories:
         """
         stride = length - (least - 1)
         counts = np.diff(self.starts)
-        n_windows = np.where(counts >= least, -(-(counts - (least - 1)) // stride), 0)
+        moves = np.zeros_like(counts) if rng is None else rng.integers(stride, size=counts.size)
+        sizes = counts - (least - 1) + moves
+        n_windows = np.where(counts >= least, -(-sizes // stride), 0)
         users = np.repeat(np.arange(counts.size), n_windows)
         number = np.arange(users.size) - np.repeat(np.cumsum(n_windows) - n_windows, n_windows)
-        stops = self.starts[users + 1] - number * stride
-        firsts = np.maximum(stops - length, self.starts[users])
-        return users, firsts, stops - firsts
+        starts, ends = self.starts[users], self.starts[users + 1]
+        stops = ends + moves[users] - number * stride
+        firsts = np.maximum(stops - length, starts)
+        return users, firsts, np.minimum(stops, ends) - firsts
 
     def select_last(self, users: AnyArray, length: int) -> tuple[AnyArray, AnyArray]:
         """Return the position and the number of the last ``length`` items of users."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
@@ -39,19 +40,22 @@ class SASRec(SequenceModel):
     """Predict each next item by self-attention over the items before it (Kang and McAuley 2018).
 
         minimise  Σ_u Σ_t -ln softmax(s_t)_(i_(t+1));   s_ti = h_t · q_i
-        x⁰_t = q_(i_t) + p_t
+        x⁰_t = N(q_(i_t) + p_t)
         y = x + Attention(N(x), N(x), N(x)),   x' = y + W_2 ReLU(W_1 N(y) + b_1) + b_2
 
     ``i_1, i_2, ...`` are the training items of user u in the order of time, ``h_t`` is the
     normalized output of the last layer at position t, ``N`` is a layer normalization, and ``p_t``
     the vector of the position, counted from the end of the window. Attention at position t reads
-    positions up to t only. Histories are cut from their end into windows of ``max_length`` inputs,
-    so that every item but the first is predicted once an epoch; the paper reads the last window
-    only. Lists rank ``s`` after the last ``max_length`` items. A user without training items has
+    positions up to t only. Histories are cut into windows of ``max_length`` inputs or fewer, so
+    that every item but the first is predicted once an epoch; the paper reads the last window
+    only. Each epoch cuts each history elsewhere, so that an item is predicted from few and from
+    many items before it, at every position. Lists rank ``s`` after the last ``max_length`` items. A user without training items has
     an empty list. The embeddings are ``h`` at a user's last position, and ``q``.
 
     The paper's loss is ``loss: binary_cross_entropy`` with ``negatives: 1``. The default, the
     cross-entropy over all items, is more accurate in the comparison of Klenitskiy and Vasilev.
+    The paper does not normalize its inputs: ``normalize_inputs: false``. Vectors that are small at
+    first then have little weight beside what the first layer adds, and training takes longer.
 
     Args:
         embedding_size: Size of the vectors; a multiple of ``heads``.
@@ -59,6 +63,9 @@ class SASRec(SequenceModel):
         heads: Number of attention heads.
         max_length: Largest number of items that are read.
         dropout: Dropout rate of the inputs, the attention weights and the layers' outputs.
+        normalize_inputs: Whether the inputs of the first layer are normalized, as in BERT4Rec.
+        shift_windows: Whether each epoch moves the cuts of each history by a random number of
+            items; if not, they are counted from its end.
         loss: ``cross_entropy``, over all items or the sampled ones, or ``binary_cross_entropy`` of
             the next item and the sampled ones.
         negatives: Number of sampled items that the user does not have: for ``cross_entropy`` for
@@ -87,6 +94,8 @@ class SASRec(SequenceModel):
     heads: Annotated[int, Gt(0)] = 1
     max_length: Annotated[int, Gt(0)] = 50
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
+    normalize_inputs: bool = True
+    shift_windows: bool = True
     loss: Literal["cross_entropy", "binary_cross_entropy"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
     epochs: Annotated[int, Gt(0)] = 100
@@ -110,15 +119,11 @@ class SASRec(SequenceModel):
         """Train on windows of the users' histories."""
         self.check_data(data)
         n_items, device = data.train.n_items, resolve_device(self.device)
-        histories = Histories.from_interactions(data.train)
-        users, firsts, counts = histories.cut_windows(self.max_length + 1, least=2)
-        if self.negatives:
-            lacks = np.diff(data.train.binary.indptr)[users] < n_items
-            users, firsts, counts = users[lacks], firsts[lacks], counts[lacks]
         unseen = UnseenItems.from_interactions(data.train, device)
         arrays = sample_weights(self._list_shapes(n_items), rng)
-        windows = (users, firsts, counts)
-        return self.train_windows(data, rng, arrays, windows, partial(self._sum_losses, unseen))
+        cut_windows = partial(self._cut_windows, data, Histories.from_interactions(data.train))
+        batch_loss = partial(self._sum_losses, unseen)
+        return self.train_windows(data, rng, arrays, cut_windows, batch_loss)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
@@ -136,6 +141,8 @@ class SASRec(SequenceModel):
         is_item = histories < len(items)
         visible = see_items(is_item, causal=True)
         x = items[histories.clip(max=len(items) - 1)] + positions[-histories.shape[1] :]
+        if self.normalize_inputs:
+            x = apply_norm(parameters, "input_norm", x)
         x = drop(x) * is_item[..., None]
         for layer in range(self.layers):
             name = f"layer.{layer}"
@@ -154,12 +161,25 @@ class SASRec(SequenceModel):
             "items.weight": (n_items, d),
             "positions": (self.max_length, d),
         }
+        if self.normalize_inputs:
+            shapes |= list_norm("input_norm", d)
         for layer in range(self.layers):
             name = f"layer.{layer}"
             shapes |= list_norm(f"{name}.norm", d) | list_dense(f"{name}.qkv", d, 3 * d)
             shapes |= list_norm(f"{name}.inner_norm", d) | list_dense(f"{name}.inner", d, d)
             shapes |= list_dense(f"{name}.outer", d, d)
         return shapes | list_norm("norm", d)
+
+    def _cut_windows(
+        self, data: TrainingData, histories: Histories, rng: np.random.Generator
+    ) -> tuple[AnyArray, ...]:
+        """Return the users, firsts and counts of the windows of an epoch, ``int64[b]`` each."""
+        moved = rng if self.shift_windows else None
+        windows = histories.cut_windows(self.max_length + 1, 2, moved)
+        if not self.negatives:
+            return windows
+        lacks = np.diff(data.train.binary.indptr)[windows[0]] < data.train.n_items
+        return tuple(array[lacks] for array in windows)
 
     def _sum_losses(
         self,

@@ -140,13 +140,14 @@ class SequenceModel(TrainedModel):
         data: TrainingData,
         rng: np.random.Generator,
         arrays: State,
-        windows: Sequence[AnyArray],
+        cut_windows: Callable[[np.random.Generator], Sequence[AnyArray]],
         batch_loss: Callable[..., Tensor],
     ) -> FittedSequenceModel:
         """Train on windows of the histories.
 
-        ``batch_loss`` takes the parameters by name, the generator of noise, and tensors: all
-        histories, and the slices of ``windows`` of a batch.
+        ``cut_windows`` returns the windows of an epoch as arrays of one length. ``batch_loss``
+        takes the parameters by name, the generator of noise, and tensors: all histories, and the
+        slices of these arrays of a batch.
         """
         name, device = type(self).__name__, resolve_device(self.device)
         require_times(data, name)
@@ -155,7 +156,7 @@ class SequenceModel(TrainedModel):
             self,
             {key: create_parameter(array, device) for key, array in arrays.items()},
             _to_tensor(histories.items, device),
-            windows,
+            cut_windows,
             batch_loss,
         )
         return self.train(name, learner, data, rng).encode_users(data)
@@ -168,7 +169,7 @@ class _Learner:
     model: Any
     tensors: Parameters
     items: Tensor  # All histories, concatenated
-    windows: Sequence[AnyArray]
+    cut_windows: Callable[[np.random.Generator], Sequence[AnyArray]]
     batch_loss: Callable[..., Tensor]
     noise: Any = field(default=None, init=False)
 
@@ -177,8 +178,9 @@ class _Learner:
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         self.noise = create_torch_generator(rng, self.items.device)
-        order = rng.permutation(len(self.windows[0]))
-        return [array[order] for array in self.windows]
+        windows = self.cut_windows(rng)
+        order = rng.permutation(len(windows[0]))
+        return [array[order] for array in windows]
 
     def loss(self, *batch: Tensor) -> Tensor:
         return self.batch_loss(self.tensors, self.noise, self.items, *batch)
