@@ -94,8 +94,8 @@ class ResampledDirections:
         they are not, it has c³ in place of c². That power has no derivation: with c² the interval
         held 92.8% of simulated samples, with c³ 93.5 to 95.7% of 399 samples that had no part in
         the choice (``benchmarks/calibration/run.py --first 5001``). Members that are chosen by
-        their cosine with the centroid difference are chosen by its sampling error as well, on which the
-        directions of halves then agree too well: the interval is
+        their cosine with the centroid difference are chosen by its sampling error as well, on
+        which the directions of halves then agree too well: the interval is
         x / c ± t √( (se / c)² + (x / c² - x)² ).
 
         Args:
