@@ -50,7 +50,8 @@ class SASRec(SequenceModel):
     that every item but the first is predicted once an epoch; the paper reads the last window
     only. Each epoch cuts each history elsewhere, so that an item is predicted from few and from
     many items before it, at every position. Lists rank ``s`` after the last ``max_length`` items.
-    A user without training items has an empty list. The embeddings are ``h`` at a user's last position, and ``q``.
+    A user without training items has an empty list. The embeddings are ``h`` at a user's last
+    position, and ``q``.
 
     The paper's loss is ``loss: binary_cross_entropy`` with ``negatives: 1``. The default, the
     cross-entropy over all items, is more accurate in the comparison of Klenitskiy and Vasilev.
