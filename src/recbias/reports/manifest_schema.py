@@ -27,7 +27,7 @@ def _require_time(text: str) -> str:
 class Part(BaseModel):
     """A part of a manifest: no conversion of types, other keys are ignored."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
 
 class Plugin(Part):
