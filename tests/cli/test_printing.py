@@ -210,3 +210,10 @@ def test_closed_output_is_no_error(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)
     assert run_shell(f"{command} >&-", tmp_path) == (0, "")
     assert run_shell(f"{command} >&- 2>&-", tmp_path) == (0, "")
+
+
+def test_exhausted_memory_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, report_errors():
+        raise MemoryError
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("error: the memory is exhausted\nhelp: ")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from recbias.core.errors import MissingFile
 from recbias.core.input_files import to_local_path
 
 
@@ -23,3 +24,9 @@ def test_other_paths_do_not_change(path: str) -> None:
 @pytest.mark.parametrize("path", ["a:b", "s3:x", "http://x", "x/a:b"])
 def test_a_path_that_looks_like_a_url_becomes_absolute(path: str) -> None:
     assert to_local_path(path) == Path.cwd() / path
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "folder/" * 600, "a\0b"])
+def test_a_path_that_the_system_cannot_have_is_an_error(path: str) -> None:
+    with pytest.raises(MissingFile, match=r"the path is too long|is no path"):
+        to_local_path(path)

@@ -93,6 +93,14 @@ LARGE = {
         "5:21: report.reference: must be",
     ),
     "depth": (SMALL + "tests: " + "[" * 900_000, "is nested too deeply"),
+    "keys and half a character": (
+        SMALL + 'title: "\\ud83d\\ude00"\n' + "".join(f"key{n}: 1\n" for n in range(60_000)),
+        "5:11: half a character",
+    ),
+    "prefixes of tags": (
+        "".join(f"%TAG !a{number}! b\n" for number in range(40_000)) + "---\n" + SMALL,
+        "1:1: a %TAG line",
+    ),
     "a long name": (SMALL + f"tests: [{'a' * 900_000}]\n", "5:9: tests[0]: no test is called"),
 }
 
@@ -145,8 +153,8 @@ def test_a_fault_of_one_part_hides_none_of_another(tmp_path: Path, n_found_later
     assert result.code == 2
     assert len(errors) == len(expected), errors
     for part in expected:
-        wanted = part.replace("models[1]", f"models[{0 if n_found_later else 1}]")
-        assert any(line.startswith(f"error: x.yaml:{wanted}") for line in errors), wanted
+        error = part.replace("models[1]", f"models[{0 if n_found_later else 1}]")
+        assert any(line.startswith(f"error: x.yaml:{error}") for line in errors), error
 
 
 def test_faults_of_data_are_listed_with_files_that_are_missing(tmp_path: Path) -> None:
@@ -160,19 +168,19 @@ def test_faults_of_data_are_listed_with_files_that_are_missing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("entry", "place"),
+    ("entry", "location"),
     [
         ("interactions: rows.csv", "2:39: dataset.interactions: the dataset has no interactions"),
         ("interactions: rows.csv, filters: [{name: k_core, k: 2}]", "2:10: dataset: k_core 2"),
     ],
 )
-def test_a_file_with_only_a_header_is_named(tmp_path: Path, entry: str, place: str) -> None:
+def test_a_file_with_only_a_header_is_named(tmp_path: Path, entry: str, location: str) -> None:
     (tmp_path / "rows.csv").write_text("user_id,item_id\n")
     spec = f"name: x\ndataset: {{name: tables, {entry}}}\nsplit: {{name: random, test: 0.2}}\n"
     (tmp_path / "x.yaml").write_text(f"{spec}models: [MostPop]\nmetrics: [nDCG]\n")
     result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
     assert result.code == 2
-    assert result.err.startswith(f"error: x.yaml:{place}")
+    assert result.err.startswith(f"error: x.yaml:{location}")
 
 
 def test_more_than_1000_errors_are_not_looked_for(tmp_path: Path) -> None:

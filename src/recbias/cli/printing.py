@@ -94,6 +94,10 @@ def report_errors() -> Iterator[None]:
         for line in error.lines():
             print_line(line, to_stderr=True)
         raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
+    except MemoryError:
+        print_line("error: the memory is exhausted", to_stderr=True)
+        print_line("help: allow more (ulimit -v), or use fewer --workers", to_stderr=True)
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt as error:
         with suppress(OSError):  # the terminal may be closed
             if line := claim_line(error):

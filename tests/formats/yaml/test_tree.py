@@ -229,3 +229,25 @@ def test_dumped_data_is_read_back_unchanged(data: dict[str, Any]) -> None:
 def test_ambiguous_text_is_quoted() -> None:
     data = {"a": "1e5", "b": "yes", "c": "0o7", "d": "2001-01-01", "e": "12:30"}
     assert yaml.safe_load(dump(data)) == read(dump(data)).data == data
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('a: "\\ud83d\\ude00"\nb: "\\U00110000"\n', "f:2:7: an escape names no character"),
+        ('a: "\\ud83dx"\n', "f:1:4: 'A?x' is half a character"),
+        ("# a\n%TAG !e! x\n---\na: 1\n", "f:2:1: a %TAG line"),
+        ("a: '\\ud83d'\nb: [\n", "f:3:1: expected"),
+        ('a: "\\ud83d\\ude00"\nb: "' + "x" * 100_000 + '"\n', "f:1:7: half a character"),
+    ],
+)
+def test_escapes_of_half_characters_and_directives(text: str, message: str) -> None:
+    with pytest.raises(BadYaml) as caught:
+        read_text(text, Mark("f"))
+    assert message.replace("A?", "\\ud83d") in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_two_halves_are_one_character_and_a_comment_changes_nothing() -> None:
+    assert read_text('a: "\\ud83d\\ude00"\n', Mark("f")).data == {"a": "😀"}
+    assert read_text("# \\ud83d\nb:\t1\n", Mark("f")).data == {"b": 1}

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recbias.core.errors import MissingReplies, RequestRefused
+from recbias.core.errors import MissingReplies, RequestRefused, ServiceError
 from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.language.chat.client import complete, count_missing
+from recbias.language.chat.providers import Provider
 from recbias.language.chat.settings import LanguageModel
 from support.chat.chat_requests import make_model, make_requests
-from support.chat.chat_server import Answer, answer_done, make_error, make_reply, serve_chat
+from support.chat.chat_server import (
+    Answer,
+    ChatServer,
+    answer_done,
+    make_error,
+    make_reply,
+    serve_chat,
+)
 
 QUOTA = make_error(429, "You exceeded your current quota", code="insufficient_quota")
 TOO_FAST = make_error(429, "Rate limit reached", code="rate_limit_exceeded")
@@ -43,6 +54,42 @@ def test_a_passing_fault_is_sent_again(tmp_path: Path, fault: Answer, cause: str
     assert len(server.payloads) == 6
     assert facts["requests_sent"] == 6
     assert facts[f"failed_requests.{cause}"] == 2
+
+
+def serve_without_end(listener: socket.socket, part: bytes, pause: float) -> None:
+    """Answer each connection with a body that never ends."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                connection.sendall(part)
+                time.sleep(pause)
+
+
+@pytest.mark.parametrize(
+    ("part", "pause", "message"),
+    [
+        (b" " * 2**20, 0.0, "the answer has more than 16,777,216 bytes"),
+        (b" ", 0.02, "the answer had not ended after 1 s"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_an_answer_without_end_is_given_up(
+    tmp_path: Path, part: bytes, pause: float, message: str, provider: Provider
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = ChatServer(origin=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        arguments = (listener, part, pause)
+        threading.Thread(target=serve_without_end, args=arguments, daemon=True).start()
+        model = make_model(server, provider=provider, timeout_s=0.1, retries=0)
+        with pytest.raises(ServiceError, match=message):
+            complete(make_requests(model, 1), model, folder=tmp_path)
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize(

@@ -202,11 +202,18 @@ def _watch(state: SignalState, readable: int) -> None:
         with suppress(BlockingIOError):
             signals += [number for number in os.read(readable, 64) if number in numbers]
         time.sleep(0.05)
-    processes = sys.modules.get("multiprocessing.process")
-    for process in processes.active_children() if processes else ():
-        process.kill()
-    if state.claim_line():
-        with suppress(OSError):
+    try:
+        _kill_workers()
+        if state.claim_line():
             start = _TO_FIRST_COLUMN if os.isatty(2) else b""
             os.write(2, start + describe_signal(signals[0]).encode() + b"\n")
-    os._exit(128 + signals[0])
+    finally:
+        os._exit(128 + signals[0])
+
+
+def _kill_workers() -> None:
+    """Kill the processes that this one has started, also while the main thread ends them."""
+    processes = sys.modules.get("multiprocessing.process")
+    for process in processes.active_children() if processes else ():
+        with suppress(OSError, ValueError):
+            process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import yaml
 
@@ -14,9 +15,14 @@ from recbias.formats.yaml.source_map import Mark
 MAX_VALUES = 100_000
 """The largest number of values of a file, with aliases resolved."""
 
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
-"""An escape of JSON for half a character, which libyaml refuses and PyYAML's own reader reads."""
+MAX_SLOW_LENGTH = 100_000
+"""The longest text, in characters, that PyYAML's own reader reads: it is slow."""
 
+_HALF_CHARACTER = re.compile(r"[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""The code of half a character, as JSON escapes it; libyaml refuses it, PyYAML does not."""
+
+_TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
+"""A prefix of tags; libyaml compares each with all before it."""
 
 _FOUND = re.compile(r", but (got|found) .*", re.DOTALL)
 _OF_LIBYAML = "did not find expected"
@@ -39,15 +45,44 @@ def compose(text: str, start: Mark) -> yaml.Node | None:
         location = str(mark_end(text[: unprintable.start()], start))
         message = f"the character {unprintable.group()!r} is not allowed in YAML"
         raise BadYaml(message, where=location, remedy="remove it")
-    loader = (Loader if _HALF_CHARACTER.search(text) else LOADERS[-1])(text)
+    if text.startswith(("%", "#")) and (directive := _TAG_DIRECTIVE.search(text)):
+        location = str(mark_end(text[: directive.start()], start))
+        raise BadYaml("a %TAG line", where=location, remedy="remove it: tags are not read")
+    try:
+        return _compose_with(LOADERS[-1], text, start)
+    except yaml.MarkedYAMLError as error:
+        syntax_error = _build_syntax_error(error, text, start)
+        if not _is_half_character(error, text):
+            raise syntax_error from error
+    if len(text) > MAX_SLOW_LENGTH:
+        remedy = f"write the character itself, or a file of {MAX_SLOW_LENGTH:,} characters"
+        raise BadYaml("half a character", where=syntax_error.where, remedy=remedy)
+    try:
+        return _compose_with(Loader, text, start)
+    except yaml.MarkedYAMLError as error:
+        raise _build_syntax_error(error, text, start) from error
+
+
+def _compose_with(reader: Any, text: str, start: Mark) -> yaml.Node | None:
+    loader = reader(text)
     loader.values_left = MAX_VALUES - 1  # beside the document itself
     try:
         node: yaml.Node | None = loader.get_single_node()
-    except yaml.MarkedYAMLError as error:
-        raise _build_syntax_error(error, text, start) from error
     except TooManyValues as error:
         raise refuse_values(error.node, start) from error
+    except (ValueError, OverflowError) as error:  # PyYAML's reader converts any code
+        remedy = r"write the character itself, not \U and its code"
+        mark = loader.get_mark()
+        location = str(start.at(mark.line, mark.column))
+        raise BadYaml("an escape names no character", where=location, remedy=remedy) from error
     return node
+
+
+def _is_half_character(error: yaml.MarkedYAMLError, text: str) -> bool:
+    """Return whether a reader has stopped at the code of half a character."""
+    if error.problem_mark is None or "Unicode character escape" not in str(error.problem):
+        return False
+    return bool(_HALF_CHARACTER.match(_get_rest(error.problem_mark, text)))
 
 
 def refuse_values(node: yaml.Node, start: Mark) -> BadYaml:

@@ -22,7 +22,7 @@ def connect_anthropic(model: LanguageModel) -> HttpBackend:
     import anthropic
 
     credentials = model.read_credentials()
-    client = anthropic.Anthropic(**make_client_options(model, credentials))
+    client = anthropic.Anthropic(**make_client_options(anthropic, model, credentials))
     wire = WireFormat(
         sdk=anthropic,
         create=client.messages.with_raw_response.create,

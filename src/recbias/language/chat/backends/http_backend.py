@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from recbias.language.chat.backends.limited_client import EndlessAnswer, make_limited_client
 from recbias.language.chat.backends.negotiation import Negotiation
 from recbias.language.chat.endpoints import Credentials, as_text
 from recbias.language.chat.failures import (
@@ -99,7 +100,7 @@ class HttpBackend:
             response = error.response
             answer = _parse_json(response.content)
             return self._judge(response.status_code, answer, response.headers, payload)
-        except MalformedReply as error:
+        except (MalformedReply, EndlessAnswer) as error:
             return self._clean(Failure(cause=MALFORMED, message=str(error)))
         if isinstance(body.get("error"), Mapping) and not body.get("choices"):
             code = as_text(body["error"].get("code"))
@@ -153,7 +154,9 @@ class HttpBackend:
         return replace(failure, message=message)
 
 
-def make_client_options(model: LanguageModel, credentials: Credentials) -> dict[str, Any]:
+def make_client_options(
+    sdk: Any, model: LanguageModel, credentials: Credentials
+) -> dict[str, Any]:
     """Return the arguments of the client of an SDK, without repetitions of its own."""
     return {
         "api_key": credentials.key or NO_KEY,
@@ -161,6 +164,7 @@ def make_client_options(model: LanguageModel, credentials: Credentials) -> dict[
         "default_headers": credentials.headers,
         "default_query": dict(credentials.query),
         "timeout": model.timeout_s,
+        "http_client": make_limited_client(sdk, model.timeout_s),
         "max_retries": 0,
     }
 

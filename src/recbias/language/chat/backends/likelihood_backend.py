@@ -37,7 +37,7 @@ def connect_likelihoods(model: LanguageModel) -> HttpBackend:
     import openai
 
     credentials = model.read_credentials()
-    client = openai.OpenAI(**make_client_options(model, credentials))
+    client = openai.OpenAI(**make_client_options(openai, model, credentials))
     wire = WireFormat(
         sdk=openai,
         create=client.completions.with_raw_response.create,

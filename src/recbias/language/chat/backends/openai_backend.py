@@ -23,7 +23,7 @@ def connect_openai(model: LanguageModel) -> HttpBackend:
     import openai
 
     credentials = model.read_credentials()
-    client = openai.OpenAI(**make_client_options(model, credentials))
+    client = openai.OpenAI(**make_client_options(openai, model, credentials))
     wire = WireFormat(
         sdk=openai,
         create=client.chat.completions.with_raw_response.create,
