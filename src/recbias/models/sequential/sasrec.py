@@ -48,10 +48,10 @@ class SASRec(SequenceModel):
     the vector of the position, counted from the end of the window. Attention at position t reads
     positions up to t only. Histories are cut into windows of ``max_length`` inputs or fewer, so
     that every item but the first is predicted once an epoch; the paper reads the last window
-    only. Each epoch cuts each history elsewhere, so that an item is predicted from few and from
-    many items before it, at every position. Lists rank ``s`` after the last ``max_length`` items.
-    A user without training items has an empty list. The embeddings are ``h`` at a user's last
-    position, and ``q``.
+    only. Each epoch cuts each history at other places, so that an item is predicted in turn after
+    few and after many items. Lists rank ``s`` after the last ``max_length`` items. A user without
+    training items has an empty list. The embeddings are ``h`` at a user's last position, and
+    ``q``.
 
     The paper's loss is ``loss: binary_cross_entropy`` with ``negatives: 1``. The default, the
     cross-entropy over all items, is more accurate in the comparison of Klenitskiy and Vasilev.
