@@ -19,8 +19,9 @@ step of RecBole's; RecTools trains on the last window of a user only.
 
 ``--last`` keeps the last training rows of each user, so that a contest is shorter. A row below the
 tools is the paired difference of ours and another: the mean and the standard error over the test
-users of the means of the seeds. ``--store`` names a folder for the lists, from which a repeated
-call continues; it does not know the code that made them.
+users of the means of the seeds. ``--ours`` has further settings of ours as JSON. ``--store``
+names a folder for the lists, from which a repeated call continues; it does not know the code that
+made them.
 
 ``RECBIAS_DATA`` names the folder with the data. One thread: set ``OMP_NUM_THREADS=1``.
 """
@@ -34,7 +35,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,14 @@ class Size:
         items: Number of predicted items of a step.
         last: Number of last training rows that are kept for each user; 0 for all.
         store: The folder of the lists, or none.
+        ours: Further settings of ours.
     """
 
     epochs: int
     items: int = ITEMS
     last: int = 0
     store: Path | None = None
+    ours: dict[str, Any] = field(default_factory=dict)
 
     @property
     def windows(self) -> int:
@@ -258,12 +261,16 @@ def list_tools(name: str) -> list[str]:
 
 def run_tool(tool: str, name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
     """Return the lists of a model of a tool, and its CPU seconds an epoch."""
-    stem = f"{tool}-{name}-{size.epochs}-{size.items}-{size.last}-{seed}.npz"
+    parts = [tool, name, size.epochs, size.items, size.last, seed]
+    if tool == "recbias":
+        parts += [f"{key}={value}" for key, value in size.ours.items()]
+    stem = f"{'-'.join(map(str, parts))}.npz"
     if size.store and (size.store / stem).exists():
         with np.load(size.store / stem) as stored:
             return stored["items"], float(stored["seconds"])
     if tool == "recbias":
         settings = {"batch_size": size.windows} | CONTESTS[name].ours | {"epochs": size.epochs}
+        settings |= size.ours
         items, seconds = run_ours(name, settings, split, seed)
     else:
         run_other = run_rectools if tool == "RecTools" else run_recbole
@@ -300,11 +307,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=ITEMS, help="with --peers: those of a step")
     parser.add_argument("--last", type=int, default=0, help="with --peers: rows of a user; 0: all")
     parser.add_argument("--store", type=Path, help="with --peers: folder of the lists")
+    parser.add_argument("--ours", type=json.loads, default={}, help="with --peers: our settings")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 0")
     options = parser.parse_args()
     if options.peers:
         names = options.names or list(CONTESTS)
-        size = Size(options.epochs, options.items, options.last, options.store)
+        size = Size(options.epochs, options.items, options.last, options.store, options.ours)
         compare_peers(names, options.tools, size, options.seeds)
         return
     split = load_last_out()
