@@ -13,7 +13,8 @@ from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.stage_context import collect_facts, stage_context
-from recbias.models.training.fine_tuning import bucket_by_length, fine_tune
+from recbias.models.training.fine_tuning import fine_tune
+from recbias.models.training.fine_tuning_loop import bucket_by_length
 from recbias.models.training.fine_tuning_plan import FineTuning
 
 
