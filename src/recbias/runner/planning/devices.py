@@ -107,8 +107,9 @@ def _find_key(entry: Any, setting: str) -> KeyPath:
 
 
 def list_devices(plugin: Any) -> tuple[str, ...]:
-    """Return the devices of a plug-in whose devices are chosen, each once."""
-    return tuple(sorted({device for device, _ in _list_placements(plugin) if device}))
+    """Return the devices of a plug-in whose devices are chosen, each as often as it trains it."""
+    devices = sorted({device for device, _ in _list_placements(plugin) if device})
+    return tuple(device for device in devices for _ in range(getattr(plugin, "devices", 1)))
 
 
 def describe_devices(plugin: Any) -> dict[str, str | int | None]:
