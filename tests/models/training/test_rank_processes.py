@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import DeadProcess, TooLittleMemory
-from recbias.core.stage_context import collect_facts, stage_context
+from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
 from recbias.models.training.ranks import Ranks
@@ -113,9 +113,13 @@ def test_a_process_that_dies_ends_all() -> None:
 
 
 @pytest.mark.rotating
-def test_a_process_without_memory_names_the_setting() -> None:
-    with pytest.raises(TooLittleMemory, match="too little memory for a batch"):
-        train(Repeats(failing=1, failure="memory"), devices=2)
+def test_a_process_without_memory_starts_all_again_with_smaller_parts() -> None:
+    with (
+        collect_warnings() as warnings,
+        pytest.raises(TooLittleMemory, match="too little memory for a batch"),
+    ):
+        train(Repeats(failing=1, failure="memory"), devices=2, batch_parts=1)
+    assert [warning.split("Set ")[1] for warning in warnings] == ["batch_parts: 2"]
     assert multiprocessing.active_children() == []
 
 

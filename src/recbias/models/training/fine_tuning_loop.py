@@ -15,6 +15,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import is_out_of_memory
+from recbias.models.training.batches import bucket_by_length, can_split, warn_about_split
 from recbias.models.training.fine_tuning_plan import (
     FineTuning,
     HasLossParts,
@@ -24,12 +25,8 @@ from recbias.models.training.fine_tuning_plan import (
 )
 from recbias.models.training.optimizer import Optimizer
 from recbias.models.training.progress import EarlyStopping, TrainingState
-from recbias.models.training.ranks import Ranks
+from recbias.models.training.ranks import Ranks, Share
 from recbias.models.training.schedule import create_divergence_error
-
-POOL = 64
-"""Number of batches whose texts are sorted by length together: large enough for little padding,
-small enough that batches differ between epochs."""
 
 TOLERATED_GROWTH = 1.5
 """The growth of a part of the loss since the first step that is no divergence."""
@@ -58,8 +55,9 @@ class FineTuningLoop:
             groups, lr=self.plan.learning_rate, fused=self.device.type in {"cpu", "cuda"}
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
+        self.n_parts = torch.tensor(self.plan.batch_parts)  # doubled when the device is full
         self.state = TrainingState(
-            self.parameters, (), Optimizer(self.optimizer), self.stopping, self.rng
+            self.parameters, (self.n_parts,), Optimizer(self.optimizer), self.stopping, self.rng
         )
         self.names: tuple[str, ...] = ("loss",)
         if isinstance(self.task, HasLossParts):
@@ -93,6 +91,7 @@ class FineTuningLoop:
     def _run_epochs(self) -> None:
         checkpoints = Checkpoints.current()
         n_epochs, step = self.state.resume(checkpoints.load())
+        self.n_parts.clamp_(min=self.plan.batch_parts)
         for epoch in range(n_epochs, self.plan.epochs):
             if self.stopping.should_stop:
                 break
@@ -106,8 +105,6 @@ class FineTuningLoop:
         self.task.module.eval()
 
     def _run_epoch(self, epoch: int, first_step: int, checkpoints: Checkpoints) -> None:
-        import torch
-
         rng_state = self.rng.bit_generator.state
         batches = bucket_by_length(self.task.lengths, self.plan.batch_size, self.rng)
         seed = int(self.rng.integers(2**62))
@@ -115,12 +112,12 @@ class FineTuningLoop:
         self.task.module.train()
         n_tokens, start_time = 0, time.perf_counter()
         for step in range(first_step, len(batches)):
-            torch.manual_seed(seed + step + SEEDS_PER_RANK * self.ranks.rank)
             n_completed = epoch * self.steps_per_epoch + step
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
-            loss, parts, is_due = self._run_step(batches[step], checkpoints)
+            rank_seed = seed + step + SEEDS_PER_RANK * self.ranks.rank
+            loss, parts, is_due = self._run_step(batches[step], rank_seed, checkpoints)
             self.state.losses.extend(parts[name] for name in self.names)
             if not math.isfinite(loss) or self._is_above_limit(parts):
                 setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
@@ -140,7 +137,7 @@ class FineTuningLoop:
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
     def _run_step(
-        self, rows: AnyArray, checkpoints: Checkpoints
+        self, rows: AnyArray, seed: int, checkpoints: Checkpoints
     ) -> tuple[float, Mapping[str, float], float]:
         """Return the loss of a step, the mean over its texts, that of each part, and a flag.
 
@@ -148,21 +145,7 @@ class FineTuningLoop:
         """
         import torch
 
-        self.optimizer.zero_grad(set_to_none=True)
-        if isinstance(self.task, PreparesStep):
-            self.task.prepare_step(rows)
-        batch_loss, parts = 0.0, dict.fromkeys(self.names, 0.0)
-        shares = self.ranks.share(rows, self.plan.batch_parts)
-        for index, (part, weight) in enumerate(shares):
-            is_last = index == len(shares) - 1
-            with nullcontext() if is_last else self.replica.accumulate():
-                # gradients are averaged over the processes, of which each has a share of the sum
-                loss = self.replica.loss(part) * (weight * self.ranks.size) / rows.size
-                loss.backward()
-            batch_loss += float(loss.detach()) / self.ranks.size
-            if isinstance(self.task, HasLossParts):
-                for name, value in self.task.read_parts().items():
-                    parts[name] += weight * value / rows.size
+        batch_loss, parts = self._sum_gradients(rows, seed)
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
         is_due = float(checkpoints.is_due and self.ranks.rank == 0)
@@ -171,6 +154,42 @@ class FineTuningLoop:
         if not isinstance(self.task, HasLossParts):
             values = [batch_loss]
         return batch_loss, dict(zip(parts, values, strict=True)), is_due
+
+    def _sum_gradients(self, rows: AnyArray, seed: int) -> tuple[float, Mapping[str, float]]:
+        """Return the losses of a batch after its gradients; it is split if memory runs out."""
+        import torch
+
+        if isinstance(self.task, PreparesStep):
+            self.task.prepare_step(rows)
+        while True:
+            torch.manual_seed(seed)
+            self.optimizer.zero_grad(set_to_none=True)
+            try:
+                return self._add_gradients(self.ranks.share(rows, int(self.n_parts)), rows.size)
+            except (RuntimeError, MemoryError) as error:
+                is_splittable = can_split(self.plan, int(self.n_parts), rows.size)
+                if self.ranks.size > 1 or not (is_splittable and is_out_of_memory(error)):
+                    raise
+            self.n_parts *= 2
+            warn_about_split(self.plan.name, int(self.n_parts))
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _add_gradients(
+        self, shares: Sequence[Share], n_texts: int
+    ) -> tuple[float, Mapping[str, float]]:
+        batch_loss, parts = 0.0, dict.fromkeys(self.names, 0.0)
+        for index, (part, weight) in enumerate(shares):
+            is_last = index == len(shares) - 1
+            with nullcontext() if is_last else self.replica.accumulate():
+                # gradients are averaged over the processes, of which each has a share of the sum
+                loss = self.replica.loss(part) * (weight * self.ranks.size) / n_texts
+                loss.backward()
+            batch_loss += float(loss.detach()) / self.ranks.size
+            if isinstance(self.task, HasLossParts):
+                for name, value in self.task.read_parts().items():
+                    parts[name] += weight * value / n_texts
+        return batch_loss, parts
 
     def _validate(self) -> float:
         """Return the validation score, the same in all processes."""
@@ -202,24 +221,6 @@ class FineTuningLoop:
         )
 
 
-def bucket_by_length(
-    lengths: AnyArray, batch_size: int, rng: np.random.Generator
-) -> Sequence[AnyArray]:
-    """Return batches of texts of similar length in random order; each text is in one batch.
-
-    >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
-    >>> sorted(sorted(batch.tolist()) for batch in batches)
-    [[0, 2], [1, 3]]
-    """
-    order = rng.permutation(lengths.size)
-    batches = []
-    for pool_start in range(0, order.size, POOL * batch_size):
-        pool = order[pool_start : pool_start + POOL * batch_size]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[start : start + batch_size] for start in range(0, pool.size, batch_size)]
-    return [batches[position] for position in rng.permutation(len(batches))]
-
-
 @contextmanager
 def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
     try:
@@ -228,7 +229,7 @@ def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         problem = f"{plan.name}: the device has too little memory for a batch"
-        remedy = f"raise batch_parts, which is {plan.batch_parts}, or lower max_length"
-        if plan.memory_setting != "batch_parts":
-            remedy = f"lower {plan.memory_setting} or max_length"
-        raise TooLittleMemory(problem, where=plan.memory_setting, remedy=remedy) from error
+        where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
+        if where == "batch_parts":  # of which there are as many as texts
+            where, remedy = "max_length", "lower max_length, or use a smaller model"
+        raise TooLittleMemory(problem, where=where, remedy=remedy) from error

@@ -33,7 +33,12 @@ GRACE_SECONDS = 3.0
 """How long the other processes may take to say why one of them failed."""
 
 
-def train_in_processes(task: Task, plan: FineTuning, rng: np.random.Generator) -> LearningCurve:
+def train_in_processes(
+    task: Task,
+    plan: FineTuning,
+    rng: np.random.Generator,
+    checkpoint: Mapping[str, AnyArray] | None,
+) -> LearningCurve:
     """Fine-tune a module in place, as ``fine_tune``, with a process for each device.
 
     The processes report to this one, which writes the checkpoints and knows the listeners of the
@@ -43,7 +48,6 @@ def train_in_processes(task: Task, plan: FineTuning, rng: np.random.Generator) -
 
     device = next(task.module.parameters()).device
     task.module.to("cpu")
-    checkpoint = Checkpoints.current().load()
     work = Work(task, plan, rng, checkpoint, has_validation_listener())
     with tempfile.TemporaryDirectory(prefix="recbias-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
