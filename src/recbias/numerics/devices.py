@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
@@ -10,9 +11,16 @@ from recbias.core.errors import Contradiction, MissingExtra, OutOfRange
 from recbias.core.machine.cores import count_cores
 from recbias.core.models.devices import Device, is_cuda
 from recbias.core.packages import is_installed
+from recbias.core.stage_context import warn
 
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+
+CONTEXT = 700 * 2**20
+"""The bytes of a GPU that a process takes besides tensors, at most."""
+
+SHARED = 0.05
+"""The share of a GPU's memory in other processes that is worth a warning."""
 
 
 def list_devices() -> tuple[str, ...]:
@@ -81,10 +89,32 @@ def find_devices(name: str, n: int) -> tuple[str, ...]:
 
 
 def resolve_device(name: Device) -> Any:
-    """Return the ``torch.device`` with this name; MissingExtra if there is none."""
+    """Return the ``torch.device`` with this name; MissingExtra if there is none.
+
+    A GPU on which other processes hold much memory is a warning, once in a process.
+    """
     import torch
 
-    return torch.device(find_device(name))
+    device = torch.device(find_device(name))
+    if device.type == "cuda":
+        _warn_about_others(str(device))
+    return device
+
+
+@cache
+def _warn_about_others(device: str) -> None:
+    """Warn if other processes hold memory of a GPU that is not shared by the tasks of a run."""
+    import torch
+
+    if torch.cuda.get_per_process_memory_fraction(device) < 1:
+        return
+    free, total = torch.cuda.mem_get_info(device)
+    n_others = total - free - torch.cuda.memory_reserved(device) - CONTEXT
+    if n_others > SHARED * total:
+        warn(
+            f"{device}: other processes hold {n_others / 2**20:,.0f} MB of the "
+            f"{total / 2**20:,.0f} MB of the GPU; nvidia-smi lists them"
+        )
 
 
 def choose_precision(precision: Precision, device: str) -> Literal["float32", "bfloat16"]:

@@ -189,6 +189,20 @@ def test_batches_are_split_when_the_device_is_full() -> None:
     assert [warning.split("computed in ")[1][:7] for warning in warnings] == ["2 parts", "4 parts"]
 
 
+def test_a_loss_of_the_batch_as_a_whole_is_not_split(rng: np.random.Generator) -> None:
+    class Crossed(Parabola):
+        crosses_batch = True
+
+        def loss(self, *batch: Any) -> Any:
+            self.batches.append(batch[0].tolist())
+            return torch.empty(2**60)
+
+    learner = Crossed([1, 2])
+    with pytest.raises(TooLittleMemory):
+        train(learner, create_schedule(), DATA, rng)
+    assert learner.batches == [[1, 2]]
+
+
 def test_memory_error_in_sampling_names_the_negatives(rng: np.random.Generator) -> None:
     class Hungry(Parabola):
         def sample_epoch(self, rng: np.random.Generator) -> Any:

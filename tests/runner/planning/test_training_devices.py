@@ -9,9 +9,10 @@ import pytest
 
 from recbias import api
 from recbias.core.errors import Contradiction, Faults, OutOfRange, UnknownKey, UserError
+from recbias.core.stage_context import collect_warnings
 from recbias.models.text.lmrec import LMRec
 from recbias.numerics import devices
-from recbias.numerics.devices import find_devices
+from recbias.numerics.devices import find_devices, resolve_device
 from recbias.runner.planning.devices import describe_devices
 from support.models.small_encoder import write_small_encoder
 
@@ -83,3 +84,26 @@ def test_the_manifest_says_how_many_devices_train() -> None:
 def test_zero_devices_are_refused(tmp_path: Path) -> None:
     fault = find_fault(tmp_path, "{name: LMRec, encoder: ., devices: 0}")
     assert isinstance(fault, OutOfRange)
+
+
+@pytest.mark.usefixtures("gpus")
+def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    gib = 2**30
+    held = {"cuda": 30, "cuda:0": 1, "cuda:1": 30}
+    shares = {"cuda": 1.0, "cuda:0": 1.0, "cuda:1": 0.25}
+    for name, function in (
+        ("get_per_process_memory_fraction", shares.get),
+        ("mem_get_info", lambda device: ((80 - 2 - held[device]) * gib, 80 * gib)),
+        ("memory_reserved", lambda device: 2 * gib),
+    ):
+        monkeypatch.setattr(torch.cuda, name, function)
+    devices._warn_about_others.cache_clear()
+    with collect_warnings() as warnings:
+        for name in ("cuda", "cuda", "cuda:0", "cuda:1", "cpu"):
+            resolve_device(name)  # type: ignore[arg-type]
+    assert warnings == [
+        "cuda: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
+    ]
+    devices._warn_about_others.cache_clear()

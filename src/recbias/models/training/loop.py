@@ -75,6 +75,15 @@ class BatchSteps(Protocol):
 
 
 @runtime_checkable
+class CrossesBatch(Protocol):
+    """A learner whose loss may combine each sample of a batch with the others."""
+
+    @property
+    def crosses_batch(self) -> bool:
+        """Whether it does, so that the loss of a batch is not the sum of those of its parts."""
+
+
+@runtime_checkable
 class SampleSteps(Protocol):
     """A learner that on a CPU computes one SGD step per sample itself."""
 
@@ -203,7 +212,8 @@ class _GradientStep:
 
     def _can_split(self, n_samples: int) -> bool:
         """Return whether parts have the gradient of the batch, and none is recorded yet."""
-        is_sum = not isinstance(self.learner, HasBuffers)
+        is_crossed = isinstance(self.learner, CrossesBatch) and self.learner.crosses_batch
+        is_sum = not (is_crossed or isinstance(self.learner, HasBuffers))
         return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
 
     def _move(self, *batch: Tensor) -> Tensor:
