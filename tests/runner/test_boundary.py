@@ -6,6 +6,7 @@ import pytest
 
 from recbias.core.errors import (
     BrokenContract,
+    DeadProcess,
     MalformedLine,
     OutOfRange,
     TooLittleMemory,
@@ -59,6 +60,34 @@ def test_failures_that_would_occur_again_are_reported(
     _, failure = attempt(work, on_lasting_failure=lambda: calls.append(True))
     assert failure is not None
     assert calls == ([True] if is_lasting else [])
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "remedy"),
+    [
+        (
+            RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be"),
+            "the GPU failed: unspecified launch failure",
+            "run the same command again to resume, on another device if it fails again",
+        ),
+        (
+            DeadProcess("process 2 of 2 died (signal 9)"),
+            "process 2 of 2 died (signal 9)",
+            "run the same command again to go on from the last checkpoint",
+        ),
+    ],
+)
+def test_a_lost_device_or_process_keeps_the_checkpoint(
+    error: Exception, message: str, remedy: str
+) -> None:
+    def lose() -> None:
+        raise error
+
+    discarded: list[bool] = []
+    _, failure = attempt(lose, on_lasting_failure=lambda: discarded.append(True))
+    assert failure is not None
+    assert (failure.message, failure.help, failure.user) == (message, remedy, False)
+    assert discarded == []
 
 
 def test_a_full_disk_stops_the_run() -> None:

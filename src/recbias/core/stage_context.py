@@ -215,15 +215,10 @@ def create_once(name: str, write: Callable[[Path], None]) -> Iterator[Path]:
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of a training; without a store none is written.
-
-    Args:
-        store: Stores the checkpoint, or None.
-        due: The earliest time of the next checkpoint, by ``time.monotonic``.
-    """
+    """The checkpoints of a training; without a store none is written."""
 
     store: CheckpointStore | None
-    due: float
+    due: float  # The earliest time of the next one, by ``time.monotonic``
 
     @classmethod
     def current(cls) -> Checkpoints:
@@ -231,20 +226,25 @@ class Checkpoints:
         store = _current.get().checkpoint_store
         return cls(store, time.monotonic() + MIN_CHECKPOINT_INTERVAL)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the last checkpoint is old enough for the next one."""
+        return self.store is not None and time.monotonic() >= self.due
+
     def load(self) -> Mapping[str, AnyArray] | None:
         """Return the last checkpoint, None if the training starts from the beginning."""
         return self.store.load() if self.store is not None else None
 
     def save_if_due(self, make_checkpoint: Callable[[], Mapping[str, AnyArray]]) -> None:
-        """Write a checkpoint if the last one is old enough.
+        """Write a checkpoint, as ``save``, if the last one is old enough."""
+        if self.is_due:
+            self.save(make_checkpoint)
 
-        Args:
-            make_checkpoint: Returns the arrays from which the training can be resumed; none of
-                them holds objects.
-        """
-        if self.store is None or time.monotonic() < self.due:
-            return
+    def save(self, make_checkpoint: Callable[[], Mapping[str, AnyArray]]) -> None:
+        """Write the arrays, none of objects, from which the training can be resumed."""
         start = time.monotonic()
-        self.store.save(make_checkpoint())
+        arrays = make_checkpoint()
+        if self.store is not None:
+            self.store.save(arrays)
         end = time.monotonic()
         self.due = end + max(MIN_CHECKPOINT_INTERVAL, (end - start) / CHECKPOINT_TIME_SHARE)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
-from recbias.core.errors import MissingExtra
+from recbias.core.errors import Contradiction, MissingExtra, OutOfRange
+from recbias.core.machine.cores import count_cores
 from recbias.core.models.devices import Device, is_cuda
 from recbias.core.packages import is_installed
+from recbias.core.stage_context import warn
 
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+
+CONTEXT = 700 * 2**20
+"""The bytes of a GPU that a process takes besides tensors, at most."""
+
+SHARED = 0.05
+"""The share of a GPU's memory in other processes that is worth a warning."""
 
 
 def list_devices() -> tuple[str, ...]:
@@ -51,11 +60,61 @@ def find_device(name: Device) -> str:
     return name
 
 
+def find_devices(name: str, n: int) -> tuple[str, ...]:
+    """Return the devices of the processes that train a model together.
+
+    They are the first GPUs of CUDA, or the CPU as often as there are processes.
+
+    Raises:
+        OutOfRange: This machine has fewer GPUs, or cores, than there are processes.
+        Contradiction: The name is that of one GPU, or of a kind of which there is only one.
+
+    >>> find_devices("cpu", 1)
+    ('cpu',)
+    """
+    if n == 1:
+        return (name,)
+    if name not in {"cpu", "cuda"}:
+        message = f"devices: {n}, but device {name} is one"
+        raise Contradiction(message, where="devices", remedy="set device: cuda, or devices: 1")
+    devices = (name,) * count_cores()
+    if is_cuda(name):
+        devices = tuple(device for device in list_devices() if device.startswith("cuda:"))
+    n_devices = len(devices)
+    if n > n_devices:
+        kind = "GPU" if is_cuda(name) else "core"
+        message = f"devices: {n}, but this machine has {n_devices} {kind}{'s' * (n_devices != 1)}"
+        raise OutOfRange(message, where="devices", remedy=f"set devices to {n_devices} or less")
+    return devices[:n]
+
+
 def resolve_device(name: Device) -> Any:
-    """Return the ``torch.device`` with this name; MissingExtra if there is none."""
+    """Return the ``torch.device`` with this name; MissingExtra if there is none.
+
+    A GPU on which other processes hold much memory is a warning, once in a process.
+    """
     import torch
 
-    return torch.device(find_device(name))
+    device = torch.device(find_device(name))
+    if device.type == "cuda":
+        _warn_about_others(str(device))
+    return device
+
+
+@cache
+def _warn_about_others(device: str) -> None:
+    """Warn if other processes hold memory of a GPU that is not shared by the tasks of a run."""
+    import torch
+
+    if torch.cuda.get_per_process_memory_fraction(device) < 1:
+        return
+    free, total = torch.cuda.mem_get_info(device)
+    n_others = total - free - torch.cuda.memory_reserved(device) - CONTEXT
+    if n_others > SHARED * total:
+        warn(
+            f"{device}: other processes hold {n_others / 2**20:,.0f} MB of the "
+            f"{total / 2**20:,.0f} MB of the GPU; nvidia-smi lists them"
+        )
 
 
 def choose_precision(precision: Precision, device: str) -> Literal["float32", "bfloat16"]:
@@ -71,5 +130,10 @@ class OnDevice:
     device: Device
 
     def choose_device(self, default: Device) -> Mapping[str, str]:
-        """Return the device of this machine; MissingExtra if it has none of this name."""
-        return {"device": find_device(self.device)}
+        """Return the device of this machine; MissingExtra if it has none of this name.
+
+        A model with a setting ``devices`` is refused if the machine has fewer.
+        """
+        device = find_device(self.device)
+        find_devices(device, getattr(self, "devices", 1))
+        return {"device": device}

@@ -51,6 +51,7 @@ class Model(Plugin):
 
     searched: list[str] | None = None
     device: str | None = None
+    devices: int | None = None
     precision: str | None = None
     baseline: str | None = None
 

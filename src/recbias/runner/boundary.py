@@ -10,6 +10,7 @@ from typing import Any
 
 from recbias.core.errors import (
     BrokenContract,
+    DeadProcess,
     PluginError,
     RecbiasError,
     TooLittleMemory,
@@ -20,8 +21,11 @@ from recbias.core.machine.interrupts import raise_received
 from recbias.core.records import Failure
 from recbias.core.registry import describe_exception, locate_failure
 
-TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
-"""Errors that may not occur again: of memory, disks and networks."""
+TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
+"""Errors that may not occur again: of memory, disks, networks and processes."""
+
+CARD_FAILED = "CUDA error: "
+"""What torch's message begins with when a GPU failed or vanished."""
 
 
 def attempt(
@@ -38,7 +42,7 @@ def attempt(
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  other models must still run
         raise_received()
-        if not isinstance(error, TRANSIENT_ERRORS):
+        if not (isinstance(error, TRANSIENT_ERRORS) or _is_of_card(error)):
             on_lasting_failure()
         return None, _describe_failure(error)
 
@@ -66,6 +70,10 @@ def _locate_last_call(error: BaseException) -> str:
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
+def _is_of_card(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and CARD_FAILED in str(error)
+
+
 def _describe_failure(error: BaseException) -> Failure:
     place = locate_failure(error)
     place = f" ({place})" if place else ""
@@ -76,6 +84,12 @@ def _describe_failure(error: BaseException) -> Failure:
         message = f"out of memory: {error}" if str(error) else "out of memory"
         remedy = "lower what makes it large: batch_size, negatives, embedding_size"
         return Failure(message, remedy, user=True)
+    if _is_of_card(error):
+        message = f"the GPU failed: {str(error).partition(CARD_FAILED)[2].partition(chr(10))[0]}"
+        remedy = "run the same command again to resume, on another device if it fails again"
+        return Failure(message, remedy, traceback=traceback.format_exc())
+    if isinstance(error, DeadProcess):
+        return Failure(str(error), error.remedy, traceback=traceback.format_exc())
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
     is_of_author = bool(place) and not isinstance(error, (RecbiasError, *TRANSIENT_ERRORS))
     remedy = "fix the code of the plug-in" if is_of_author else ""

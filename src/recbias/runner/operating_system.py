@@ -9,13 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def count_cores() -> int:
-    """Return the number of cores that this process may use, such as those of a SLURM job."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def is_running(pid: int) -> bool:
     """Return whether a process runs; True on Windows, where asking would interrupt it."""
     if sys.platform == "win32":

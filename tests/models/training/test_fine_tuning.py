@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.stage_context import collect_facts, stage_context
-from recbias.models.training.fine_tuning import bucket_by_length, fine_tune
+from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
+from recbias.models.training.batches import bucket_by_length
+from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning
 
 
@@ -157,9 +158,59 @@ def test_out_of_memory_names_the_settings_to_change() -> None:
         def loss(self, rows: AnyArray) -> Any:
             raise torch.cuda.OutOfMemoryError
 
-    with pytest.raises(TooLittleMemory) as caught:
+    with collect_warnings() as warnings, pytest.raises(TooLittleMemory) as caught:
         fine_tune(OutOfMemory(), create_plan(), np.random.default_rng(3))
-    assert caught.value.remedy == "raise batch_parts, which is 1, or lower max_length"
+    assert caught.value.remedy == "lower max_length, or use a smaller model"
+    assert len(warnings) == 3, "6 texts are computed in 2, 4 and 8 parts"
+
+
+class Full(Line):
+    """A task on a device that has memory for three texts at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network[0] = torch.nn.Identity()
+
+    def loss(self, rows: AnyArray) -> Any:
+        if rows.size > 3:
+            torch.empty(2**60)  # torch's own error
+        return super().loss(rows)
+
+
+def test_batches_are_split_when_the_device_is_full() -> None:
+    plain, full = Line(), Full()
+    plain.network[0] = torch.nn.Identity()
+    fine_tune(plain, create_plan(batch_size=10), np.random.default_rng(3))
+    with collect_warnings() as warnings:
+        fine_tune(full, create_plan(batch_size=10), np.random.default_rng(3))
+    np.testing.assert_allclose(full.parameters(), plain.parameters(), rtol=1e-5)
+    assert warnings == [
+        f"Line: the device is full, so each batch is computed in {n} parts from now on; the "
+        f"gradients are the same up to rounding. Set batch_parts: {n}"
+        for n in (2, 4)
+    ]
+
+
+def test_a_loss_that_depends_on_the_whole_batch_is_not_split() -> None:
+    with pytest.raises(TooLittleMemory) as caught:
+        fine_tune(Full(), create_plan(memory_setting="batch_size"), np.random.default_rng(3))
+    assert caught.value.remedy == "lower batch_size or max_length"
+
+
+def test_a_resumed_training_splits_its_batches_as_before() -> None:
+    disk = Disk()
+    with stage_context(checkpoint_store=disk), collect_warnings() as warnings:
+        interrupted = Full()
+        interrupted.interrupted_at = 9
+        with pytest.raises(Interrupted):
+            fine_tune(interrupted, create_plan(), np.random.default_rng(3))
+        again = Full()
+        fine_tune(again, create_plan(), np.random.default_rng(3))
+    assert len(warnings) == 1
+    whole = Full()
+    with collect_warnings():
+        fine_tune(whole, create_plan(), np.random.default_rng(3))
+    assert again.parameters() == whole.parameters()
 
 
 @given(st.lists(st.integers(1, 9), max_size=60), st.integers(1, 7), st.integers(0, 5))

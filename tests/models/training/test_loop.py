@@ -173,6 +173,36 @@ def test_memory_error_in_a_batch_names_the_batch_size(rng: np.random.Generator) 
     assert "lower batch_size, which is 4,096" in caught.value.remedy
 
 
+def test_batches_are_split_when_the_device_is_full() -> None:
+    class Full(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            if len(batch[0]) > 2:
+                torch.empty(2**60)  # torch's own error
+            return super().loss(*batch)
+
+    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    schedule = create_schedule(batch_size=7, epochs=5)
+    plain = train(Parabola(samples), schedule, DATA, np.random.default_rng(1))
+    with collect_warnings() as warnings:
+        split = train(Full(samples), schedule, DATA, np.random.default_rng(1))
+    np.testing.assert_allclose(split.item_factors, plain.item_factors, rtol=1e-5)
+    assert [warning.split("computed in ")[1][:7] for warning in warnings] == ["2 parts", "4 parts"]
+
+
+def test_a_loss_of_the_batch_as_a_whole_is_not_split(rng: np.random.Generator) -> None:
+    class Crossed(Parabola):
+        crosses_batch = True
+
+        def loss(self, *batch: Any) -> Any:
+            self.batches.append(batch[0].tolist())
+            return torch.empty(2**60)
+
+    learner = Crossed([1, 2])
+    with pytest.raises(TooLittleMemory):
+        train(learner, create_schedule(), DATA, rng)
+    assert learner.batches == [[1, 2]]
+
+
 def test_memory_error_in_sampling_names_the_negatives(rng: np.random.Generator) -> None:
     class Hungry(Parabola):
         def sample_epoch(self, rng: np.random.Generator) -> Any:

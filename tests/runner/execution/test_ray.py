@@ -11,10 +11,14 @@ from recbias import api
 from recbias.core.errors import Contradiction, MissingExtra
 from recbias.core.records import StageRecord
 from recbias.numerics import devices
+from recbias.runner.environment import limit_card
 from recbias.runner.execution import ray as ray_module
 from recbias.runner.execution.executor import Executor, Silent
+from recbias.runner.execution.jobs import Jobs
 from recbias.runner.execution.ray import RayTasks
+from recbias.runner.execution.ray_nodes import plan_cards
 from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.preview import preview
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
@@ -62,10 +66,45 @@ def plan_on_gpus(
     return plan, store
 
 
+def test_stages_share_a_card_whose_memory_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
+    steps = preview(plan, store).steps
+    needs = {step.stage.title: step.card_mb for step in steps if step.card_mb}
+    assert len(needs) == 2
+    assert all("BPR-MF" in title for title in needs)
+    assert 700 < min(needs.values()) < max(needs.values()) < 800
+    shares = {card: {*plan_cards(steps, card * 2**30).values()} for card in (1, 2, 4, 80)}
+    assert shares == {1: {1.0}, 2: {0.5}, 4: {0.2}, 80: {0.125}}
+    assert plan_cards(steps, 0) == {}
+    with pytest.raises(Contradiction, match=r"fit BPR-MF needs about 7\d\d MB of a GPU") as caught:
+        plan_cards(steps, 2**29)
+    assert caught.value.message.endswith("which has 512 MB")
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
+    addresses = {step.stage.digest: 0.2 for step in steps if step.card_mb}
+    assert [jobs.count_gpus(job, addresses) for job in jobs.waiting] == [0, 0.2]
+    assert [jobs.count_gpus(job, {}) for job in jobs.waiting] == [0, 1]
+
+
+def test_a_task_has_its_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    limits: list[float] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limits.append)
+    for share in (0, 0.25, 1, 2):
+        limit_card(share)
+    assert limits == [0.25]
+
+
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.rotating
-def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("card", "share"), [(0, 1.0), (4 * 2**30, 0.2)])
+def test_a_task_on_cuda_has_a_gpu_of_ray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: int, share: float
+) -> None:
     import ray
 
     requested: list[dict[str, float]] = []
@@ -82,6 +121,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
 
     plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
     monkeypatch.setattr(ray_module, "_run_task", run_task)
+    monkeypatch.setattr(ray_module, "measure_card", lambda: card)
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
@@ -89,7 +129,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
     finally:
         ray.shutdown()
     gpus = sorted(resources.get("GPU", 0.0) for resources in requested)
-    assert gpus == [0.0, 1.0]
+    assert gpus == [0.0, share]
     assert {resources["CPU"] for resources in requested} == {1.0}
     assert all(resources["memory"] > 100 * 2**20 for resources in requested)
 

@@ -137,6 +137,27 @@ def hold_signals() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
+def follow_parent() -> None:
+    """Let this process, which another one has started, end with it, even with a killed one.
+
+    It leaves to its parent what a terminal sends to every process: Ctrl-C, and the signal that it
+    was closed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 @contextmanager
 def allow_seconds(seconds: float) -> Iterator[None]:
     """Allow the main thread more time after a signal, for replies that have been paid for."""

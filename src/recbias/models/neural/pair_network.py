@@ -56,6 +56,7 @@ class PairLearner:
     batch_loss: Callable[..., Tensor]
     device: Device  # Where the fitted network ranks
     sigmoid: bool = False  # Whether the fitted network has a sigmoid
+    crosses_batch: bool = False  # Whether the loss of a batch is not that of its parts
     noise: Any = field(default=None, init=False)
 
     def parameters(self) -> Sequence[Tensor]:

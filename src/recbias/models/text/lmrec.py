@@ -36,7 +36,7 @@ from recbias.models.text.text_ranking import (
 )
 from recbias.models.text.token_files import Tokens
 from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.models.training.fine_tuning_plan import FineTuning, Strategy
 from recbias.numerics.devices import Precision
 
 MIN_COPY_SHARE = 0.01
@@ -86,6 +86,9 @@ class LMRec(EncoderModel):
         precision: Type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere.
             Some CPUs are nearly twice as fast in bfloat16.
         device: Device of the training.
+        devices: Number of devices that train together, GPUs or processes of the CPU; each has a
+            share of every batch.
+        strategy: ``ddp`` has all weights on each device, ``fsdp`` a share of them.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -123,6 +126,8 @@ class LMRec(EncoderModel):
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"
+    devices: Annotated[int, Gt(0)] = 1
+    strategy: Strategy = "ddp"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
         """Fine-tune on the training reviews."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.models.ranking.tensors import Tensor
+
+Strategy: TypeAlias = Literal["ddp", "fsdp"]
+"""How several devices train one model: each has all of it, or a share of its weights."""
 
 
 class Task(Protocol):
@@ -94,6 +97,9 @@ class FineTuning:
     # The setting to lower if training diverges, with its value; None for the learning rate
     risk: tuple[str, float] | None = None
     memory_setting: str = "batch_parts"  # The setting that saves memory
+    # Number of devices that compute a share of each batch, each in a process of its own
+    devices: int = 1
+    strategy: Strategy = "ddp"  # How they share the model
 
     def scale_rate(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step, counted from 0, as a share of the maximum.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -13,7 +14,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.models.ranking.tensors import Tensor
+from recbias.models.ranking.tensors import Tensor, is_out_of_memory
+from recbias.models.training.batches import warn_about_split
 from recbias.models.training.optimizer import Optimizer, create_optimizer
 from recbias.models.training.progress import (
     EarlyStopping,
@@ -73,6 +75,15 @@ class BatchSteps(Protocol):
 
 
 @runtime_checkable
+class CrossesBatch(Protocol):
+    """A learner whose loss may combine each sample of a batch with the others."""
+
+    @property
+    def crosses_batch(self) -> bool:
+        """Whether it does, so that the loss of a batch is not the sum of those of its parts."""
+
+
+@runtime_checkable
 class SampleSteps(Protocol):
     """A learner that on a CPU computes one SGD step per sample itself."""
 
@@ -101,13 +112,14 @@ def train(
     state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
+    step = _create_step(learner, optimizer, schedule)
     with _limit_threads(schedule.threads), report_out_of_memory(schedule, by_samples=by_samples):
         completed, _ = state.resume(checkpoints.load())
         report_progress(f"{schedule.name} epochs", completed, schedule.epochs)
         for epoch in range(completed + 1, schedule.epochs + 1):
             if stopping.should_stop:
                 break
-            loss = _run_epoch(learner, optimizer, schedule, rng)
+            loss = _run_epoch(learner, step, schedule, rng)
             optimizer.flush()
             validate_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
@@ -140,7 +152,10 @@ class TrainedModel(OnDevice):
 
 
 def _run_epoch(
-    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule, rng: np.random.Generator
+    learner: Learner[Fitted_co],
+    step: Callable[..., Tensor],
+    schedule: Schedule,
+    rng: np.random.Generator,
 ) -> float:
     """Train for one epoch; return the mean loss of its samples."""
     import torch
@@ -153,7 +168,6 @@ def _run_epoch(
     # codes as 64-bit integers, which ``index_add_`` requires
     tensors = [tensor.long() if tensor.dtype == torch.int32 else tensor for tensor in tensors]
     total = torch.zeros((), device=device)
-    step = _create_step(learner, optimizer, schedule, device)
     for start in range(0, n_samples, schedule.batch_size):
         total += step(*(tensor[start : start + schedule.batch_size] for tensor in tensors))
     return float(total) / max(n_samples, 1)
@@ -165,24 +179,62 @@ def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
 
 
 def _create_step(
-    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule, device: Any
+    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
 ) -> Callable[..., Tensor]:
-    import torch
-
     if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):
         return partial(learner.step, schedule.learning_rate)
-    mixed = schedule.mixed and device.type == "cuda"
+    return _GradientStep(learner, optimizer, schedule)
 
-    def step(*batch: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        mixed_precision = torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)
-        with mixed_precision, optimizer.record():
-            loss = learner.loss(*batch)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
 
-    return step
+@dataclass
+class _GradientStep:
+    """A step of an optimizer; a batch for which memory runs out is split from then on."""
+
+    learner: Learner[Any]
+    optimizer: Optimizer
+    schedule: Schedule
+    n_parts: int = 1
+
+    def __call__(self, *batch: Tensor) -> Tensor:
+        """Return the loss of a batch, and move the parameters."""
+        import torch
+
+        while True:
+            try:
+                return self._move(*batch)
+            except (RuntimeError, MemoryError) as error:
+                if not (is_out_of_memory(error) and self._can_split(len(batch[0]))):
+                    raise
+            self.n_parts *= 2
+            warn_about_split(self.schedule.name, self.n_parts, setting="")
+            if self.learner.parameters()[0].device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _can_split(self, n_samples: int) -> bool:
+        """Return whether parts have the gradient of the batch, and none is recorded yet."""
+        is_crossed = isinstance(self.learner, CrossesBatch) and self.learner.crosses_batch
+        is_sum = not (is_crossed or isinstance(self.learner, HasBuffers))
+        return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
+
+    def _move(self, *batch: Tensor) -> Tensor:
+        import torch
+
+        device = self.learner.parameters()[0].device
+        mixed = self.schedule.mixed and device.type == "cuda"
+        self.optimizer.zero_grad()
+        total = torch.zeros((), device=device)
+        parts = [batch]
+        if self.n_parts > 1:
+            size = -(-len(batch[0]) // self.n_parts)
+            parts = [*zip(*(tensor.split(size) for tensor in batch), strict=True)]
+        for part in parts:
+            mixed_precision = torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)
+            with mixed_precision, self.optimizer.record():
+                loss = self.learner.loss(*part)
+            loss.backward()
+            total += loss.detach()
+        self.optimizer.step()
+        return total
 
 
 @contextmanager

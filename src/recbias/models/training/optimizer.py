@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.models.ranking.tensors import Tensor, copy_to_array
+from recbias.models.ranking.tensors import Tensor, copy_to_array, place_like
 from recbias.models.training.row_adam import RowAdam
 from recbias.models.training.schedule import Schedule
 
@@ -56,11 +56,14 @@ class Optimizer:
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Continue from the moments of a state."""
-        import torch
-
         if self.dense is not None:
+            groups = self.dense.param_groups
+            parameters = [parameter for group in groups for parameter in group["params"]]
             moments = {
-                index: {name: torch.from_numpy(array.copy()) for name, array in values.items()}
+                index: {
+                    name: _place_moment(array.copy(), parameters[index])
+                    for name, array in values.items()
+                }
                 for index, values in _group_by_index("moment", arrays).items()
             }
             groups = self.dense.state_dict()["param_groups"]
@@ -86,6 +89,13 @@ def create_optimizer(
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
     is_fused = device in {"cpu", "cuda"}
     return Optimizer(kind(others, lr=schedule.learning_rate, fused=is_fused), rows)
+
+
+def _place_moment(array: AnyArray, parameter: Tensor) -> Tensor:
+    """Return a moment beside its parameter; the number of steps stays where torch keeps it."""
+    import torch
+
+    return place_like(array, parameter.data) if array.ndim else torch.from_numpy(array)
 
 
 def _group_by_index(

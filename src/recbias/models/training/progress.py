@@ -16,7 +16,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import has_validation_listener, report_validation
-from recbias.models.ranking.tensors import Tensor, copy_to_array
+from recbias.models.ranking.tensors import Tensor, copy_to_array, place_like
 from recbias.models.training.optimizer import Optimizer
 from recbias.numerics.ranking_gain import normalize_gain, rank_discounts
 
@@ -148,18 +148,15 @@ class TrainingState:
         """
         if arrays is None:
             return 0, 0
-        import torch
-
         for kind, tensors in (("parameter", self.parameters), ("memory", self.buffers)):
             for index, tensor in enumerate(tensors):
-                tensor.data.copy_(torch.from_numpy(arrays[f"{kind}.{index}"]))
+                tensor.data.copy_(place_like(arrays[f"{kind}.{index}"], tensor.data))
         self.optimizer.restore(arrays)
         self.losses[:] = arrays["losses"].tolist()
         self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
-        device = self.parameters[0].device
         best = [
-            torch.from_numpy(arrays[f"kept.{index}"]).to(device)
-            for index in range(len(self.parameters))
+            place_like(arrays[f"kept.{index}"], tensor.data)
+            for index, tensor in enumerate(self.parameters)
             if f"kept.{index}" in arrays
         ]
         self.stopping.resume(arrays["curve"].tolist(), best)

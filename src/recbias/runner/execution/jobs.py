@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from recbias.core.machine.memory import measure_memory_limit
 from recbias.core.models.devices import is_cuda
@@ -14,6 +15,9 @@ from recbias.runner.execution.stage_records import Silent, make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
+
+NO_SHARES: Mapping[str, float] = MappingProxyType({})
+"""The shares of a GPU if nothing is known of the memory of models."""
 
 SEARCHING = frozenset({"baseline", "trial"})
 """Kinds of stage that come before the result of a search."""
@@ -114,13 +118,19 @@ class Jobs:
             if stage.kind == "answer"
         }
 
-    def count_gpus(self, job: Job) -> int:
-        """Return the number of GPUs that a job needs: 1 if a stage to run uses CUDA, else 0."""
+    def count_gpus(self, job: Job, shares: Mapping[str, float] = NO_SHARES) -> float:
+        """Return the number of GPUs that a job needs: the most of a stage to run, 0 without CUDA.
+
+        ``shares`` are the shares of a GPU that stages need, by address; others need a whole one.
+        """
         stages = job.stages
         if isinstance(job.work, ModelPlan):
             stages = select_needed_stages(self.executor, job.work)
         missing = [stage for stage in stages if not self.executor.is_stored(stage)]
-        return int(any(is_cuda(device) for stage in missing for device in stage.devices))
+        needs = [
+            (sum(map(is_cuda, stage.devices)), shares.get(stage.digest, 1.0)) for stage in missing
+        ]
+        return max((n if n > 1 else n * share for n, share in needs), default=0)
 
     def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
         """Return the records of this run for the inputs of a job."""

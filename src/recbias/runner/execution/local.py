@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import sys
-import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recbias.core.machine.interrupts import hold_signals
+from recbias.core.machine.cores import count_cores
+from recbias.core.machine.interrupts import follow_parent, hold_signals
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.operating_system import count_cores, measure_peak_memory_mb
+from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
 
 POLL_SECONDS = 0.05
@@ -125,24 +122,10 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
 
 
 def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
-    """Prepare a worker: limit its threads, and import the user's plug-in files.
-
-    It ends with its parent, even a killed one, and leaves to it what a terminal sends to every
-    process: Ctrl-C, and the signal that it was closed.
-    """
+    """Prepare a worker: limit its threads, and import the user's plug-in files."""
     from threadpoolctl import threadpool_limits
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform != "win32":
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    follow_parent()
     guard_messages()
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
     threadpool_limits(max(1, count_cores() // workers))
     import_files(files)
-
-
-def _exit_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -20,6 +20,7 @@ from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
+from recbias.runner.environment import limit_card, measure_card
 from recbias.runner.execution.executor import Executor
 from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.execution.ray_nodes import (
@@ -27,6 +28,7 @@ from recbias.runner.execution.ray_nodes import (
     check_nodes,
     count_memory,
     find_lacking_files,
+    plan_cards,
     plan_memory,
     read_version,
     require_same_recbias,
@@ -34,6 +36,7 @@ from recbias.runner.execution.ray_nodes import (
 )
 from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.planning.preview import preview
 from recbias.runner.source_digest import digest_package
 from recbias.runner.storage.remote_store import RemoteStore
 
@@ -45,7 +48,8 @@ MAX_NODE_DEATHS = 3
 class RayTasks:
     """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
 
-    A task that computes on CUDA has one GPU, which Ray selects. A task whose process dies fails
+    A task that computes on CUDA has a GPU, which Ray selects: a share of it if the memory that it
+    needs is known, several if several train its model. A task whose process dies fails
     its own model only; one whose node dies is started again on another. Models that send requests
     to a language model stay on the node that started the run if the others do not share its
     folder, because the replies are stored there.
@@ -86,6 +90,7 @@ class _RunningTasks:
     executor: Executor
     jobs: Jobs
     memory: Mapping[str, int]  # The bytes that stages need at most, by address
+    shares: Mapping[str, float]  # The shares of a GPU that stages need, by address
     running: dict[Any, Job] = field(default_factory=dict)
     deaths: Counter[Job] = field(default_factory=Counter)
 
@@ -99,7 +104,7 @@ class _RunningTasks:
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)
         arguments = (self.store, job, records, executor.fresh, executor.run_id)
-        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
+        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job, self.shares)}
         if n_bytes := count_memory(job, self.memory):
             options["memory"] = n_bytes
         if isinstance(self.store, RemoteStore) and _sends_requests(job):
@@ -131,8 +136,9 @@ class _RunningTasks:
 
 def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
     check_nodes(ray, executor.store)
-    memory = plan_memory(plan, executor.store, ray)
-    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), memory)
+    steps = preview(plan, executor.store).steps
+    needs = plan_memory(steps, ray), plan_cards(steps, measure_card())
+    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
     while True:
         for job in tasks.jobs.take():
             tasks.start(job)
@@ -158,7 +164,9 @@ def _run_task(
 ) -> list[StageRecord]:
     import ray
 
-    node = ray.get_runtime_context().get_node_id()
+    context = ray.get_runtime_context()
+    node = context.get_node_id()
+    limit_card(context.get_assigned_resources().get("GPU", 0))
     require_same_recbias(*expected, "that started the run")
     import_files(files)
     store, job, records, fresh, run_id = ForkingPickler.loads(pickled)

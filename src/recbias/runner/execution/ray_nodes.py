@@ -16,12 +16,15 @@ from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure
 from recbias.runner.execution.jobs import Job
 from recbias.runner.planning.plan import Plan
-from recbias.runner.planning.preview import preview
+from recbias.runner.planning.preview import Step
 from recbias.runner.source_digest import digest_package
 from recbias.runner.storage.remote_store import RemoteStore
 from recbias.runner.storage.store import Store
 
 MIB = 2**20
+
+MAX_TASKS_PER_CARD = 8
+"""The number of tasks that share a GPU at most: more would wait for each other."""
 
 CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
@@ -149,7 +152,7 @@ def check_gpus(plan: Plan, ray: Any) -> None:
         raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
-def plan_memory(plan: Plan, store: Store, ray: Any) -> Mapping[str, int]:
+def plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
     """Return the bytes that stages are expected to take at most, by address, where it is known.
 
     Raises:
@@ -157,7 +160,7 @@ def plan_memory(plan: Plan, store: Store, ray: Any) -> Mapping[str, int]:
     """
     largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
     needs = {}
-    for step in preview(plan, store).steps:
+    for step in steps:
         if step.stored or step.memory_mb is None:
             continue
         needs[step.stage.digest] = int(step.memory_mb * MIB)
@@ -169,6 +172,39 @@ def plan_memory(plan: Plan, store: Store, ray: Any) -> Mapping[str, int]:
             remedy = "add a node with more memory, or start it with ray start --memory BYTES"
             raise Contradiction(message, remedy=remedy)
     return needs
+
+
+def plan_cards(steps: Sequence[Step], card: int) -> Mapping[str, float]:
+    """Return the shares of a GPU that stages need, by address, where their memory is known.
+
+    ``card`` is the memory of a GPU in bytes, 0 if it is not known.
+
+    Raises:
+        Contradiction: A GPU has less memory than a stage needs.
+    """
+    shares = {}
+    for step in steps if card else ():
+        if step.stored or step.card_mb is None:
+            continue
+        if step.card_mb * MIB > card:
+            message = (
+                f"{step.stage.title} needs about {step.card_mb:,.0f} MB of a GPU, which has "
+                f"{card / MIB:,.0f} MB"
+            )
+            remedy = "set device: cpu, or lower what makes the model large"
+            raise Contradiction(message, remedy=remedy)
+        shares[step.stage.digest] = choose_share(step.card_mb * MIB, card)
+    return shares
+
+
+def choose_share(n_bytes: float, card: float) -> float:
+    """Return the share of a GPU for a task: one of so many that fit together, to 4 digits.
+
+    >>> choose_share(20e9, 80e9), choose_share(25e9, 80e9), choose_share(50e9, 80e9)
+    (0.25, 0.3333, 1.0)
+    """
+    n_tasks = min(int(card // n_bytes), MAX_TASKS_PER_CARD)
+    return 10_000 // max(n_tasks, 1) / 10_000
 
 
 def count_memory(job: Job, needs: Mapping[str, int]) -> int:

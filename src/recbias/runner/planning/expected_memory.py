@@ -46,6 +46,9 @@ BLOCKS = 80 * 2**20
 PER_SCORE = 6.0
 """Bytes of a score while its block is ranked."""
 
+CARD = 700 * 2**20
+"""Bytes of a process on a card besides tensors: its context, and the libraries of CUDA."""
+
 COMPILED_SCORES = 2e8
 """The number of scores from which on compiled loops rank them."""
 
@@ -80,6 +83,15 @@ class PeakPlanner:
             data = _plan_data(stage, {name: int(n * share) for name, n in sizes.items()})
             low, high = (share, high) if self.base + (data or 0) <= limit else (low, share)
         return low
+
+
+def plan_card(stage: Stage, sizes: Sizes) -> float | None:
+    """Return the bytes on a card at the peak of a stage; None if its model does not say.
+
+    What the model says of its memory counts as if all of it were on the card.
+    """
+    memory = _find_memory(stage, sizes) if "interactions" in sizes else None
+    return None if memory is None else CARD + _plan_model(stage, sizes, memory)
 
 
 def _plan_data(stage: Stage, sizes: Sizes) -> float | None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from recbias.core.machine.expected import Sizes
+from recbias.core.models.devices import is_cuda
 from recbias.core.records import StageRecord, Stored
-from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_memory import PeakPlanner, plan_card
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.expected_time import MOST_RECORDS, ExpectedTime, StoredTimes
 from recbias.runner.planning.plan import Plan
@@ -24,6 +26,7 @@ class Step:
         seconds: The time that the stored result took, None without one.
         memory_mb: The peak memory of the process, as measured for the stored result, or as
             estimated; None if it cannot be told.
+        card_mb: The peak memory on a card, of a stage to run there whose model says it.
         trials: The number of stored trials of a search.
         partial: Whether it was interrupted and resumes from a checkpoint.
         expected: The time that it will take, if it is to run and the store has a basis.
@@ -33,6 +36,7 @@ class Step:
     stored: bool = False
     seconds: float | None = None
     memory_mb: float | None = None
+    card_mb: float | None = None
     trials: int = 0
     partial: bool = False
     expected: ExpectedTime | None = None
@@ -97,6 +101,7 @@ def preview(
                 stage,
                 expected=times.estimate(stage, sizes.find(stage)),
                 memory_mb=_to_mb(peaks.plan(stage, sizes.find(stage))),
+                card_mb=_to_mb(_plan_card(stage, sizes.find(stage))),
             ),
             store,
             fresh=fresh,
@@ -116,6 +121,10 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
 
 def _to_mb(n_bytes: float | None) -> float | None:
     return None if n_bytes is None else n_bytes / 2**20
+
+
+def _plan_card(stage: Stage, sizes: Sizes) -> float | None:
+    return plan_card(stage, sizes) if any(map(is_cuda, stage.devices)) else None
 
 
 def _preview_stage(step: Step, store: Store, *, fresh: bool) -> Step:
