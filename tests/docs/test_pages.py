@@ -37,7 +37,7 @@ def needs_data(blocks: list[Block]) -> bool:
 
 
 def find_marks(name: str) -> list[pytest.MarkDecorator]:
-    """Return the marks of a page: long ones but README.md run on one day in five."""
+    """Return the marks of a page: two long ones run on one day in five."""
     marks = [pytest.mark.real_data] if needs_data(PAGES[name]) else []
     return [*marks, pytest.mark.rotating] if name in ROTATING else marks
 
