@@ -13,7 +13,7 @@ from recbias.core.errors import DeadProcess, TooLittleMemory
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
-from recbias.models.training.ranks import Ranks
+from recbias.models.training.several_devices.ranks import Ranks
 from recbias.numerics import devices
 from support.models.small_transformer import Repeats
 

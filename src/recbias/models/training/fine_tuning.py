@@ -11,7 +11,7 @@ from recbias.core.stage_context import Checkpoints
 from recbias.models.training.batches import can_split, warn_about_split
 from recbias.models.training.fine_tuning_loop import FineTuningLoop
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve, Task
-from recbias.models.training.rank_processes import train_in_processes
+from recbias.models.training.several_devices.rank_processes import train_in_processes
 
 
 def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> LearningCurve:

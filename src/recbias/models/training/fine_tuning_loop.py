@@ -25,8 +25,8 @@ from recbias.models.training.fine_tuning_plan import (
 )
 from recbias.models.training.optimizer import Optimizer
 from recbias.models.training.progress import EarlyStopping, TrainingState
-from recbias.models.training.ranks import Ranks, Share
 from recbias.models.training.schedule import create_divergence_error
+from recbias.models.training.several_devices.ranks import Ranks, Share
 
 TOLERATED_GROWTH = 1.5
 """The growth of a part of the loss since the first step that is no divergence."""

@@ -21,7 +21,7 @@ from recbias.core.registry import import_files
 from recbias.core.stage_context import stage_context
 from recbias.models.training.fine_tuning_loop import FineTuningLoop
 from recbias.models.training.fine_tuning_plan import FineTuning, Task
-from recbias.models.training.ranks import Ranks
+from recbias.models.training.several_devices.ranks import Ranks
 
 WORK, WEIGHTS, MEETING = "work.pt", "weights.pt", "meeting"
 """Files of the folder that the processes share."""

@@ -26,7 +26,7 @@ from recbias.core.stage_context import (
     warn,
 )
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve, Task
-from recbias.models.training.rank_work import ASKED, WEIGHTS, WORK, Work, run_rank
+from recbias.models.training.several_devices.rank_work import ASKED, WEIGHTS, WORK, Work, run_rank
 from recbias.numerics.devices import find_devices
 
 GRACE_SECONDS = 3.0
