@@ -11,16 +11,17 @@ from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.stage_context import stage_context
 from recbias.formats.delimited import file_blocks
 from recbias.formats.delimited.file_blocks import Block, read_blocks
+from recbias.formats.delimited.quotes import is_in_quotes
 from recbias.formats.text_files import open_binary
 
 
 @given(
     data=st.binary(max_size=200).map(lambda data: data.replace(b"\r", b"\n")),
     size=st.integers(min_value=1, max_value=50),
-    quoted=st.booleans(),
+    quoted=st.sampled_from(["", ","]),
 )
 def test_blocks_consist_of_whole_lines(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, quoted: bool
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, quoted: str
 ) -> None:
     path = tmp_path_factory.mktemp("blocks") / "file"
     path.write_bytes(data)
@@ -28,21 +29,21 @@ def test_blocks_consist_of_whole_lines(
     assert b"".join(block.data for block in blocks) == data
     for block in blocks[:-1]:
         assert block.data.endswith(b"\n")
-        assert not quoted or block.data.count(b'"') % 2 == 0
+        assert not (quoted and is_in_quotes(block.data, quoted))
         assert block.find_first_line() == 1 + data[: block.start].count(b"\n")
 
 
 def test_no_block_ends_inside_quotes(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     path.write_bytes(b'a\n"b\nc\nd"\ne\n')
-    assert [block.data for block in read_blocks(path, size=4, quoted=True)] == [
+    assert [block.data for block in read_blocks(path, size=4, quoted=",")] == [
         b'a\n"b\nc\nd"\n',
         b"e\n",
     ]
 
 
-@given(data=st.binary(max_size=80), quoted=st.booleans(), size=st.integers(1, 20))
-def test_pieces_of_a_block_consist_of_whole_lines(data: bytes, quoted: bool, size: int) -> None:
+@given(data=st.binary(max_size=80), quoted=st.sampled_from(["", ","]), size=st.integers(1, 20))
+def test_pieces_of_a_block_consist_of_whole_lines(data: bytes, quoted: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_blocks, "PIECE_SIZE", size)
         pieces = list(Block(Path("x"), 100, len(data), data).pieces(quoted=quoted))

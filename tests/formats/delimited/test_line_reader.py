@@ -62,7 +62,7 @@ def test_a_malformed_line_is_reported_or_skipped(line: bytes, problem: str) -> N
 
 def test_a_quoted_row_is_located_by_its_first_line() -> None:
     data = b'a,"1\n2"\n\nb,"x ""y"", z"\r\n'
-    assert list(parse_records(data, QUOTED)) == [
+    assert list(parse_records(Block(Path("x"), 0, len(data), data), QUOTED)) == [
         Record(0, 2, ["a", "1\n2"]),
         Record(3, 1, ["b", 'x "y", z']),
     ]

@@ -12,8 +12,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 from recbias.core.stage_context import report_progress
+from recbias.formats.delimited.quotes import is_in_quotes
 from recbias.formats.limited.unpacked_files import UnpackedStream
-from recbias.formats.text_files import is_gzip, open_binary
+from recbias.formats.text_files import BOM, is_gzip, open_binary
 
 READ_SIZE = 32 * 2**20
 """Bytes of a block that is read to find its end; the end of its last line is added."""
@@ -69,8 +70,13 @@ class Block:
         ):
             return any(m.find(part, self.start, self.start + self.size) >= 0 for part in parts)
 
-    def pieces(self, *, quoted: bool) -> Iterator[Block]:
-        """Yield the block as small blocks of whole lines."""
+    @property
+    def has_mark(self) -> bool:
+        """Whether the first bytes are those of a byte order mark."""
+        return self.slice(0, len(BOM)) == BOM
+
+    def pieces(self, *, quoted: str) -> Iterator[Block]:
+        """Yield the block as small blocks of whole lines; ``quoted`` is as in `read_blocks`."""
         stream = io.BytesIO(self.data)
         return _read_to_end(self.path, stream, PIECE_SIZE, self.start, quoted=quoted)
 
@@ -93,12 +99,16 @@ class Block:
 
 
 def read_blocks(
-    path: Path, *, skip: int = 0, quoted: bool = False, size: int | None = None
+    path: Path, *, skip: int = 0, quoted: str = "", size: int | None = None
 ) -> Iterator[Block]:
     """Yield the lines of a file in blocks of about ``size`` bytes, and report progress.
 
-    ``skip`` bytes at the start, a header line, are left out. If the file is ``quoted``, a line end
-    inside double quotes belongs to a cell, and no block ends there.
+    Args:
+        path: The file.
+        skip: Bytes at the start, a header line, that are left out.
+        quoted: The delimiter, if cells may be in double quotes: a line end inside them belongs to
+            a cell, and no block ends there.
+        size: Bytes of a block.
     """
     with open_binary(path) as stream:
         total = path.stat().st_size
@@ -114,7 +124,7 @@ def read_blocks(
 
 
 def _read_to_end(
-    path: Path, stream: IO[bytes], size: int, start: int, *, quoted: bool
+    path: Path, stream: IO[bytes], size: int, start: int, *, quoted: str
 ) -> Iterator[Block]:
     """Yield blocks whose end is found by reading them."""
     while data := _read_whole_lines(stream, size, quoted=quoted):
@@ -132,14 +142,16 @@ def _seek_ends(path: Path, stream: IO[bytes], size: int) -> Iterator[Block]:
         start = stream.tell()
 
 
-def _read_whole_lines(stream: IO[bytes], size: int, *, quoted: bool) -> bytes:
+def _read_whole_lines(stream: IO[bytes], size: int, *, quoted: str) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         return data
-    is_ended, in_quotes = data.endswith(b"\n"), quoted and data.count(b'"') % 2 == 1
-    chunks = [data]
-    while (in_quotes or not is_ended) and (line := stream.readline()):
-        chunks.append(line)
-        is_ended = True
-        in_quotes ^= quoted and line.count(b'"') % 2 == 1
-    return b"".join(chunks)
+    if not data.endswith(b"\n"):
+        data += stream.readline()
+    if not quoted or not is_in_quotes(data, quoted):
+        return data
+    lines, is_open = [data], True
+    while is_open and (line := stream.readline()):
+        lines.append(line)
+        is_open = is_in_quotes(b'"' + line, quoted)
+    return b"".join(lines)

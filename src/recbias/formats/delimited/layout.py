@@ -38,6 +38,11 @@ class Layout:
     quoted: bool = False
     encoding: str = "utf-8"
 
+    @property
+    def quoted_delimiter(self) -> str:
+        """The delimiter if cells may be in double quotes, else nothing."""
+        return self.delimiter if self.quoted else ""
+
     def schema(self, *, ratings: str = "float32") -> Any:
         """Return the ``pyarrow.Schema`` of the columns, with ratings of a given type."""
         alias = {"id": "string", "text": "string", "float32": ratings}

@@ -55,10 +55,10 @@ def read_line_by_line(
     return columns, n_skipped
 
 
-def parse_records(data: bytes, layout: Layout) -> Iterator[Record]:
+def parse_records(block: Block, layout: Layout) -> Iterator[Record]:
     """Yield the rows in some lines of a file; blank lines are skipped."""
     parse = _parse_quoted if layout.quoted else _parse_plain
-    return parse(data.removeprefix(BOM), layout)
+    return parse(block.data if block.start else block.data.removeprefix(BOM), layout)
 
 
 def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
@@ -67,7 +67,7 @@ def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: i
     ``names`` are all columns of the file, in order, and ``skip`` are the bytes of its header.
     """
     position = -1
-    for block in read_blocks(path, skip=skip, quoted=layout.quoted, size=READ_SIZE):
+    for block in read_blocks(path, skip=skip, quoted=layout.quoted_delimiter, size=READ_SIZE):
         for record, _, problem in _convert_records(block, layout, names):
             position += not problem
             if position == row:
@@ -114,7 +114,7 @@ def _convert_records(
     """Yield each record with its values in the columns of the layout and its problem."""
     position_of = {name: position for position, name in enumerate(names)}
     columns = [(position_of[name], name, kind) for name, kind in layout.columns.items()]
-    for record in parse_records(block.data, layout):
+    for record in parse_records(block, layout):
         yield record, *_convert(record, columns, names, layout.delimiter)
 
 

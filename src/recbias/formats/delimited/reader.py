@@ -22,6 +22,7 @@ from recbias.formats.delimited.arrow_reader import read_with_arrow
 from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import BadLines, Layout
 from recbias.formats.delimited.line_reader import find_line, read_line_by_line
+from recbias.formats.delimited.quotes import are_quotes_regular
 from recbias.formats.delimited.streamed_ids import IdEncoder
 from recbias.formats.encode_ids import find_repeat
 from recbias.formats.limited.file_limits import check_columns
@@ -157,11 +158,11 @@ def _read_tables(
     path: Path, layout: Layout, header: Header, bad_lines: BadLines
 ) -> Iterator[tuple[Any, int]]:
     is_ended = True
-    for block in read_blocks(path, skip=header.size, quoted=layout.quoted):
+    for block in read_blocks(path, skip=header.size, quoted=layout.quoted_delimiter):
         if (table := _try_arrow(block, layout, header)) is not None:
             yield table, 0
         else:
-            for piece in block.pieces(quoted=layout.quoted):
+            for piece in block.pieces(quoted=layout.quoted_delimiter):
                 yield _read_piece(piece, layout, header, bad_lines)
         is_ended = block.is_ended
     if not (is_ended or layout.quoted):
@@ -169,8 +170,14 @@ def _read_tables(
 
 
 def _try_arrow(block: Block, layout: Layout, header: Header) -> Any:
-    """Return the table of a block; None if it is suspicious or ends inside quotes."""
-    if layout.quoted and block.data.count(b'"') % 2:
+    """Return the table of a block; None if it is suspicious.
+
+    So is one whose quotes Arrow reads in its own way, or with a byte order mark, which Arrow
+    removes from the start of every block, not only from that of the file.
+    """
+    if block.has_mark:
+        return None
+    if layout.quoted and not are_quotes_regular(block.data, layout.delimiter):
         return None
     return read_with_arrow(block, layout, header.names)
 
