@@ -88,6 +88,28 @@ LARGE = {
         + "}\n",
         "3:32: dataset.filters: has 10,000 entries, more than 1,000",
     ),
+    "labels": (
+        SMALL
+        + write_entries("labels", [f"{{detector: names, name: l{n}}}" for n in range(1_000)]),
+        "5:9: labels: has 1,000 entries, more than 100",
+    ),
+    "models and metrics": (
+        "name: x\ndataset: demo\n"
+        + write_entries("models", [f"{{name: MostPop, label: m{n}}}" for n in range(1_000)])
+        + write_entries("metrics", [f"{{name: nDCG, label: n{n}}}" for n in range(1_000)]),
+        "3:9: models: 1,002,003 stages are more than 100,000",
+    ),
+    "trials": (
+        "name: x\ndataset: demo\nmetrics: [nDCG]\nsplit: {name: random, folds: 2}\n"
+        + write_entries(
+            "models",
+            [
+                f"{{name: ItemKNN, label: m{n}, tune: {{metric: nDCG, trials: 1000}}}}"
+                for n in range(900)
+            ],
+        ),
+        "5:9: models: 1,807,206 stages are more than 100,000",
+    ),
     "references": (
         SMALL + f"report: {{{write_entries('reference', ['none/1'] * 10_000).strip()}}}\n",
         "5:21: report.reference: must be",
@@ -114,6 +136,21 @@ def test_a_large_spec_is_refused_in_three_seconds(tmp_path: Path, text: str, err
     assert result.code == 2
     assert re.search(rf"^error: x.yaml:\s?{re.escape(error)}", result.err, re.MULTILINE)
     assert "\nhelp: " in result.err
+
+
+def test_a_plan_of_ten_thousand_stages_is_fast(tmp_path: Path) -> None:
+    """What distinguishes a metric is found once, not once for every model."""
+    models = [f"{{name: ItemKNN, neighbors: {n}, label: m{n}}}" for n in range(1, 102)]
+    metrics = [f"{{name: nDCG, k: {n}, label: n{n}}}" for n in range(1, 101)]
+    parts = write_entries("models", models) + write_entries("metrics", metrics)
+    dataset = "dataset: {name: demo, n_users: 60, n_items: 200}\n"
+    text = f"name: x\n{dataset}split: {{name: random, test: 0.2}}\nk: 100\n{parts}"
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    begin = time.process_time()
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert time.process_time() - begin < 6.0
+    assert (result.code, result.err) == (0, "")
+    assert "10305 stages (10100 metrics)" in result.out
 
 
 MIXED = """\

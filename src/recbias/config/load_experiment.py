@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from recbias.config.build import Builder
 from recbias.config.changes.expand_sweep import expand_sweep
+from recbias.config.changes.expanded_size import refuse_large_plan
 from recbias.config.checks import CheckSpec, find_metrics, resolve_checks
 from recbias.config.experiment import Experiment
 from recbias.config.merge import read_spec
@@ -66,6 +67,7 @@ def _load(
 ) -> Experiment:
     """Return the experiment of a document, incomplete if it has faults, which are recorded."""
     sweep = expand_sweep(document, registries)
+    refuse_large_plan(document)
     experiment = _Loader(document, registries).load(sweep)
     for name in experiment.report.references if experiment.report else ():
         try:
@@ -149,10 +151,8 @@ class _Loader:
             _normalize_base(name) for metric in metrics for name in (metric.label, metric.name)
         }
         written = self.list_written_names("metrics") - titles
-        is_found = find_metrics(check, metrics) or not find_nearest(
-            _normalize_base(check.metric), written
-        )
-        return check if is_found else None
+        is_misread = find_nearest(_normalize_base(check.metric), written)
+        return check if find_metrics(check, metrics) or not is_misread else None
 
     def list_written_names(self, key: str) -> set[str]:
         """Return the names and labels in the entries of a section, as they are written."""

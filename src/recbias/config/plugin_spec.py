@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.measurements.scores import Direction
@@ -156,7 +157,7 @@ class PluginSpec:
     rerankers: tuple[PluginSpec, ...] = ()
     reranked: Reranked | None = None
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[str]:
         """The evidence that a metric or model needs with its settings."""
         plugin = self.plugin
@@ -165,6 +166,11 @@ class PluginSpec:
             if isinstance(plugin, NeedsByParameters)
             else frozenset(plugin.needs)
         )
+
+    @cached_property
+    def ungrouped(self) -> PluginSpec:
+        """The metric without its groups, with its name as label."""
+        return replace(self, grouping=None, label=self.name)
 
     @property
     def cutoff(self) -> int | None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recbias.config.changes.expanded_size import MOST_ENTRIES
 from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
 from recbias.config.plugin_spec import DEFAULT_GAPS, DatasetSpec, PluginSpec
@@ -15,8 +16,8 @@ from recbias.core.errors import OutOfRange, UnknownKey, UnknownName, UserError, 
 from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.source_map import Document, KeyPath
 
-MOST_ENTRIES = 1_000
-"""The largest number of datasets, and of filters."""
+MOST_LABELS = 100
+"""The largest number of labels, which `plan` computes if it can."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,10 @@ class Resolver:
 
     def refuse_length(self, raw: Sequence[Any], location: KeyPath) -> bool:
         """Record a list that is too long, of which no entry is read; return whether it is."""
-        if len(raw) <= MOST_ENTRIES:
+        most = MOST_LABELS if location == ("labels",) else MOST_ENTRIES
+        if len(raw) <= most:
             return False
-        message = f"has {len(raw):,} entries, more than {MOST_ENTRIES:,}"
+        message = f"has {len(raw):,} entries, more than {most:,}"
         remedy = "write several specs"
         self.document.add_fault(location, message, remedy=remedy, kind=OutOfRange)
         return True

@@ -21,6 +21,7 @@ def assign_address(
     *,
     inputs: tuple[Stage, ...] | None = None,
     libraries: tuple[str, ...] = (),
+    code: str = "",
 ) -> Stage:
     """Return a stage at the content address of its result.
 
@@ -31,13 +32,14 @@ def assign_address(
         identity: The plug-ins with their settings, the seed, and so on.
         inputs: The inputs that count, if not all of the stage.
         libraries: Packages whose version matters besides ``LIBRARIES``.
+        code: The digest of the modules, if it is known.
     """
     digest = compute_digest(
         {
             "kind": stage.kind,
             "identity": identity,
             "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
-            "code": digest_sources(stage.work),
+            "code": code or digest_sources(stage.work),
             "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
         }
     )

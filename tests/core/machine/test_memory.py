@@ -6,11 +6,13 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from recbias.core.errors import TooLittleMemory
+from recbias.core.errors import TooLittleMemory, WrongType
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
+from support.commands import invoke_recbias
 
 
 def test_the_limit_is_at_most_the_memory_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,12 +37,24 @@ def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert int(process.stdout) == limit
 
 
-@pytest.mark.parametrize(("stated", "is_taken"), [("7", True), ("0", False), ("many", False)])
-def test_a_variable_states_the_limit(
-    monkeypatch: pytest.MonkeyPatch, stated: str, is_taken: bool
+def test_a_variable_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "7")
+    assert measure_memory_limit() == 7 * 2**20
+
+
+@pytest.mark.parametrize("stated", ["abc", "-1", "1e3", "0", "1.5", " "])
+def test_a_variable_that_is_no_number_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, stated)
-    assert (measure_memory_limit() == 7 * 2**20) == is_taken
+    with pytest.raises(WrongType):
+        measure_memory_limit()
+    spec = "name: x\ndataset: demo\nsplit: {name: random, test: 0.2}\nmodels: [EASE]\n"
+    (tmp_path / "x.yaml").write_text(spec + "metrics: [HR]\n", encoding="utf-8")
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert f"the environment variable {VARIABLE} is {stated!r}" in result.err
+    assert "help: set it to a whole number of MB above 0" in result.err
 
 
 def test_what_does_not_fit_is_refused_with_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:

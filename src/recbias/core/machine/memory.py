@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recbias.core.errors import TooLittleMemory
+from recbias.core.errors import TooLittleMemory, WrongType
 
 VARIABLE = "RECBIAS_MEMORY_MB"
 """The environment variable that states the limit in MB, for systems that do not."""
@@ -24,10 +24,13 @@ def measure_memory_limit() -> int:
 
     It is the smallest of the limits of the container, of the process (``ulimit -v``, ``-d``) and
     of the machine; ``RECBIAS_MEMORY_MB`` replaces it.
+
+    Raises:
+        WrongType: The environment variable is not a whole number above 0.
     """
     stated = os.environ.get(VARIABLE, "")
-    if stated.isascii() and stated.isdecimal() and int(stated) > 0:
-        return int(stated) * 2**20
+    if stated:
+        return _read_megabytes(stated) * 2**20
     return min(_list_limits(), default=0)
 
 
@@ -47,6 +50,14 @@ def require_memory(n_bytes: float, content: str, *, where: str, remedy: str) -> 
     if limit and n_bytes > limit:
         message = f"{content} need at least {_render(n_bytes)}, and there are {_render(limit)}"
         raise TooLittleMemory(message, where=where, remedy=remedy)
+
+
+def _read_megabytes(stated: str) -> int:
+    if stated.isascii() and stated.isdecimal() and int(stated[:18]):
+        return int(stated[:18])
+    message = f"the environment variable {VARIABLE} is {stated[:40]!r}"
+    remedy = f"set it to a whole number of MB above 0, as in {VARIABLE}=4000, or remove it"
+    raise WrongType(message, remedy=remedy)
 
 
 def _list_limits() -> Iterator[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recbias.config.changes.expanded_size import MOST_STAGES, count_stages, describe_excess
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
@@ -32,9 +33,6 @@ from recbias.runner.planning.plan import count_query_folds, find_chooser, list_m
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
 from recbias.runner.planning.round_stages import find_feedback_faults
 
-MOST_STAGES = 500_000
-"""The largest plan: planning this many stages takes two minutes and half a gigabyte."""
-
 TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 """Outputs that a search can measure on the validation sentences of a dataset."""
 
@@ -52,7 +50,8 @@ def validate_experiment(experiment: Experiment) -> None:
     validate_plugins(experiment)
     checks = [_check_packages]
     if is_whole(experiment, "dataset", "split", "queries"):
-        checks += [_check_size, _check_folds, _check_split, _check_data]
+        raise_faults(_check_size(experiment))  # first: the others compare models with metrics
+        checks += [_check_folds, _check_split, _check_data]
         checks += [_check_searches, _check_metrics, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
@@ -99,11 +98,16 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
     trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
     rounds = experiment.feedback.rounds if experiment.feedback else 1
-    model_stages = len(experiment.models) * (2 + len(experiment.metrics)) * rounds + trials
-    stages = contexts * (3 + len(experiment.labels) + model_stages)
-    if stages > MOST_STAGES:
-        message = f"{stages:,} stages are more than {MOST_STAGES:,}"
-        remedy = "use fewer seeds, folds, trials, rounds, models or metrics, or several specs"
+    n_stages = count_stages(
+        contexts=contexts,
+        labels=len(experiment.labels),
+        models=len(experiment.models),
+        metrics=len(experiment.metrics),
+        rounds=rounds,
+        trials=trials,
+    )
+    if n_stages > MOST_STAGES:
+        message, remedy = describe_excess(n_stages)
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
 

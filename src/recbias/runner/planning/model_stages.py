@@ -64,7 +64,9 @@ class ModelPlanner(OutputPlanner):
 
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
-        label = find_chooser(metric)
+        label = self.recall("chooser", metric, make=lambda: find_chooser(metric))
+        if label is None:
+            return None
         models = [model for model in self.experiment.models if model.label == label]
         k = self.experiment.k
         return self.plan_outputs(context, models[0], k).answer if models else None
@@ -75,8 +77,8 @@ class ModelPlanner(OutputPlanner):
         """Return the stage that measures; values by group come from a stage without groups."""
         title, location = f"measure {metric.label} of {keys.model}", self.locate(metric)
         if metric.grouping is not None:
-            ungrouped = replace(metric, grouping=None, label=metric.name)
-            inputs = (context.queries, self._plan_metric(context, answer, ungrouped, keys))
+            ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
+            inputs = (context.queries, ungrouped)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
             stage = Stage("measure", title, "", group, inputs, keys, location)
             return self.place(stage, identity={"split": metric.split_settings})
@@ -96,5 +98,5 @@ class ModelPlanner(OutputPlanner):
                 "seed": keys.seed or 0,
                 "fold": keys.fold or 0,
             },
-            libraries=list_libraries(metric.plugin),
+            libraries=self.recall("libraries", metric, make=lambda: list_libraries(metric.plugin)),
         )

@@ -147,7 +147,10 @@ class OutputPlanner(StagePlanner):
 
     def locate(self, spec: PluginSpec) -> str:
         """Return the entry of a plug-in in the spec: ``FILE:LINE:COLUMN: models[0]``."""
-        return self.experiment.fault(spec.where, "").where
+        location: str = self.recall(
+            "location", spec, make=lambda: self.experiment.fault(spec.where, "").where
+        )
+        return location
 
     def _plan_search(
         self,

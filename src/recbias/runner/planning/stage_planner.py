@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +73,35 @@ class StagePlanner:
 
     experiment: Experiment
     fingerprints: Fingerprints
+    _known: dict[tuple[object, ...], tuple[tuple[PluginSpec, ...], Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def identify(self, spec: PluginSpec) -> dict[str, object]:
         """Return the identity of a plug-in in addresses."""
-        return identify(spec, self.fingerprints)
+        identity: dict[str, object] = self.recall(
+            "identify", spec, make=lambda: identify(spec, self.fingerprints)
+        )
+        return identity
+
+    def recall(self, purpose: str, *specs: PluginSpec, make: Callable[[], Any]) -> Any:
+        """Return what is made once of some plug-ins: a metric is planned for every model.
+
+        The plug-ins are kept, as their identities, by which they are found, would be used again.
+        """
+        key = (purpose, *map(id, specs))
+        if key not in self._known:
+            self._known[key] = specs, make()
+        return self._known[key][1]
 
     def list_files(self, *specs: PluginSpec) -> dict[Path, str]:
         """Return the files that plug-ins read, with the digests that ``identify`` has of them."""
+        files: dict[Path, str] = self.recall(
+            "files", *specs, make=lambda: self._digest_files(*specs)
+        )
+        return files
+
+    def _digest_files(self, *specs: PluginSpec) -> dict[Path, str]:
         files: dict[Path, str] = {}
         for plugin in (spec.plugin for spec in specs):
             model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
@@ -106,5 +128,11 @@ class StagePlanner:
         """Return the subject and the digest of the settings of a stage with some plug-ins."""
         if not specs:
             return {}
-        identities = [self.identify(spec) for spec in specs]
-        return {"subject": str(identities[0]["name"]), "settings": compute_digest(identities)}
+        described: dict[str, str] = self.recall(
+            "describe", *specs, make=lambda: _describe([self.identify(spec) for spec in specs])
+        )
+        return described
+
+
+def _describe(identities: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    return {"subject": str(identities[0]["name"]), "settings": compute_digest(identities)}

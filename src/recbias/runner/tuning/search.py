@@ -12,6 +12,7 @@ from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.runner.addresses import assign_address
+from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.stages.rerank import RerankLists
@@ -105,7 +106,7 @@ def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) ->
     if work.exhaustive:
         search_identity["covering"] = True
         n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
-    stages: list[Stage] = []
+    stages, code = list[Stage](), digest_sources(work)
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
         title, trial = f"trial {number} of {first.keys.model}", replace(work, number=number)
@@ -115,6 +116,7 @@ def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) ->
                 {**search_identity, "number": number},
                 inputs=(*shared, *earlier[-batch_size:]),
                 libraries=(*work.model.libraries, "optuna"),
+                code=code,
             )
         )
     return tuple(stages)
