@@ -108,9 +108,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     settings = {"overrides": overrides, "limit": limit, "device": device, "store": store}
     run_plan, results = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
     check_latest(out, run_plan)
-    check_loading(run_plan, results, fresh=fresh)
     with collect_warnings() as store_warnings:
         results.prepare()
+    check_loading(run_plan, results, fresh=fresh)
     shows = is_notebook() if progress is None else progress
     with (
         forbid_network() if offline else nullcontext(),

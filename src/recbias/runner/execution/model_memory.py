@@ -56,18 +56,21 @@ def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
 def check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
     """Refuse a search that would try a value of a setting that cannot fit into memory.
 
-    Each setting is checked by itself, beside the values of the others that the spec gives.
+    Each setting of the model is checked by itself, beside the values of the others that the spec
+    gives; those of its re-ranker have no width.
 
     Raises:
         TooLittleMemory: The location is the setting in the search space.
     """
-    cls: type = type(model.plugin)
+    settings = read_settings(type(model.plugin))
     for dimension in model.tune.space if model.tune else ():
         setting = dimension.parameter
+        if setting not in settings:
+            continue
         values = (dimension.high,) if isinstance(dimension, Range) else dimension.parsed_values
         for value in values:
             plugin = copy.copy(model.plugin)
-            object.__setattr__(plugin, read_settings(cls)[setting].field.name, value)
+            object.__setattr__(plugin, settings[setting].field.name, value)
             try:
                 check_widths(plugin, n_items, n_rows)
             except TooLittleMemory as error:
