@@ -62,7 +62,8 @@ def check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
     Raises:
         TooLittleMemory: The location is the setting in the search space.
     """
-    settings = read_settings(type(model.plugin))
+    cls: type = type(model.plugin)
+    settings = read_settings(cls)
     for dimension in model.tune.space if model.tune else ():
         setting = dimension.parameter
         if setting not in settings:
