@@ -163,6 +163,7 @@ HEAVY = {
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
     "recbias.numerics.compiled.loops": "numba",
+    "recbias.numerics.compiled.prefetch": "numba",
     "recbias.numerics.devices": "torch",
     "recbias.runner.environment": "torch",
     "recbias.runner.execution.ray": "ray",

@@ -8,8 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
+from recbias.numerics.compiled.prefetch import prefetch_row
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+
+AHEAD = 8
+"""So many samples before its search, what it reads first is brought into the cache."""
 
 
 def insert_rows(
@@ -46,13 +50,16 @@ def skip_items(users: Codes, points: Integers, starts: Integers, items: Codes) -
     """Return the item with so many unseen items of its user before it: all have the weight 1."""
     found = np.empty(users.size, dtype=np.int32)
     for s in range(users.size):
-        first = low = starts[users[s]]
-        high = starts[users[s] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if items[middle] - (middle - first) <= points[s]:
-                low = middle + 1
-            else:
-                high = middle
-        found[s] = points[s] + low - first
+        ahead = users[min(s + AHEAD, users.size - 1)]
+        prefetch_row(starts, users[min(s + 2 * AHEAD, users.size - 1)])
+        for part in range(1, 4):  # a binary search reads the middle first, then a quarter
+            prefetch_row(items, (part * starts[ahead + 1] + (4 - part) * starts[ahead]) // 4)
+        first = starts[users[s]]
+        low, size = np.int64(0), starts[users[s] + 1] - first
+        while size > 0:  # without a branch that the processor would have to guess
+            half = (size + 1) // 2
+            is_before = items[first + low + half - 1] - (low + half - 1) <= points[s]
+            low += half if is_before else np.int64(0)
+            size -= half
+        found[s] = points[s] + low
     return found

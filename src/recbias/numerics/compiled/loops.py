@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from recbias.numerics.compiled.prefetch import register_prefetch
+
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
@@ -36,6 +38,7 @@ def compile_loop(
     import numba
     from numba.extending import register_jitable
 
+    register_prefetch()
     fast = False if exact else set(FAST_MATH)
     for part in parts:
         register_jitable(fastmath=fast, error_model="numpy")(part)
