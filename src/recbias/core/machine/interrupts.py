@@ -27,6 +27,10 @@ REASONS = {
 GRACE_SECONDS = 1.5
 """How long the main thread may take to end before the process is ended."""
 
+_OF_SEMAPHORES = "ignore:resource_tracker:UserWarning"
+"""Hides what Python says of the semaphores of a process that was ended, and removes, as a value
+of ``-W`` that the processes started by this one inherit."""
+
 _TO_FIRST_COLUMN = b"\r\x1b[K\x1b[?25h"
 """Clears the line of a terminal, and shows the cursor that a progress bar has hidden."""
 
@@ -183,6 +187,7 @@ def handle_signals() -> Iterator[None]:
     numbers = [getattr(signal, name) for name in REASONS if hasattr(signal, name)]
     handled = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     state = SignalState.current = SignalState()
+    sys.warnoptions.append(_OF_SEMAPHORES)
     report = sys.unraisablehook
 
     def report_unless_stopped(unraisable: Any) -> None:
