@@ -25,10 +25,15 @@ from recbias.core.machine.interrupts import (  # noqa: E402
     get_exit_code,
     handle_signals,
 )
+from recbias.core.machine.shortage import SHORTAGES, is_shortage  # noqa: E402
+from recbias.core.machine.sudden_end import announce_end, watch_for_sudden_end  # noqa: E402
+
+_OUT_OF_MEMORY = b"error: out of memory\nhelp: allow more memory (ulimit -v unlimited)\n"
 
 
 def main() -> None:
     """Run the command line; a signal that ends it has its handler before the slow imports."""
+    watch_for_sudden_end()
     try:
         with handle_signals():
             from recbias.cli.app import main as run_command
@@ -36,6 +41,19 @@ def main() -> None:
             run_command()
     except KeyboardInterrupt as error:
         _end(error)
+    except SHORTAGES as error:  # memory also runs out while an error is reported
+        if not is_shortage(error):
+            raise
+        _end_without_memory()
+    finally:
+        announce_end()
+
+
+def _end_without_memory() -> None:
+    """End with the lines of an error; exceptions beyond memory could be neither shown nor kept."""
+    announce_end()
+    os.write(2, _OUT_OF_MEMORY)
+    os._exit(1)
 
 
 def _end(error: KeyboardInterrupt) -> None:

@@ -216,4 +216,4 @@ def test_exhausted_memory_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, report_errors():
         raise MemoryError
     assert caught.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("error: the memory is exhausted\nhelp: ")
+    assert capsys.readouterr().err.startswith("error: out of memory\nhelp: ")

@@ -15,6 +15,12 @@ import typer
 
 from recbias.core.errors import RecbiasError, UserError
 from recbias.core.machine.interrupts import claim_line, get_exit_code, raise_received
+from recbias.core.machine.shortage import (
+    SHORTAGES,
+    describe_shortage,
+    is_shortage,
+    require_room_for_command,
+)
 from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
 
 
@@ -88,16 +94,13 @@ def report_errors() -> Iterator[None]:
     sys.excepthook = _report_bug
     guard_messages()
     try:
+        require_room_for_command()
         yield
         sys.stdout.flush()
     except RecbiasError as error:
         for line in error.lines():
             print_line(line, to_stderr=True)
         raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
-    except MemoryError:
-        print_line("error: the memory is exhausted", to_stderr=True)
-        print_line("help: allow more (ulimit -v), or use fewer --workers", to_stderr=True)
-        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt as error:
         with suppress(OSError):  # the terminal may be closed
             if line := claim_line(error):
@@ -106,6 +109,13 @@ def report_errors() -> Iterator[None]:
     except BrokenPipeError:
         _discard_output()
         raise typer.Exit(DONE) from None
+    except SHORTAGES as error:
+        if not is_shortage(error):
+            raise
+        message, remedy = describe_shortage(error)
+        print_line(f"error: {message}", to_stderr=True)
+        print_line(f"help: {remedy}", to_stderr=True)
+        raise typer.Exit(FAILED) from None
 
 
 def _discard_output() -> None:

@@ -11,6 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from recbias.core.errors import MissingFile
+from recbias.core.machine.shortage import is_shortage
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 """Error numbers of a path at which there is nothing."""
@@ -63,6 +64,8 @@ def convert_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_shortage(error):
+            raise
         raise make_read_error(path, error) from error
 
 

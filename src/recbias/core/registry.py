@@ -21,6 +21,7 @@ from typing import Any, cast
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
 from recbias.core.input_files import has_file, read_change_times
+from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
 
@@ -33,7 +34,6 @@ CODE_FAULTS = (
 
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-
 _FILE_MODULE = "_recbias_file_"  # Prefix of the module names of plug-in files
 
 
@@ -195,6 +195,7 @@ def import_files(paths: Iterable[Path]) -> None:
 
 
 def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
+    raise_shortage(error)
     place = f" ({place})" if (place := locate_failure(error)) else ""
     message = f"{name} cannot be imported: {describe_exception(error)}{place}"
     return BrokenContract(message, remedy=remedy)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from recbias.core.errors import MissingFile, UserError
+from recbias.core.machine.shortage import is_shortage
 from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
 from recbias.language.model_folders import (
@@ -209,6 +210,8 @@ def describe_failure(content: str, source: Source) -> Iterator[None]:
     except (UserError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # the libraries raise any error for files that they do not expect
+        if is_shortage(error):
+            raise
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         if "mismatched" in str(error):
             reason = f"they do not match {CONFIG}"

@@ -18,31 +18,42 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.machine.interrupts import raise_received
+from recbias.core.machine.shortage import describe_shortage, is_shortage
 from recbias.core.records import Failure
 from recbias.core.registry import describe_exception, locate_failure
 
 TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
 """Errors that may not occur again: of memory, disks, networks and processes."""
 
+LOWER_SIZES = "lower what makes it large: batch_size, negatives, embedding_size"
+"""What to do if memory ran out and more cannot be had."""
+
 CARD_FAILED = "CUDA error: "
 """What torch's message begins with when a GPU failed or vanished."""
 
 
 def attempt(
-    work: Callable[[], Any], *, on_lasting_failure: Callable[[], None] = lambda: None
+    work: Callable[[], Any],
+    *,
+    on_lasting_failure: Callable[[], None] = lambda: None,
+    passes_on: Callable[[BaseException], bool] = lambda _: False,
 ) -> tuple[Any, Failure | None]:
     """Call a function; return its result, or the reason for its failure.
 
-    ``on_lasting_failure`` is called after an error that would occur again. ``Unwritable`` is
-    raised: without a writable disk no later stage can be stored either.
+    ``on_lasting_failure`` is called after an error that would occur again. Errors for which
+    ``passes_on`` is true are raised, and so is ``Unwritable``: without a writable disk no later
+    stage can be stored either.
     """
     try:
         return work(), None
     except Unwritable:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  other models must still run
+    except (Exception, SystemExit) as error:  # other models must still run
         raise_received()
-        if not (isinstance(error, TRANSIENT_ERRORS) or _is_of_card(error)):
+        if passes_on(error):
+            raise
+        is_transient = isinstance(error, TRANSIENT_ERRORS) or is_shortage(error)
+        if not (is_transient or _is_of_card(error)):
             on_lasting_failure()
         return None, _describe_failure(error)
 
@@ -60,6 +71,8 @@ def blame_plugin(call: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         raise_received()
+        if is_shortage(error):
+            raise
         place = locate_failure(error) or _locate_last_call(error)
         message = f"{call} failed: {describe_exception(error)} ({place})"
         raise BrokenContract(message, remedy="fix its code") from error
@@ -80,10 +93,9 @@ def _describe_failure(error: BaseException) -> Failure:
     if isinstance(error, UserError):
         is_of_code = isinstance(error, PluginError)
         return Failure(f"{error}{place if is_of_code else ''}", error.remedy, user=True)
-    if isinstance(error, MemoryError):
-        message = f"out of memory: {error}" if str(error) else "out of memory"
-        remedy = "lower what makes it large: batch_size, negatives, embedding_size"
-        return Failure(message, remedy, user=True)
+    if is_shortage(error):
+        message, remedy = describe_shortage(error)
+        return Failure(message, f"{remedy}, or {LOWER_SIZES}", user=True)
     if _is_of_card(error):
         message = f"the GPU failed: {str(error).partition(CARD_FAILED)[2].partition(chr(10))[0]}"
         remedy = "run the same command again to resume, on another device if it fails again"

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar
 
+from recbias.core.machine.sudden_end import announce_end
+
 REASONS = {
     "SIGINT": "interrupted",
     "SIGTERM": "terminated",
@@ -234,6 +236,7 @@ def _watch(state: SignalState, readable: int) -> None:
             start = _TO_FIRST_COLUMN if os.isatty(2) else b""
             os.write(2, start + describe_signal(signals[0]).encode() + b"\n")
     finally:
+        announce_end()
         os._exit(128 + signals[0])
 
 

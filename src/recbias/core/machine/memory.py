@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recbias.core.errors import TooLittleMemory, WrongType
+from recbias.core.machine.shortage import measure_process_limit
 
 VARIABLE = "RECBIAS_MEMORY_MB"
 """The environment variable that states the limit in MB, for systems that do not."""
@@ -64,13 +65,8 @@ def _list_limits() -> Iterator[int]:
     for path in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # "max" where there is none
             yield int(Path(path).read_text(encoding="ascii"))
-    with suppress(ImportError):
-        import resource
-
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            limit = resource.getrlimit(kind)[0]
-            if limit != resource.RLIM_INFINITY:
-                yield limit
+    if limit := measure_process_limit():
+        yield limit
     with suppress(AttributeError, ValueError, OSError):
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from recbias.core.machine.memory import measure_memory_limit
+from recbias.core.machine.shortage import measure_process_limit
 from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Executor, run_model
@@ -186,6 +187,9 @@ def _describe_death(exit_code: int | None, peak_mb: float) -> Failure:
     how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
     used = f" when it used {peak_mb:,.0f} MB" if peak_mb else ""
     remedy = "it may have run out of memory: try --workers 1"
+    if own_limit := measure_process_limit():
+        used += f"; each process may use {own_limit / 2**20:,.0f} MB (ulimit -v or -d)"
+        remedy = "it may have run out of memory: allow more (ulimit -v unlimited)"
     return Failure(f"the worker process died{how}{used}", remedy)
 
 

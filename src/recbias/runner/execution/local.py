@@ -13,6 +13,7 @@ from typing import Any
 
 from recbias.core.machine.cores import count_cores
 from recbias.core.machine.interrupts import follow_parent, hold_signals
+from recbias.core.machine.shortage import require_room_for_command
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
@@ -127,5 +128,6 @@ def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
 
     follow_parent()
     guard_messages()
+    require_room_for_command()
     threadpool_limits(max(1, count_cores() // workers))
     import_files(files)

@@ -12,11 +12,13 @@ from recbias.config.plugin_spec import PluginSpec, Range
 from recbias.config.settings import read_settings
 from recbias.core.errors import TooLittleMemory, UserError
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
+from recbias.core.machine.shortage import require_room_for_run
+from recbias.core.packages import list_libraries
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.plan import Plan
-from recbias.runner.planning.plugin_contracts import raise_faults
+from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults
 from recbias.runner.storage.store import Store
 
 BYTES = 4
@@ -107,9 +109,15 @@ def _get_number(plugin: Any, setting: str) -> int:
 def check_loading(plan: Plan, store: Store, *, fresh: bool) -> None:
     """Refuse a dataset that would not fit into memory, by estimates, before it is read.
 
+    A limit of the process under which the libraries of the plan cannot be loaded is refused too.
+
     Raises:
+        TooLittleMemory: The limit of the process is too small.
         Faults: There is one or more.
     """
+    require_room_for_run(
+        {name for spec in list_plugins(plan.experiment) for name in list_libraries(spec.plugin)}
+    )
     executor = Executor(store, Silent(), fresh=fresh)
     raise_faults(find_memory_faults(plan, executor, kind="dataset"))
 

@@ -17,6 +17,7 @@ from recbias.runner.planning.plan import (
     list_missing_outputs,
 )
 from recbias.runner.planning.round_stages import get_world, plan_rounds
+from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import ComputeMetric
@@ -89,6 +90,7 @@ class ModelPlanner(OutputPlanner):
         compute = ComputeMetric(
             *(metric.plugin, metric.name, answer is not None, choice is not None, world)
         )
+        code = "" if world else self.recall("code", metric, make=lambda: digest_sources(compute))
         read = join_stages(*shared, answer, choice, *labels)
         return self.place(
             Stage("measure", title, "", compute, read, keys, location),
@@ -99,4 +101,5 @@ class ModelPlanner(OutputPlanner):
                 "fold": keys.fold or 0,
             },
             libraries=self.recall("libraries", metric, make=lambda: list_libraries(metric.plugin)),
+            code=code,
         )

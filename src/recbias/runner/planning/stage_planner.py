@@ -114,15 +114,19 @@ class StagePlanner:
         *specs: PluginSpec,
         identity: Mapping[str, object],
         libraries: tuple[str, ...] = (),
+        code: str = "",
     ) -> Stage:
-        """Return a stage at its address, with the files that its plug-ins read."""
+        """Return a stage at its address, with the files that its plug-ins read.
+
+        ``code`` is the digest of the modules of its work, if it is known.
+        """
         files = {**stage.files, **self.list_files(*specs)}
         subject: Mapping[str, Any] = {
             "subject": type(stage.work).__name__,
             **self.describe(*specs),
         }
         stage = replace(stage, files=files, **subject)
-        return assign_address(stage, identity, libraries=libraries)
+        return assign_address(stage, identity, libraries=libraries, code=code)
 
     def describe(self, *specs: PluginSpec) -> dict[str, str]:
         """Return the subject and the digest of the settings of a stage with some plug-ins."""

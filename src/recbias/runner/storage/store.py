@@ -24,6 +24,7 @@ from typing import Any
 from recbias.core.digests import digest_file
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
+from recbias.core.machine.shortage import is_shortage
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
 from recbias.runner.boundary import attempt
@@ -97,7 +98,10 @@ class Store:
             os.utime(self.path(digest) / RECORD)
 
     def load(self, digest: str) -> Any:
-        """Return a result; None, after a warning, if it is damaged, which removes it, or gone."""
+        """Return a result; None, after a warning, if it is damaged, which removes it, or gone.
+
+        An error that says that memory ran out is raised: the result may be intact.
+        """
         stored, folder = self.record(digest), self.path(digest)
         if stored is None:
             return None
@@ -111,7 +115,7 @@ class Store:
         remove, value = partial(self.remove, digest), None
         if is_intact:
             load = partial(FORMATS[stored.kind].load, folder)
-            value, _ = attempt(load, on_lasting_failure=remove)
+            value, _ = attempt(load, on_lasting_failure=remove, passes_on=is_shortage)
         else:
             remove()
         if value is None:
@@ -214,6 +218,8 @@ def report_unwritable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_shortage(error):
+            raise
         message, remedy = f"it cannot be written: {error.strerror}", "give another --out"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             message, remedy = "the disk is full", "free some space, or give another --out"
