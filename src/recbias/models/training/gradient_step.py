@@ -16,6 +16,9 @@ from recbias.models.training.schedule import Schedule
 MIN_COMPILED_STEPS = 20_000
 """Number of steps from which on a loss is compiled, which takes about as long as they save."""
 
+COMPILED_DEVICES = frozenset({"cuda"})
+"""The kinds of devices for which a loss is compiled."""
+
 
 @runtime_checkable
 class CrossesBatch(Protocol):
@@ -60,7 +63,8 @@ class GradientStep:
         n_steps = self.schedule.epochs * (n_samples // self.schedule.batch_size)
         is_fixed = isinstance(self.learner, HasFixedShapes) and self.learner.fixed_shapes
         is_worth_it = is_fixed and n_steps >= MIN_COMPILED_STEPS
-        if self.device.type == "cuda" and is_worth_it and not isinstance(self.loss, CompiledLoss):
+        is_here = self.device.type in COMPILED_DEVICES
+        if is_here and is_worth_it and not isinstance(self.loss, CompiledLoss):
             self.loss = CompiledLoss(
                 self.schedule.name, self.learner.loss, self.schedule.batch_size
             )
