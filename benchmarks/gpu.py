@@ -11,6 +11,10 @@
 - **lists**: the best ten of a million items for users of a million, by 64 factors, beside
   ``torch.topk`` of whole rows of scores, and FAISS if it is installed; ours also leaves out what
   the users have. 20,000 users are asked: the rate is that of a million.
+- **EASE, PureSVD, ItemKNN, UserKNN**: their fits, and lists of item-to-item weights, by tensors on
+  the card beside the same by arrays on all cores of the CPU, in users a second.
+- **NeuMF**: training with a compiled loss beside one that is not, in samples a second, without the
+  first epoch, in which it is compiled.
 
 Weights are random, texts are random words. ``of peak`` is the share of the card's dense bfloat16
 rate, see ``fine_tuning.py``. Padding counts in nobody's figure.
@@ -19,8 +23,10 @@ rate, see ``fine_tuning.py``. Padding counts in nobody's figure.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.util
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +40,8 @@ import transformers
 
 import fine_tuning
 import ranking
+from recbias.core.dataset.split import TrainingData
+from recbias.core.stage_context import stage_context
 from recbias.language.scoring.sentence_models import SentenceModel, load_sentence_model
 from recbias.language.scoring.sentence_scoring import score_sentences
 from recbias.language.scoring.sentence_tokens import (
@@ -41,11 +49,23 @@ from recbias.language.scoring.sentence_tokens import (
     SentenceTokens,
     tokenize_sentences,
 )
+from recbias.models.device_algebra.decompositions import (
+    find_right_singular_vectors,
+    regress_items,
+)
+from recbias.models.device_algebra.nearest_rows import find_nearest_on_device
+from recbias.models.linear.item_regressions import EASE, MAX_SINGLE_PRECISION_NORM
+from recbias.models.linear.pure_svd import PureSVD
+from recbias.models.neural.neumf import NeuMF
+from recbias.models.ranking.device_products import rank_product_on_device
 from recbias.models.ranking.fitted_models import FittedFactors
+from recbias.models.ranking.score_blocks import rank_by_product
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
+from recbias.models.training import gradient_step
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.numerics.sparse.similarity import Similarity, find_nearest
 
 RATE = 1e-5
 
@@ -61,13 +81,26 @@ class Lists:
 
 
 @dataclass(frozen=True)
+class World:
+    """The sizes of the interactions of EASE and others, and of the training of NeuMF."""
+
+    users: int
+    items: int
+    per_user: int
+    factors: int
+    batch: int
+    epochs: int
+
+
+@dataclass(frozen=True)
 class Sizes:
-    """The sizes of a run: encoder, causal model (with key-value heads), and lists."""
+    """The sizes of a run: encoder, causal model (with key-value heads), lists, interactions."""
 
     encoder: fine_tuning.Size
     causal: fine_tuning.Size
     kv_heads: int
     lists: Lists
+    world: World
 
 
 FULL = Sizes(
@@ -75,12 +108,14 @@ FULL = Sizes(
     fine_tuning.Size(24, 896, 14, 30_000, 2_048, 32, 0),
     2,
     Lists(1_000_000, 1_000_000, 64, 20_000),
+    World(60_000, 20_000, 100, 64, 2048, 2),
 )
 TINY = Sizes(
     fine_tuning.Size(1, 16, 2, 200, 96, 16, 5),
     fine_tuning.Size(1, 16, 2, 200, 64, 16, 0),
     1,
     Lists(300, 500, 8, 200),
+    World(300, 200, 20, 8, 128, 2),
 )
 
 
@@ -288,6 +323,76 @@ def run_lists(size: Lists, device: torch.device) -> None:
         print_row(f"{part} (users a second)", way, rate, rates["ours"])
 
 
+def sample_interactions(size: World) -> TrainingData:
+    """Sample interactions of which the most popular items have most."""
+    rng = np.random.default_rng(0)
+    data = ranking.sample_world(size.users, size.items, size.per_user, rng)
+    items = (size.items * rng.random(len(data.train)) ** 3).astype(np.int32)
+    return TrainingData(dataclasses.replace(data.train, items=items))
+
+
+def run_models(size: World, device: torch.device) -> None:
+    """Fit and rank by tensors and by arrays."""
+    data, rng = sample_interactions(size), np.random.default_rng(0)
+    matrix, queries = data.train.binary, ranking.make_queries(data, np.arange(size.users))
+    by_item = matrix.T.tocsr()
+    limits: Any = {"max_norm": MAX_SINGLE_PRECISION_NORM}
+    weights = regress_items(by_item, 500.0, device, **limits)  # warms up
+    lists = (matrix, weights, queries, ranking.K, data)
+    jobs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "EASE": (
+            lambda: regress_items(by_item, 500.0, device, **limits),
+            lambda: EASE(device="cpu").fit(data, rng),
+        ),
+        "lists of EASE": (
+            lambda: rank_product_on_device(*lists, device),
+            lambda: rank_by_product(*lists),
+        ),
+        "PureSVD": (
+            lambda: find_right_singular_vectors(matrix, size.factors, device),
+            lambda: PureSVD(factors=size.factors, device="cpu").fit(data, rng),
+        ),
+        "ItemKNN": (
+            lambda: find_nearest_on_device(by_item, 100, Similarity(), device),
+            lambda: find_nearest(by_item, 100),
+        ),
+        "UserKNN": (
+            lambda: find_nearest_on_device(matrix, 100, Similarity(), device),
+            lambda: find_nearest(matrix, 100),
+        ),
+    }
+    for part, (by_tensors, by_arrays) in jobs.items():
+        ours, theirs = (
+            size.users / max(fine_tuning.time_job(job, device), 1e-9)
+            for job in (by_tensors, by_arrays)
+        )
+        print_row(f"{part} (users a second)", "ours", ours, ours)
+        print_row(f"{part} (users a second)", "ours, by arrays on the CPU", theirs, ours)
+
+
+def time_epoch(size: World, data: TrainingData, device: torch.device) -> float:
+    """Return the seconds of the shortest epoch of NeuMF but the first."""
+    name: Any = device.type
+    model = NeuMF(epochs=1 + size.epochs, batch_size=size.batch, patience=0, device=name)
+    clock = time.perf_counter if device.type == "cuda" else time.process_time
+    ends: list[float] = []
+    with stage_context(on_progress=lambda *_: ends.append(clock())):
+        model.fit(data, np.random.default_rng(0))
+    return min(end - start for start, end in pairwise(ends[1:]))
+
+
+def run_training(size: World, device: torch.device) -> None:
+    """Train NeuMF with a compiled loss, and without."""
+    data = sample_interactions(dataclasses.replace(size, users=size.users // 10))
+    gradient_step.COMPILED_DEVICES = frozenset({"cuda", "cpu"})
+    rates = {}
+    for way, least in (("ours, compiled", 0), ("ours, not compiled", 10**9)):
+        gradient_step.MIN_COMPILED_STEPS = least
+        rates[way] = 5 * data.train.binary.nnz / time_epoch(size, data, device)
+    for way, rate in rates.items():
+        print_row("NeuMF, training (samples a second)", way, rate, rates["ours, compiled"])
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -305,11 +410,13 @@ def main() -> None:
     peak = fine_tuning.find_peak(device, options.peak)
     card = torch.cuda.get_device_name() if device.type == "cuda" else "CPU, tiny sizes"
     print(f"{card}, torch {torch.__version__}, transformers {transformers.__version__}\n")
-    print("| part | way | tokens (users) a second | ours / way | of peak |")
+    print("| part | way | tokens a second, or as said | ours / way | of peak |")
     print("|---|---|--:|--:|--:|")
     run_encoder(sizes.encoder, device, peak)
     run_causal_model(sizes.causal, sizes.kv_heads, device, peak)
     run_lists(sizes.lists, device)
+    run_models(sizes.world, device)
+    run_training(sizes.world, device)
 
 
 if __name__ == "__main__":

@@ -29,4 +29,9 @@ def test_the_rehearsal_writes_a_row_for_each_way() -> None:
         "causal model, reading": ["ours", "plain loop"],
         "causal model, training": ["ours", "Trainer"],
         "lists, 300 users x 500 items (users a second)": ["ours", "torch.topk"],
+        **{
+            f"{part} (users a second)": ["ours", "ours, by arrays on the CPU"]
+            for part in ("EASE", "lists of EASE", "PureSVD", "ItemKNN", "UserKNN")
+        },
+        "NeuMF, training (samples a second)": ["ours, compiled", "ours, not compiled"],
     }

@@ -101,6 +101,19 @@ def resolve_device(name: Device) -> Any:
     return device
 
 
+def find_accelerator(name: Device, *, double: bool = False) -> Any:
+    """Return the ``torch.device`` with this name if it is a GPU; None for the CPU.
+
+    With ``double`` it is None for MPS too, which has no double precision. torch is imported only
+    if there is a GPU; MissingExtra if this machine does not have the device.
+
+    >>> find_accelerator("cpu") is None
+    True
+    """
+    device = find_device(name)
+    return resolve_device(name) if is_cuda(device) or (device == "mps" and not double) else None
+
+
 @cache
 def _warn_about_others(device: str) -> None:
     """Warn if other processes hold memory of a GPU that is not shared by the tasks of a run."""

@@ -20,7 +20,7 @@ from recbias.numerics.devices import choose_precision, find_device, list_devices
 from recbias.runner.environment import name_gpus
 from recbias.runner.planning.devices import choose_devices, describe_devices
 from recbias.runner.planning.devices import list_devices as used
-from support.commands import invoke_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
 BPR: dict[str, Any] = {"name": "BPR-MF", "epochs": 1, "patience": 0}
@@ -132,7 +132,7 @@ def test_a_language_model_uses_the_device_unless_it_is_on_a_server(tmp_path: Pat
 
 
 def test_plan_prints_the_warning_of_an_unused_device(tmp_path: Path) -> None:
-    write_small_spec(tmp_path)
+    write_small_spec(tmp_path, SMALL.replace(", ItemKNN", ""))
     for device, n in (("cuda", 1), ("cpu", 0)):
         planned = invoke_recbias("plan", "small", "--device", device, folder=tmp_path)
         assert planned.code == 0

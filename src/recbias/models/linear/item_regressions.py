@@ -12,8 +12,11 @@ from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.machine.expected import ModelMemory, Sizes
+from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
+from recbias.models.device_algebra.decompositions import regress_items
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.numerics.devices import OnDevice, find_accelerator
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 from recbias.numerics.sparse.products import compute_gram
@@ -23,7 +26,7 @@ MAX_SINGLE_PRECISION_NORM = 1e7
 
 
 @dataclass(frozen=True, kw_only=True)
-class EASE(ItemWeightModel):
+class EASE(ItemWeightModel, OnDevice):
     """Recommend by the item-to-item weights that best reconstruct the histories.
 
         B = I - P diag(1 / P_jj),    P = (XᵀX + reg I)⁻¹,    score(u, j) = x_u B_j
@@ -34,9 +37,11 @@ class EASE(ItemWeightModel):
 
     Args:
         reg: Weight of the L2 penalty.
+        device: Where the matrix is inverted (on CUDA, else the CPU) and the lists are ranked.
 
     Raises:
         OutOfRange: ``reg`` is so small that the matrix cannot be inverted.
+        TooLittleMemory: A GPU cannot hold the matrices.
 
     Source:
         Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
@@ -45,6 +50,7 @@ class EASE(ItemWeightModel):
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     reg: Annotated[float, Gt(0)] = 500.0
+    device: Device = "auto"
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of three dense item-item matrices and blocks of the first."""
@@ -53,15 +59,15 @@ class EASE(ItemWeightModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
-        products = compute_gram(data.train.binary.T.tocsr())
-        norm = float(products.sum(axis=1).max(initial=0.0))
-        needs_double = norm > MAX_SINGLE_PRECISION_NORM * self.reg
-        products = products.astype(np.float64 if needs_double else np.float32, copy=False)
-        np.fill_diagonal(products, products.diagonal() + self.reg)
-        weights = _invert_in_place(products, self.reg)
-        weights /= -weights.diagonal()
-        np.fill_diagonal(weights, 0)
-        return FittedItemWeights.from_matrix(weights)
+        matrix, gpu = data.train.binary.T.tocsr(), find_accelerator(self.device, double=True)
+        if gpu is not None:
+            weights = regress_items(matrix, self.reg, gpu, max_norm=MAX_SINGLE_PRECISION_NORM)
+        else:
+            weights = _regress_items(matrix, self.reg)
+        if weights is None:
+            problem = f"EASE cannot invert the item-item matrix with reg {self.reg:g}"
+            raise OutOfRange(problem, remedy="choose a larger reg, 1 or more")
+        return FittedItemWeights.from_matrix(weights, self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,15 +132,31 @@ class SLIM(ItemWeightModel):
         return FittedItemWeights.from_matrix(weights.T.tocsr())
 
 
-def _invert_in_place(matrix: AnyArray, reg: float) -> AnyArray:
-    """Return the inverse of a symmetric positive definite matrix, which is overwritten."""
+def _regress_items(matrix: Matrix, reg: float) -> AnyArray | None:
+    """Return the weights of ``regress_items``, computed by arrays."""
+    products = compute_gram(matrix)
+    norm = float(products.sum(axis=1).max(initial=0.0))
+    needs_double = norm > MAX_SINGLE_PRECISION_NORM * reg
+    products = products.astype(np.float64 if needs_double else np.float32, copy=False)
+    np.fill_diagonal(products, products.diagonal() + reg)
+    weights = _invert_in_place(products)
+    if weights is not None:
+        weights /= -weights.diagonal()
+        np.fill_diagonal(weights, 0)
+    return weights
+
+
+def _invert_in_place(matrix: AnyArray) -> AnyArray | None:
+    """Return the inverse of a symmetric matrix, which is overwritten.
+
+    It is None if the matrix is not positive definite.
+    """
     from scipy.linalg.lapack import get_lapack_funcs
 
     factorize, invert = cast("Any", get_lapack_funcs(("potrf", "potri"), (matrix,)))
     triangle, status = factorize(matrix.T, lower=False, overwrite_a=True)
     if status:
-        problem = f"EASE cannot invert the item-item matrix with reg {reg:g}"
-        raise OutOfRange(problem, remedy="choose a larger reg, 1 or more")
+        return None
     triangle, _ = invert(triangle, lower=False, overwrite_c=True)
     inverse: AnyArray = np.triu(triangle)
     inverse += np.triu(triangle, 1).T

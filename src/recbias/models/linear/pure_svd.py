@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Gt
@@ -11,14 +11,21 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.machine.expected import ModelMemory, Sizes
+from recbias.core.models.devices import Device, is_cuda
+from recbias.models.device_algebra.decompositions import (
+    EXTRA_VECTORS,
+    MAX_BLOCKS,
+    find_right_singular_vectors,
+)
 from recbias.models.ranking.fitted_models import FactorModel, FittedFactors, Floats32
+from recbias.numerics.devices import OnDevice, find_accelerator
 
 MAX_DENSE_SVD = 2**20  # Number of cells of a matrix up to which the full decomposition is computed
 RANK_TOLERANCE = 1e-6  # A singular value below this share of the largest one is 0 up to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
-class PureSVD(FactorModel):
+class PureSVD(FactorModel, OnDevice):
     """Recommend by a low-rank approximation of the binary interaction matrix.
 
         score(u, i) = x_u V V_iᵀ,    X ≈ U S Vᵀ
@@ -30,6 +37,10 @@ class PureSVD(FactorModel):
 
     Args:
         factors: Number of singular vectors.
+        device: Where the vectors are computed (on CUDA, else the CPU) and the lists are ranked.
+
+    Raises:
+        TooLittleMemory: A GPU cannot hold the matrix.
 
     Source:
         Cremonesi, Koren and Turrin, "Performance of Recommender Algorithms on Top-N Recommendation
@@ -39,32 +50,45 @@ class PureSVD(FactorModel):
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     factors: Annotated[int, Gt(0)] = 22
+    device: Device = "auto"
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the matrix in double precision, and of three times the vectors."""
+        """Return the memory of the matrix in double precision, and of the vectors that are found.
+
+        On CUDA that is also of its transpose, and of a subspace with its images, twice.
+        """
         vectors = 4.0 * self.factors * (sizes["users"] + sizes["items"])
-        lanczos = 8.0 * max(2 * self.factors + 1, 20) * min(sizes["users"], sizes["items"])
-        return ModelMemory(fit=12.0 * sizes["training"] + vectors + lanczos, state=vectors)
+        shorter = 8.0 * min(sizes["users"], sizes["items"])
+        lanczos = max(2 * self.factors + 1, 20) * shorter
+        fit = 12.0 * sizes["training"] + vectors + lanczos
+        if is_cuda(self.device):
+            subspace = 4 * MAX_BLOCKS * (self.factors + EXTRA_VECTORS) * shorter
+            fit = 32.0 * sizes["training"] + vectors + subspace
+        return ModelMemory(fit=fit, state=vectors)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Compute the singular vectors."""
         matrix = data.train.binary
         vectors = np.zeros((matrix.shape[1], self.factors), dtype=np.float32)
-        singular = _compute_right_singular_vectors(matrix, self.factors)
+        gpu = find_accelerator(self.device, double=True)
+        singular = _compute_right_singular_vectors(matrix, self.factors, gpu)
         vectors[:, : singular.shape[1]] = singular
-        return FittedFactors(matrix @ vectors, vectors)
+        return FittedFactors(matrix @ vectors, vectors, device=self.device)
 
 
-def _compute_right_singular_vectors(matrix: Matrix, factors: int) -> Floats32:
+def _compute_right_singular_vectors(matrix: Matrix, factors: int, gpu: Any = None) -> Floats32:
     """Return the first right singular vectors as columns; those of singular value 0 are zero.
 
-    A fixed start vector and fixed signs make the result reproducible.
+    A fixed start vector and fixed signs make the result reproducible. A large matrix is decomposed
+    on ``gpu``, a ``torch.device``, if there is one.
     """
     from scipy.sparse.linalg import svds
 
     max_rank = min(matrix.shape)
     if matrix.shape[0] * matrix.shape[1] <= MAX_DENSE_SVD or factors >= max_rank:
         _, values, rows = np.linalg.svd(matrix.toarray().astype(np.float64), full_matrices=False)
+    elif gpu is not None:
+        values, rows = find_right_singular_vectors(matrix, factors, gpu)
     else:
         start = np.ones(max_rank)
         _, values, rows = svds(matrix.astype(np.float64), k=factors, v0=start)

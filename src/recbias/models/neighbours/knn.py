@@ -11,18 +11,21 @@ from annotated_types import Ge, Gt, Le
 from recbias.core.arrays import Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.machine.expected import ModelMemory, Sizes
+from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
+from recbias.models.device_algebra.nearest_rows import dense_is_faster, find_nearest_on_device
+from recbias.models.ranking.device_products import rank_product
 from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
-from recbias.models.ranking.score_blocks import rank_by_product
+from recbias.numerics.devices import OnDevice, find_accelerator
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
-from recbias.numerics.sparse.similarity import Kind, find_nearest
+from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
 
-class _KNN:
+class _KNN(OnDevice):
     """The needs and the neighbour search of the models of co-occurrence."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
@@ -45,6 +48,10 @@ class _KNN:
         return ModelMemory(search + neighbours, neighbours, neighbours, compiled=True)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
+        gpu = find_accelerator(self.device)
+        if gpu is not None and dense_is_faster(vectors):
+            similarity = Similarity(self.similarity, self.alpha, self.shrink)
+            return find_nearest_on_device(vectors, self.neighbors, similarity, gpu)
         return find_nearest(
             vectors, self.neighbors, kind=self.similarity, alpha=self.alpha, shrink=self.shrink
         )
@@ -67,6 +74,11 @@ class ItemKNN(_KNN):
         alpha: For ``asymmetric`` only: 0.5 is cosine, 1 is the share of j's users who have i.
         shrink: Added to the denominator of the similarity to discount small overlaps.
         weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
+        device: Where the neighbours are found, unless the catalogue is so large that a CPU is
+            faster, and the lists are ranked.
+
+    Raises:
+        TooLittleMemory: A GPU cannot hold the interactions and the similarities of one item.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", ACM TOIS 22(1), 2004,
@@ -78,6 +90,7 @@ class ItemKNN(_KNN):
     alpha: Annotated[float, Ge(0), Le(1)] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
+    device: Device = "auto"
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the search and of the neighbours of the items."""
@@ -86,11 +99,11 @@ class ItemKNN(_KNN):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
         neighbours = self._find_neighbours(select_history(data, self.weights).T.tocsr())
-        return FittedItemKNN(neighbours, self.weights)
+        return FittedItemKNN(neighbours, self.weights, self.device)
 
     def restore(self, state: State) -> FittedItemKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedItemKNN(restore_matrix(state), self.weights)
+        return FittedItemKNN(restore_matrix(state), self.weights, self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +127,11 @@ class UserKNN(_KNN):
             who have u among their own ``neighbors`` nearest, which are many for some users and
             none for others. (Elliot also counts a user as its own neighbour, which only scores
             items of the history.)
+        device: Where the neighbours are found, unless users have so little in common that a CPU is
+            faster, and the lists are ranked.
+
+    Raises:
+        TooLittleMemory: A GPU cannot hold the interactions and the similarities of one user.
 
     Source:
         Sarwar, Karypis, Konstan and Riedl, "Analysis of Recommendation Algorithms for E-Commerce",
@@ -126,6 +144,7 @@ class UserKNN(_KNN):
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
     variant: Literal["paper", "elliot"] = "paper"
+    device: Device = "auto"
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the search and of the neighbours of the users."""
@@ -136,11 +155,11 @@ class UserKNN(_KNN):
         neighbours = self._find_neighbours(select_history(data, self.weights))
         if self.variant == "elliot":
             neighbours = neighbours.T.tocsr()
-        return FittedUserKNN(neighbours, self.weights)
+        return FittedUserKNN(neighbours, self.weights, self.device)
 
     def restore(self, state: State) -> FittedUserKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedUserKNN(restore_matrix(state), self.weights)
+        return FittedUserKNN(restore_matrix(state), self.weights, self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +168,7 @@ class _FittedKNN:
 
     neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
     weights: Weights = "binary"  # The weight of an interaction
+    device: Device = "cpu"  # Where scores are computed and ranked
 
     def state(self) -> State:
         return store_matrix(self.neighbours)
@@ -160,7 +180,8 @@ class FittedItemKNN(_FittedKNN):
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
         history = select_history(data, self.weights)
-        return rank_by_product(history, self.neighbours.T.tocsr(), queries, k, data)
+        right = self.neighbours.T.tocsr()
+        return rank_product(history, right, queries, k, data, self.device)
 
 
 class FittedUserKNN(_FittedKNN):
@@ -169,7 +190,7 @@ class FittedUserKNN(_FittedKNN):
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
         history = select_history(data, self.weights)
-        return rank_by_product(self.neighbours, history, queries, k, data)
+        return rank_product(self.neighbours, history, queries, k, data, self.device)
 
 
 def select_history(data: TrainingData, weights: Weights) -> Matrix:

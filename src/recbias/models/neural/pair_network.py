@@ -57,6 +57,7 @@ class PairLearner:
     device: Device  # Where the fitted network ranks
     sigmoid: bool = False  # Whether the fitted network has a sigmoid
     crosses_batch: bool = False  # Whether the loss of a batch is not that of its parts
+    fixed_shapes: bool = False  # Whether the loss is never random
     noise: Any = field(default=None, init=False)
 
     def parameters(self) -> Sequence[Tensor]:

@@ -16,8 +16,8 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
+from recbias.models.ranking.device_products import rank_product
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.score_blocks import rank_by_product
 
 Floats32 = npt.NDArray[np.float32]
 
@@ -73,9 +73,11 @@ class FactorModel:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
 
+    device: Device = "cpu"  # Where scores are computed and ranked
+
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return FittedFactors.from_state(state, self.device)
 
 
 def score_block(state: Mapping[str, Any], users: Any) -> Any:
@@ -97,20 +99,22 @@ class FittedItemWeights:
 
     Args:
         weights: ``W``, ``float32 (n_items, n_items)``, an array or a CSR matrix.
+        device: Where scores are computed and ranked.
     """
 
     weights: Matrix | AnyArray
+    device: Device = "cpu"
 
     @classmethod
-    def from_matrix(cls, weights: Any) -> FittedItemWeights:
+    def from_matrix(cls, weights: Any, device: Device = "cpu") -> FittedItemWeights:
         """Convert a dense or sparse matrix of any type to ``float32``."""
         from scipy.sparse import csr_array
 
         if isinstance(weights, np.ndarray):
-            return cls(np.ascontiguousarray(weights, dtype=np.float32))
+            return cls(np.ascontiguousarray(weights, dtype=np.float32), device)
         matrix = csr_array(weights).astype(np.float32)
         matrix.sort_indices()
-        return cls(matrix)
+        return cls(matrix, device)
 
     def state(self) -> State:
         """Return the weights as named arrays."""
@@ -120,7 +124,7 @@ class FittedItemWeights:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        return rank_by_product(data.train.binary, self.weights, queries, k, data)
+        return rank_product(data.train.binary, self.weights, queries, k, data, self.device)
 
 
 class ItemWeightModel:
@@ -129,9 +133,12 @@ class ItemWeightModel:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
 
+    device: Device = "cpu"  # Where scores are computed and ranked
+
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights(state["weights"] if "weights" in state else restore_matrix(state))
+        weights = state["weights"] if "weights" in state else restore_matrix(state)
+        return FittedItemWeights(weights, self.device)
 
 
 def store_matrix(matrix: Matrix) -> State:

@@ -63,6 +63,19 @@ def copy_to_array(tensor: Tensor) -> AnyArray:
     return np.asarray(tensor.detach().cpu().numpy().copy())
 
 
+def copy_to_device(array: AnyArray, device: Any) -> Tensor:
+    """Return an array as a tensor on a ``torch.device``, which on a CPU shares its memory.
+
+    To CUDA it is copied from pinned memory, for which the caller does not wait.
+    """
+    import torch
+
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 def place_like(array: AnyArray, tensor: Tensor) -> Tensor:
     """Return an array on the device of a tensor, shared by processes as the tensor is."""
     import torch

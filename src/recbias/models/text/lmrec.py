@@ -18,7 +18,7 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
-from recbias.models.ranking.tensors import Tensor
+from recbias.models.ranking.tensors import Tensor, copy_to_device
 from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.softmax_regression import fit_probe
 from recbias.models.text.text_classifier import Pooling, TextClassifier
@@ -198,10 +198,9 @@ class _ItemPrediction:
         return self.validation_reviews is not None
 
     def loss(self, rows: AnyArray) -> Tensor:
-        import torch
         from torch.nn.functional import cross_entropy
 
-        classes = torch.from_numpy(self._review_classes[rows]).to(self.network.device)
+        classes = copy_to_device(self._review_classes[rows], self.network.device)
         with self.network.autocast():
             logits = self.network.logits(self.tokens, rows)
         return cross_entropy(logits, classes, reduction="sum")

@@ -14,7 +14,7 @@ from recbias.core.outputs.text_outputs import MASK
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import count_positions, load_encoder, load_tokenizer
 from recbias.language.model_folders import Source
-from recbias.models.ranking.tensors import Tensor, copy_to_array
+from recbias.models.ranking.tensors import Tensor, copy_to_array, copy_to_device
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
 from recbias.numerics.devices import Precision, choose_precision
@@ -110,15 +110,11 @@ class TextClassifier:
 
     def states(self, tokens: Tokens, rows: AnyArray) -> Tensor:
         """Return ``h`` of a batch of texts, ``(b, hidden)``."""
-        import torch
-
         encoder = self.module["encoder"]
         encoder.train(self.module.training and self.encoding.encoder_dropout)
         ids, mask_array = tokens.pad_rows(rows, self.tokenizer.pad_token_id or 0)
-        mask = torch.from_numpy(mask_array).to(self.device)
-        states = encoder(
-            input_ids=torch.from_numpy(ids).to(self.device), attention_mask=mask.long()
-        ).last_hidden_state
+        inputs, mask = (copy_to_device(array, self.device) for array in (ids, mask_array))
+        states = encoder(input_ids=inputs, attention_mask=mask.long()).last_hidden_state
         if self.encoding.pooling == "first":
             return states[:, 0]
         weights = mask.unsqueeze(-1).to(states.dtype)

@@ -1,18 +1,53 @@
-"""The batches of a fine-tuning, and their parts where a device is full."""
+"""The batches of a training, and their parts where a device is full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.stage_context import warn
+from recbias.models.ranking.tensors import Tensor, copy_to_device
 from recbias.models.training.fine_tuning_plan import FineTuning
 
 POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,
 small enough that batches differ between epochs."""
+
+CHUNK = 2**20
+"""Number of samples that are copied to a device together, at least a batch."""
+
+
+def iterate_batches(
+    samples: Sequence[AnyArray], batch_size: int, device: Any, *, chunk: int = CHUNK
+) -> Iterator[Sequence[Tensor]]:
+    """Yield the batches of an epoch as tensors on a ``torch.device``.
+
+    Samples are copied in chunks: on CUDA from pinned memory, the next chunk while the batches of
+    this one are computed. Codes become 64-bit integers, which ``index_add_`` requires.
+
+    >>> import torch
+    >>> samples = [np.arange(5, dtype=np.int32)]
+    >>> [batch[0].tolist() for batch in iterate_batches(samples, 2, torch.device("cpu"))]
+    [[0, 1], [2, 3], [4]]
+    """
+    import torch
+
+    n_samples, size = len(samples[0]), max(1, chunk // batch_size) * batch_size
+
+    def copy(start: int) -> list[Tensor]:
+        tensors = [copy_to_device(array[start : start + size], device) for array in samples]
+        return [tensor.long() if tensor.dtype == torch.int32 else tensor for tensor in tensors]
+
+    following = copy(0)
+    for start in range(0, n_samples, size):
+        tensors = following
+        if start + size < n_samples:
+            following = copy(start + size)
+        for first in range(0, len(tensors[0]), batch_size):
+            yield [tensor[first : first + batch_size] for tensor in tensors]
 
 
 def bucket_by_length(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -14,8 +13,9 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.models.ranking.tensors import Tensor, is_out_of_memory
-from recbias.models.training.batches import warn_about_split
+from recbias.models.ranking.tensors import Tensor
+from recbias.models.training.batches import iterate_batches
+from recbias.models.training.gradient_step import GradientStep
 from recbias.models.training.optimizer import Optimizer, create_optimizer
 from recbias.models.training.progress import (
     EarlyStopping,
@@ -72,15 +72,6 @@ class BatchSteps(Protocol):
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
         """Move the parameters against the gradient of the batch's ``loss``; return the loss."""
-
-
-@runtime_checkable
-class CrossesBatch(Protocol):
-    """A learner whose loss may combine each sample of a batch with the others."""
-
-    @property
-    def crosses_batch(self) -> bool:
-        """Whether it does, so that the loss of a batch is not the sum of those of its parts."""
 
 
 @runtime_checkable
@@ -164,12 +155,11 @@ def _run_epoch(
     n_samples = len(samples[0])
     if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
         return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
-    tensors = [torch.from_numpy(array).to(device) for array in samples]
-    # codes as 64-bit integers, which ``index_add_`` requires
-    tensors = [tensor.long() if tensor.dtype == torch.int32 else tensor for tensor in tensors]
+    if isinstance(step, GradientStep):
+        step.expect(n_samples)
     total = torch.zeros((), device=device)
-    for start in range(0, n_samples, schedule.batch_size):
-        total += step(*(tensor[start : start + schedule.batch_size] for tensor in tensors))
+    for batch in iterate_batches(samples, schedule.batch_size, device):
+        total += step(*batch)
     return float(total) / max(n_samples, 1)
 
 
@@ -183,58 +173,7 @@ def _create_step(
 ) -> Callable[..., Tensor]:
     if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):
         return partial(learner.step, schedule.learning_rate)
-    return _GradientStep(learner, optimizer, schedule)
-
-
-@dataclass
-class _GradientStep:
-    """A step of an optimizer; a batch for which memory runs out is split from then on."""
-
-    learner: Learner[Any]
-    optimizer: Optimizer
-    schedule: Schedule
-    n_parts: int = 1
-
-    def __call__(self, *batch: Tensor) -> Tensor:
-        """Return the loss of a batch, and move the parameters."""
-        import torch
-
-        while True:
-            try:
-                return self._move(*batch)
-            except (RuntimeError, MemoryError) as error:
-                if not (is_out_of_memory(error) and self._can_split(len(batch[0]))):
-                    raise
-            self.n_parts *= 2
-            warn_about_split(self.schedule.name, self.n_parts, setting="")
-            if self.learner.parameters()[0].device.type == "cuda":
-                torch.cuda.empty_cache()
-
-    def _can_split(self, n_samples: int) -> bool:
-        """Return whether parts have the gradient of the batch, and none is recorded yet."""
-        is_crossed = isinstance(self.learner, CrossesBatch) and self.learner.crosses_batch
-        is_sum = not (is_crossed or isinstance(self.learner, HasBuffers))
-        return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
-
-    def _move(self, *batch: Tensor) -> Tensor:
-        import torch
-
-        device = self.learner.parameters()[0].device
-        mixed = self.schedule.mixed and device.type == "cuda"
-        self.optimizer.zero_grad()
-        total = torch.zeros((), device=device)
-        parts = [batch]
-        if self.n_parts > 1:
-            size = -(-len(batch[0]) // self.n_parts)
-            parts = [*zip(*(tensor.split(size) for tensor in batch), strict=True)]
-        for part in parts:
-            mixed_precision = torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)
-            with mixed_precision, self.optimizer.record():
-                loss = self.learner.loss(*part)
-            loss.backward()
-            total += loss.detach()
-        self.optimizer.step()
-        return total
+    return GradientStep(learner, optimizer, schedule)
 
 
 @contextmanager

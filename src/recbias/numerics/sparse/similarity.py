@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -47,41 +48,50 @@ def find_nearest(
         RecSys 2013, section 4 (asymmetric cosine).
     """
     matrix = matrix.astype(np.float32)
-    n = matrix.shape[0]
-    squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
-    squares[squares == 0] = 1  # empty rows have similarity 0 / 1
+    n, similarity = matrix.shape[0], Similarity(kind, alpha, shrink)
+    left, right = similarity.weigh(matrix)
     if can_count(matrix, neighbors):
-        return _find_nearest_binary(matrix, neighbors, squares, kind, alpha, shrink)
+        divisor = {"jaccard": UNION, "dice": MEAN}.get(kind, RATIO)
+        added = shrink / 2 if kind == "dice" else shrink
+        return find_nearest_binary(matrix, neighbors, (left, right), added=added, kind=divisor)
     dots = create_product_blocks(matrix)
     size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
-    exponent = alpha if kind == "asymmetric" else 0.5
-    added = np.float32(shrink / 2 if kind == "dice" else shrink)
-
     def compute_block(start: int, stop: int) -> Floats32:
-        block, a, b = dots(start, stop), squares[start:stop, None], squares
-        if kind == "jaccard":
-            divisors = a + b - block
-        elif kind == "dice":
-            divisors = (a + b) / 2
-        else:
-            divisors = a ** (1 - exponent) * b**exponent
-        if shrink:
-            divisors += added
-        block /= divisors
+        block: Floats32 = similarity.divide(dots(start, stop), left[start:stop, None], right)
         return block
 
     return select_neighbors(compute_block, n, neighbors, size=size)
 
 
-def _find_nearest_binary(
-    matrix: Matrix, neighbors: int, squares: Floats32, kind: Kind, alpha: float, shrink: float
-) -> Matrix:
-    if kind in {"jaccard", "dice"}:
-        weights, divisor = (squares, squares), MEAN if kind == "dice" else UNION
-        added = shrink / 2 if kind == "dice" else shrink
-    else:
-        exponent = alpha if kind == "asymmetric" else 0.5
-        weights, divisor = (squares ** (1 - exponent), squares**exponent), RATIO
-        added = shrink
-    return find_nearest_binary(matrix, neighbors, weights, added=added, kind=divisor)
+@dataclass(frozen=True)
+class Similarity:
+    """A similarity of rows, of arrays or of tensors: see ``find_nearest``."""
+
+    kind: Kind = "cosine"
+    alpha: float = 0.5
+    shrink: float = 0.0
+
+    def weigh(self, matrix: Matrix) -> tuple[Floats32, Floats32]:
+        """Return what the divisors of ``divide`` have of each row, as target and as other row."""
+        squares: Floats32 = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
+        squares[squares == 0] = 1  # empty rows have similarity 0 / 1
+        if self.kind in {"jaccard", "dice"}:
+            return squares, squares
+        exponent = self.alpha if self.kind == "asymmetric" else 0.5
+        left: Floats32 = squares ** (1 - exponent)
+        right: Floats32 = squares**exponent
+        return left, right
+
+    def divide(self, products: Any, left: Any, right: Any) -> Any:
+        """Return the similarities of rows with these products, which are overwritten."""
+        if self.kind == "jaccard":
+            divisors, added = left + right - products, self.shrink
+        elif self.kind == "dice":
+            divisors, added = (left + right) / 2, self.shrink / 2
+        else:
+            divisors, added = left * right, self.shrink
+        if added:
+            divisors += added
+        products /= divisors
+        return products

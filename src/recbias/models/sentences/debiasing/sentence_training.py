@@ -20,7 +20,7 @@ from recbias.language.scoring.sentence_tokens import (
     tokenize_sentences,
 )
 from recbias.language.scoring.token_likelihood import make_inputs
-from recbias.models.ranking.tensors import Tensor
+from recbias.models.ranking.tensors import Tensor, copy_to_device
 from recbias.models.sentences.debiasing.bias_of_batch import Batch, BiasLoss, create_bias_loss
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
@@ -171,12 +171,12 @@ class SentenceTraining:
         lines, columns = np.nonzero(is_token[:, 1:])
         is_scored = self.tokens.is_scored[self.tokens.starts[rows][lines] + columns + 1]
         lines, columns = lines[is_scored], columns[is_scored]
-        targets = torch.from_numpy(values[lines, columns + 1]).to(self.model.device)
+        targets = copy_to_device(values[lines, columns + 1], self.model.device)
         predicted = output.logits[torch.from_numpy(lines), torch.from_numpy(columns)].float()
         total = cross_entropy(predicted, targets, reduction="sum")
         states = None
         if reads_states:
             is_pair = self.model.kind == "encoder_decoder"
             states = (output.decoder_hidden_states if is_pair else output.hidden_states)[-1]
-        mask = torch.from_numpy(is_token).to(self.model.device)
+        mask = copy_to_device(is_token, self.model.device)
         return Batch(rows, mask, output.logits, states), total
