@@ -15,7 +15,7 @@ import numpy as np
 from list_studies import get_values
 from population import Draws
 from tally import Study, World
-from vector_studies import OF_EAA, R_RIPA, SPREADS, make_evidence
+from vector_studies import OF_EAA, R_RIPA, SETS_DIFFER, SPREADS, make_evidence
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
@@ -106,5 +106,6 @@ WORLDS = (
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),
         plants="nothing: `preference: 0`",
+        detects=SETS_DIFFER,
     ),
 )

@@ -55,6 +55,11 @@ INSIDE = """
 
 No effect is planted. With several tests per sample, such as one per pair of groups, their share
 counts."""
+DETECTED = """
+## What tests detect
+
+Here the null hypothesis of the test does not hold, although the groups of users do not differ. The
+share is a power, and has no band. Where the null hypothesis holds, the same tests are above."""
 BETWEEN = """
 ## Comparisons of two models
 
@@ -102,12 +107,6 @@ REMARKS = (
         study="popularity_rank_correlation, popularity counted",
     ),
     Remark(
-        "Fewer lists are distributed less evenly by chance alone: compare values of equal "
-        "numbers of lists.",
-        "interval",
-        "recommended lists, values of all users",
-    ),
-    Remark(
         "Every item is recommended to at least one user in every sample.",
         world="recommended lists, values of",
         study="ItemCoverage",
@@ -142,12 +141,16 @@ REMARKS = (
         )
         for index in ("atkinson", "cross_entropy")
     ),
-    Remark("20 lists are too few for a bootstrap.", "test", "20 recommended lists"),
-    Remark(
-        "20 lists are too few for a bootstrap, which is conservative here.",
-        "interval",
-        "20 recommended lists",
-        "Entropy",
+    *(
+        Remark(
+            "The expected variance of the jackknife is never below that of the estimate: interval "
+            "and test are conservative.",
+            world=world,
+            study=study,
+            if_outside=True,
+        )
+        for world in ("20 recommended lists", "recommended lists, values of a sample")
+        for study in ("Gini", "Entropy", "ItemCoverage")
     ),
     Remark(
         "A gap is never below 0, so the estimate is above 0 by chance for equal groups: use "
@@ -184,14 +187,6 @@ REMARKS = (
             (", equal groups", "pca"),
             (" of generated data", "pca"),
         )
-    ),
-    Remark(
-        "Each model orients the random direction by its own users, which is random for equal "
-        "groups; the sets differ along it.",
-        "test",
-        "vectors, equal groups",
-        "R-RIPA, random",
-        "paired_bootstrap",
     ),
     Remark(
         "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
@@ -253,26 +248,6 @@ REMARKS = (
         "templates, sums of squares, no effect",
         "variance_split, squares",
         "label",
-    ),
-    Remark(
-        "Sets that differ are separated along most directions: this test detects the "
-        "difference of the sets, the permutation of groups that of the groups.",
-        "test",
-        "vectors, equal groups",
-        figure="permutation of targets",
-    ),
-    Remark(
-        "Films of two genres differ and are separated along most directions.",
-        "test",
-        "vectors of generated data",
-        figure="permutation of targets",
-    ),
-    Remark(
-        "Directions follow the largest or smallest variance of the user vectors, in five of "
-        "six dimensions: use the test between the groups.",
-        "test",
-        "vectors of generated data",
-        figure="random_direction",
     ),
     Remark(
         "The first component of 300 users is not that of all users: the estimate is above the "
@@ -340,23 +315,6 @@ REMARKS = (
             ("lists of 20 users", "homogenization", "paired_bootstrap"),
             ("vectors of generated data, equal groups", "R-RIPA", "paired_bootstrap"),
         )
-    ),
-    Remark(
-        "Outliers are removed before the test, at limits that depend on the sample: the test is "
-        "slightly liberal.",
-        "test",
-        "sentence pairs without outliers",
-        "perplexity_gap",
-        "sign_flip of models",
-        if_outside=True,
-    ),
-    Remark(
-        "A classifier of equal groups predicts one of them more often by chance, so the recall "
-        "of one set is higher: the test detects this.",
-        "test",
-        "vectors, fixed classifier",
-        "attribute_classification",
-        "rank_sum of targets",
     ),
     Remark(
         "By chance: coverage is 94.5% over 3,000 other seeds.",
