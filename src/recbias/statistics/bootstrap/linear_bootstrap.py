@@ -84,7 +84,7 @@ def widen_samples(value: float, linear: FloatArray, samples: FloatArray) -> Floa
     constant, although coverage varies. The linear samples are stretched to the spread of the
     others where that is larger; constant ones are replaced.
 
-    >>> widen_samples(1.0, np.array([0.0, 2.0]), np.array([-2.0, 4.0])).tolist()
+    >>> widen_samples(1.0, np.array([0.0, 2.0]), np.array([-2.0, 4.0])).round(9).tolist()
     [-2.0, 4.0]
     """
     narrow, wide = (float(bootstrap_standard_error(rows)) for rows in (linear, samples))
