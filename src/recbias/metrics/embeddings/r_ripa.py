@@ -68,8 +68,9 @@ class RRipa(ChoosingMetric, TargetMetric):
     random halves of the groups. For ``csvc``, whose members are chosen by the sampling error as
     well, they are x / c ± t √( (se / c)² + (x / c² - x)² ). For ``pca_centred`` they
     are x ± t √( se² + (x / c² - x)² ), for ``pca`` the same with c³, and c is the mean absolute
-    cosine of the directions of the samples with ψ. They are undefined, with a warning, if c is
-    below 0.5.
+    cosine of the directions of the samples with ψ. If another component than ψ may be the first of
+    all members there could be, since their variances differ by less than sampling errors, the
+    interval has the largest possible width. They are undefined, with a warning, if c is below 0.5.
 
     Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
     a warning, if the groups have no direction, for example because all their vectors are equal.
