@@ -47,6 +47,10 @@ directions of R-RIPA, except `centroid`, are estimated again 39 times.
 interval. What is planted in each world, and where each metric is measured, is at the end of the
 page. EE-D over single items is a constant where each query has one list, and not in the tables
 either.
+
+Coverage, Gini, entropy and other measures of how evenly lists use the items depend on the number
+of lists: their intervals refer to the value expected of as many lists of other users. The Gini
+index of the same model is 0.554 for 20 users, 0.409 for 400 and 0.397 for 100,000.
 """
 
 INTERVALS = "## Intervals"
@@ -324,6 +328,15 @@ REMARKS = (
         "interval",
         "labels of two raters",
         "krippendorff_alpha",
+        if_outside=True,
+    ),
+    Remark(
+        "Outliers are removed before the test, at limits that depend on the sample: the test is "
+        "liberal, with 6.2% over 5,000 other samples.",
+        "test",
+        "sentence pairs without outliers",
+        "perplexity_gap, within",
+        "sign_flip of models",
         if_outside=True,
     ),
 )
