@@ -149,11 +149,10 @@ REMARKS = (
         Remark(
             "The expected variance of the jackknife is never below that of the estimate: interval "
             "and test are conservative.",
-            world=world,
+            world="20 recommended lists",
             study=study,
             if_outside=True,
         )
-        for world in ("20 recommended lists", "recommended lists, values of a sample")
         for study in ("Gini", "Entropy", "ItemCoverage")
     ),
     Remark(
@@ -260,7 +259,6 @@ REMARKS = (
     *(
         Remark("The interval is slightly conservative.", "interval", world, study, if_outside=True)
         for world, study in (
-            ("20 recommended lists", "ItemCoverage"),
             ("prices of re-ranked lists", "nDCG for ItemCoverage"),
             ("calibration, diversity", "nDCG: cross_entropy by gender & age < 25"),
             ("vectors, fixed classifier", "attribute_classification"),
