@@ -15,15 +15,18 @@ import numpy as np
 from list_studies import get_values
 from population import Draws
 from tally import Study, World
-from vector_studies import OF_EAA, R_RIPA, SPREADS, make_evidence
+from vector_studies import GENRES, OF_EAA, R_RIPA, SETS, SETS_DIFFER, SPREADS, make_evidence
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.demo_tables import GENRES, encode_genres
+from recbias.data.datasets.demo_tables import GENRES as ALL_GENRES
+from recbias.data.datasets.demo_tables import encode_genres
+from recbias.metrics.embeddings.entity_sets import select_sets
 
+COMPONENTS = ("pca", "pca_centred")
 N_USERS, N_ITEMS, MANY = 300, 200, 8_000
 NOISE = 0.3
 """The spread of what is added to the vector of an item."""
@@ -67,7 +70,7 @@ def make_user_vectors(world: Dataset) -> AnyArray:
     items: Any = world.items
     shares = world.interactions.binary @ encode_genres(items).T.astype(np.float64)
     shares /= shares.sum(axis=1, keepdims=True)
-    return shares - 1 / len(GENRES)
+    return shares - 1 / len(ALL_GENRES)
 
 
 def join_users_and_items(world: Dataset, of: Dataset, vectors: AnyArray, seed: int) -> Evidence:
@@ -88,13 +91,49 @@ def join_users_and_items(world: Dataset, of: Dataset, vectors: AnyArray, seed: i
 
 def measure_large_world(study: Study, _seed: int) -> Mapping[str, float]:
     """The figure of very many users and items."""
+    _, _, direction = study.name.partition(", ")
+    if direction in COMPONENTS:
+        return project_items(direction)
     return get_values(study.measure(join_large_world()))
+
+
+@cache
+def sum_moments() -> tuple[AnyArray, AnyArray]:
+    """The difference of the mean vectors of women and men, and the sum of their covariances.
+
+    The first two eigenvalues differ by 4%, so that 8,000 users do not determine the component.
+    """
+    moments = []
+    for sample_number in range(16):
+        world = load_users(10**6 + sample_number, 50_000, 1.0)
+        users: Any = world.users
+        vectors, is_woman = make_user_vectors(world), (users.frame["gender"] == "F").to_numpy()
+        sides = (vectors[is_woman], vectors[~is_woman])
+        moments.append([(side.mean(axis=0), side.T @ side / len(side)) for side in sides])
+    (mean_a, square_a), (mean_b, square_b) = (
+        [np.mean([sample[side][part] for sample in moments], axis=0) for part in (0, 1)]
+        for side in (0, 1)
+    )
+    covariances = square_a - np.outer(mean_a, mean_a) + square_b - np.outer(mean_b, mean_b)
+    return mean_a - mean_b, covariances
+
+
+def project_items(direction: str) -> Mapping[str, float]:
+    """How far very many items lie along the first component of 800,000 users."""
+    gap, moment = sum_moments()
+    if direction == "pca":
+        moment = moment + np.outer(gap, gap)
+    axis = np.linalg.eigh(moment)[1][:, -1]
+    axis *= np.sign(axis @ gap)
+    targets = select_sets(join_large_world(), GENRES)
+    e, p = (float((target.directions @ axis).mean()) for target in targets)
+    return {"": e - p, SETS[0]: e, SETS[1]: p}
 
 
 WORLDS = (
     World(
         "vectors of generated data",
-        f"the value of {MANY:,} other users and items",
+        f"the value of {MANY:,} other users and items; of pca, that of 800,000 users",
         (OF_EAA, *R_RIPA[:-1]),
         sample,
         measure_large_world,
@@ -106,5 +145,6 @@ WORLDS = (
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),
         plants="nothing: `preference: 0`",
+        detects=SETS_DIFFER,
     ),
 )

@@ -263,14 +263,6 @@ WORLDS = (
         plants=MODEL,
     ),
     World(
-        "recommended lists, values of all users",
-        f"the value of {100_000:,} other users",
-        OF_SAMPLE,
-        RECOMMENDED.sample,
-        measure_everybody,
-        plants=MODEL,
-    ),
-    World(
         "lists sampled from all items",
         "combinatorial formula",
         make_studies((*ACCURACY, *STEREOTYPES)),

@@ -12,8 +12,11 @@ Parts: TypeAlias = Mapping[tuple[str, str], str]
 HEADING = re.compile(r"(?m)^(?=##{1,2} )")
 SHARE = re.compile(r"(\*\*)?\d+\.\d%(\*\*)?( [▲▼])?( of \d+)?")
 COUNTS = re.compile(r"(?P<outside>\d+) of (?P<rows>\d+), where\nabout \d+ are expected")
-TABLES = ("## Intervals", "## Tests inside one model", "## Comparisons of two models")
+COUNTED = ("## Intervals", "## Tests inside one model", "## Comparisons of two models")
 """The headings above the tables whose rows the introduction counts."""
+
+TABLES = (*COUNTED, "## What tests detect")
+"""The headings above the tables of worlds."""
 
 
 def replace_worlds(
@@ -54,7 +57,7 @@ def replace_worlds(
     cells = [
         cell.strip()
         for (heading, _), text in parts.items()
-        if heading in TABLES
+        if heading in COUNTED
         for line in text.splitlines()
         for cell in line.split("|")
     ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from remarks import ABOUT, BETWEEN, INSIDE, INTERVALS, REMARKS
+from remarks import ABOUT, BETWEEN, DETECTED, INSIDE, INTERVALS, REMARKS
 from tally import BAND, LEVEL, TESTS, Key, Line, World, compute_band
 
 OUT = {-1: "**{}** ▼", 0: "{}", 1: "**{}** ▲"}
@@ -19,6 +19,11 @@ COMPARED = (*TESTS, "paired_bootstrap")
 def write_page(lines: Mapping[Key, Line], worlds: Sequence[World], n_seeds: int) -> str:
     """The page: intervals, tests inside a model, and comparisons of models."""
     truths = {world.name: world.truth_source for world in worlds}
+    detects = {
+        (world.name, test): null for world in worlds for test, null in world.detects.items()
+    }
+    detected = {key: line for key, line in lines.items() if (key[0], key[3]) in detects}
+    lines = {key: line for key, line in lines.items() if key not in detected}
     defined = {key: line for key, line in lines.items() if not np.isnan(line.hits).all()}
     numbers = {
         "seeds": n_seeds,
@@ -42,6 +47,11 @@ def write_page(lines: Mapping[Key, Line], worlds: Sequence[World], n_seeds: int)
     for world in _list_worlds(inside, "test"):
         of_world = {key: line for key, line in inside.items() if key[0] == world}
         sections += [_format_heading(world), *_tabulate_tests(of_world)]
+    sections += [DETECTED]
+    for world in _list_worlds(detected, "test"):
+        of_world = {key: line for key, line in detected.items() if key[0] == world}
+        nulls = [detects[world, key[3]] for key in of_world]
+        sections += [_format_heading(world), *_tabulate_detected(of_world, nulls)]
     sections += [BETWEEN]
     between = {key: line for key, line in defined.items() if key[3].endswith(MODELS)}
     for world in _list_worlds(between, "test"):
@@ -91,6 +101,14 @@ def _tabulate_tests(lines: Mapping[Key, Line]) -> list[str]:
             _find_remark(key, line),
         )
         rows.append(_format_row(cells))
+    return rows
+
+
+def _tabulate_detected(lines: Mapping[Key, Line], nulls: Sequence[str]) -> list[str]:
+    rows = ["| Metric | Test | Null hypothesis | Significant | Remark |", "|---|---|---|---:|---|"]
+    for (key, line), null in zip(lines.items(), nulls, strict=True):
+        share = float(np.nanmean(line.hits))
+        rows.append(_format_row((key[2], key[3], null, f"{share:.1%}", _find_remark(key, line))))
     return rows
 
 

@@ -60,6 +60,8 @@ class World:
         null: Two models of a seed in a world where nothing is planted.
         shares_truth: Whether the truth is the same for every seed.
         plants: What is planted in it, by which setting and of which size.
+        detects: What the null hypothesis of a test says that is not so in ``null``, by the name of
+            the test: its significant share is a power, not a share of false alarms.
     """
 
     name: str
@@ -70,6 +72,7 @@ class World:
     null: Callable[[int], tuple[Evidence, Evidence]] | None = None
     shares_truth: bool = True
     plants: str = ""
+    detects: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -56,10 +56,11 @@ class Space:
 
     users: float = 0.5
     items: float = 0.3
+    n_users: int = N_USERS
 
     def sample(self, seed: int, *, rival: bool = False) -> Evidence:
         """Users and items of a seed; a rival has other vectors for them."""
-        users = sample_vectors([seed, 1, int(rival)], N_USERS, self.users)
+        users = sample_vectors([seed, 1, int(rival)], self.n_users, self.users)
         items = sample_vectors([seed, 2, int(rival)], N_ITEMS, self.items)
         return make_evidence(users, items, seed)
 
@@ -192,8 +193,12 @@ CLASSIFIED = tuple(
 )
 
 APART = "groups of users lie 0.5, sets of items 0.3, to either side of the origin"
+SETS_DIFFER = {"permutation of targets": "The two sets of items have one distribution."}
+"""What the null hypothesis of this test says, and is not so where the sets differ."""
+
 PLANTED = Space()
 NOTHING = Space(users=0.0, items=0.0)
+MIRRORED = Space(n_users=3_000)
 SETS_APART = Space(users=0.0, items=0.3)
 
 
@@ -323,6 +328,14 @@ WORLDS = (
         lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
         shares_truth=False,
         plants=APART,
+        detects={"rank_sum of targets": "This classifier is right for as many items of each set."},
+    ),
+    World(
+        "vectors, classifier of many users",
+        "",
+        CLASSIFIED,
+        null=lambda seed: (MIRRORED.sample(seed), MIRRORED.sample(seed, rival=True)),
+        plants=f"{APART}: the classifier is as often right for both sets",
     ),
     World(
         "vectors, equal groups and different sets",
@@ -330,5 +343,6 @@ WORLDS = (
         (*SPREADS, *R_RIPA),
         null=lambda seed: (SETS_APART.sample(seed), SETS_APART.sample(seed, rival=True)),
         plants="nothing between the groups of users",
+        detects=SETS_DIFFER,
     ),
 )

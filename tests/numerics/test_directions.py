@@ -11,6 +11,7 @@ from recbias.numerics.directions import (
     centroid_difference,
     compute_cosine_tail,
     fit_pair_component,
+    is_component_tied,
     normalize_rows,
     normalize_vector,
     orient_direction,
@@ -147,3 +148,24 @@ def test_oriented_direction_never_prefers_b(d: int, seed: int) -> None:
     a, b = (normalize_rows(rng.standard_normal((4, d))) for _ in range(2))
     axis = orient_direction(rng.standard_normal(d), a, b)
     assert (a @ axis).mean() >= (b @ axis).mean() - 1e-12
+
+
+def test_components_of_equal_variance_are_tied() -> None:
+    n_untied = 0
+    for seed in range(200):
+        rows = np.random.default_rng(seed).standard_normal((400, 4)) * [3.0, 3.0, 1.0, 1.0]
+        n_untied += not is_component_tied([rows])
+    assert n_untied <= 6  # 1 of 200 is expected for each of three components at the most
+
+
+def test_a_component_far_above_the_others_is_not_tied() -> None:
+    rows = np.random.default_rng(0).standard_normal((400, 4)) * [3.0, 1.0, 1.0, 1.0]
+    assert not is_component_tied([rows])
+
+
+def test_the_difference_of_the_means_may_determine_the_first_component() -> None:
+    rng = np.random.default_rng(0)
+    groups = [rows - rows.mean(axis=0) for rows in rng.standard_normal((2, 300, 3))]
+    assert is_component_tied(groups)
+    assert is_component_tied(groups, np.array([0.1, 0.0, 0.0]))
+    assert not is_component_tied(groups, np.array([4.0, 0.0, 0.0]))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
 import recbias
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -100,7 +101,8 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
         samples[samples["model"] == name]["value"].to_numpy() for name in (NAMES[0], NAMES[2])
     )
     half_width = (gini["bias_removed_high"] - gini["bias_removed_low"]) / 2
-    assert half_width == pytest.approx(1.96 * np.std(before - after, ddof=1), rel=1e-4)
+    quantile = float(stdtrit(len(units) - 1, 0.975))
+    assert half_width == pytest.approx(quantile * np.std(before - after, ddof=1), rel=1e-4)
     if gini["bias_removed_low"] > 0:
         assert gini["price_low"] < gini["price"] < gini["price_high"]
 

@@ -10,6 +10,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.statistics.bootstrap.linear_bootstrap import resample_linear_part, widen_samples
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 
@@ -39,10 +40,53 @@ def estimate_from_totals(
     value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
     if all(counts.shape):
         value = float(estimate(counts.sum(axis=0)))
-        samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
-        replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
+        replicates = _resample(evidence, counts, estimate)
     n = counts.shape[0]
     return [build_estimate(value, replicates, n, n + n_excluded, df=df)]
+
+
+def estimate_by_jackknife(
+    evidence: Evidence,
+    counts: Matrix,
+    estimate: Callable[[AnyArray], FloatArray],
+    leave_out: Callable[[Matrix], FloatArray] | None = None,
+    *,
+    is_step: bool = False,
+) -> list[Measurement]:
+    """Return one estimate from the column sums of the counts, with a jackknife interval.
+
+    Its bootstrap samples have the variance of the jackknife (``resample_linear_part``), and are of
+    the same rows for every model; the interval is Student's.
+
+    Args:
+        evidence: The number and seed of the bootstrap samples.
+        counts: The counts of each query, CSR ``(q, c)``.
+        estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
+        leave_out: The estimate without each row of a matrix of 0 and 1, ``float64[q]``.
+        is_step: Whether the estimate counts what is above 0, which no single row changes if
+            everything is in several rows: the samples are then as wide as resampled estimates.
+
+    Returns:
+        One measurement; NaN without a row or a column, no interval for a single row.
+    """
+    value, df = np.nan, np.nan
+    replicates = np.full(evidence.n_bootstrap, np.nan)
+    if all(counts.shape):
+        value = float(estimate(counts.sum(axis=0)))
+        replicates, df = resample_linear_part(
+            counts, estimate, evidence.n_bootstrap, evidence.bootstrap_seed, leave_out=leave_out
+        )
+        if is_step:
+            replicates = widen_samples(value, replicates, _resample(evidence, counts, estimate))
+    n = counts.shape[0]
+    return [build_estimate(value, replicates, n, n, df=df)]
+
+
+def _resample(
+    evidence: Evidence, counts: Matrix, estimate: Callable[[AnyArray], FloatArray]
+) -> FloatArray:
+    samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
+    return np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
 
 
 def build_estimate(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
+
+TIED_LEVEL = 0.01
+"""The probability that components of equal variance do not count as tied."""
 
 ZERO_TOLERANCE = 1e-12
 """Length, relative to the vectors it is computed from, up to which a direction counts as 0."""
@@ -84,6 +89,50 @@ def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> Flo
     _, sizes, axes = np.linalg.svd(shifted, full_matrices=False)
     scale = max(np.abs(rows).max(initial=0.0), sizes[:1].max(initial=0.0))
     return np.asarray(axes[:n][sizes[:n] > ZERO_TOLERANCE * scale])
+
+
+def is_component_tied(groups: Sequence[FloatArray], shift: FloatArray | None = None) -> bool:
+    """Return whether another principal component may be the first one of all there could be.
+
+        M = Σ_g mean_g(u uᵀ) + s sᵀ,    component j is tied with the first if
+        λ_1 - λ_j < √( -8 log α ) δ_j,    δ_j² = Σ_g var_g(u_1 u_j ± s_1 u_j ± s_j u_1) / n_g
+
+    M is the second moment of differences, δ_j the standard error of its entry (1, j), and u_j and
+    s_j coordinates along component j. If two eigenvalues of all there could be are equal, the
+    squared difference of those of a sample is 4 δ_j² times a chi-squared variable of two degrees
+    of freedom, above the limit with probability α = 0.01 / (d - 1), Bonferroni's level; any vector
+    in the plane of the two components may then be the first.
+
+    Args:
+        groups: The rows u of each group, ``float64 (n, d)``: vectors less the mean of their group,
+            or differences of pairs.
+        shift: The difference s of the means of two groups, ``float64[d]``, of which the sign is +
+            for the first and - for the second; by default 0.
+
+    >>> rows = np.array([[2.0, 1.0], [-2.0, -1.0], [2.0, -1.0], [-2.0, 1.0]])
+    >>> is_component_tied([rows])  # λ is 4 and 1, δ is 1: 3 < 6.1
+    True
+    >>> is_component_tied([np.repeat(rows, 20, axis=0)])  # δ is 1 / √20
+    False
+
+    Source:
+        Anderson, "Asymptotic theory for principal component analysis", Annals of Mathematical
+        Statistics 1963; North, Bell, Cahalan and Moeng, "Sampling errors in the estimation of
+        empirical orthogonal functions", Monthly Weather Review 1982.
+    """
+    mean = np.zeros(groups[0].shape[1]) if shift is None else shift
+    moments = sum(rows.T @ rows / len(rows) for rows in groups) + np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(moments)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    along = mean @ vectors
+    variance = np.zeros(values.size)
+    for sign, rows in zip((1.0, -1.0), groups, strict=False):
+        parts = rows @ vectors
+        products = parts[:, :1] * parts + sign * (along[0] * parts + along * parts[:, :1])
+        variance += products.var(axis=0) / len(rows)
+    level = TIED_LEVEL / max(values.size - 1, 1)
+    limits = np.sqrt(-8.0 * np.log(level) * variance)
+    return bool((values[0] - values < limits)[1:].any())
 
 
 def sample_direction(d: int, rng: np.random.Generator) -> FloatArray:

@@ -6,6 +6,7 @@ from scipy.special import expit, logit
 from scipy.stats import t
 
 from recbias.statistics.bootstrap.cluster_bootstrap import (
+    arcsine_t_interval,
     bootstrap_t_interval,
     compute_group_means,
     logit_t_interval,
@@ -72,3 +73,14 @@ def test_a_share_with_a_replicate_of_0_has_the_plain_interval_within_0_and_1() -
     replicates = np.array([0.0, 0.02, 0.04])
     low, high = logit_t_interval(0.02, replicates, 9)
     assert (low, high) == pytest.approx((0.0, 0.02 + 2.2621572 * 0.02))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.4, 1.0])
+def test_the_interval_of_a_share_is_that_of_its_arcsine(share: float) -> None:
+    replicates = np.array([0.0, 0.1, 0.4, np.nan])
+    low, high = arcsine_t_interval(share, replicates, 9)
+    half = 2.2621572 * np.arcsin(np.sqrt(replicates[:3])).std(ddof=1)  # t(0.975; 9)
+    centre = np.arcsin(np.sqrt(share))
+    ends = np.clip([centre - half, centre + half], 0.0, np.pi / 2)
+    assert (low, high) == pytest.approx(tuple(np.sin(ends) ** 2))
+    assert 0 <= low <= share <= high <= 1

@@ -19,13 +19,14 @@ from recbias.core.errors import (
 from recbias.core.input_files import has_file
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
-from recbias.core.stage_context import warn
+from recbias.core.stage_context import collect_warnings, warn
 from recbias.formats.limited.number_arrays import read_numbers
 from recbias.metrics.embeddings.entity_pairs import MIN_PAIRS, GroupPair, find_pairs
 from recbias.metrics.embeddings.entity_sets import SetPair, select_members
 from recbias.numerics.directions import (
     centroid_difference,
     fit_pair_component,
+    is_component_tied,
     orient_direction,
     principal_components,
     sample_direction,
@@ -180,6 +181,22 @@ def fit_component(differences: FloatArray, choice: DirectionName | Path) -> Floa
     """
     components = principal_components(differences, 1, centred=choice == "pca_centred")
     return components[0] if len(components) else np.zeros(differences.shape[1])
+
+
+def is_tied(choice: DirectionName | Path, groups: SetPair, pairs: Path | None) -> bool:
+    """Return whether another component of differences may be the first of all there could be.
+
+    The differences are those of the given ``pairs``, by default of all; ``choice`` is ``pca``, or
+    ``pca_centred`` to subtract the mean difference first.
+    """
+    is_centred = choice == "pca_centred"
+    if pairs is not None:
+        with collect_warnings():  # the estimate has given these warnings
+            differences = compute_differences(pairs, groups)
+        return is_component_tied([differences - is_centred * differences.mean(axis=0)])
+    a, b = (np.asarray(group.vectors, dtype=np.float64) for group in groups)
+    shift = None if is_centred else a.mean(axis=0) - b.mean(axis=0)
+    return is_component_tied([a - a.mean(axis=0), b - b.mean(axis=0)], shift)
 
 
 def estimate_direction(

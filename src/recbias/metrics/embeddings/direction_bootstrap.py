@@ -71,6 +71,7 @@ class ResampledDirections:
             absolute cosine with that of the groups.
         is_chosen: Whether they are fitted to members that are chosen by the groups themselves.
         is_centred: Whether they are components of differences less their mean.
+        is_tied: Whether another component may be the first one of all there could be.
     """
 
     axes: FloatArray
@@ -79,6 +80,7 @@ class ResampledDirections:
     is_component: bool = False
     is_chosen: bool = False
     is_centred: bool = False
+    is_tied: bool = False
 
     def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
         """Return the 95% interval of an estimate, corrected for the error of the direction.
@@ -93,7 +95,10 @@ class ResampledDirections:
         larger: the interval is x ± t √( se² + (x / c² - x)² ) if the differences are centred. If
         they are not, it has c³ in place of c². That power has no derivation: with c² the interval
         held 92.8% of simulated samples, with c³ 93.5 to 95.7% of 399 samples that had no part in
-        the choice (``benchmarks/calibration/run.py --first 5001``). Members that are chosen by
+        the choice (``benchmarks/calibration/run.py --first 5001``). Where another component may
+        be the first, the direction is not known, and the interval has the largest possible width:
+        ± (m + t s), m and s the mean and the standard deviation over the samples of the length
+        that bounds the estimate. Members that are chosen by
         their cosine with the centroid difference are chosen by its sampling error as well, on
         which the directions of halves then agree too well: the interval is
         x / c ± t √( (se / c)² + (x / c² - x)² ).
@@ -127,13 +132,18 @@ class ResampledDirections:
 
         if not agreement >= MIN_AGREEMENT:
             return math.nan, math.nan
+        quantile = float(stdtrit(len(means) - 1, 0.975))
+        if self.is_tied:
+            lengths = np.linalg.norm(means, axis=1)
+            limit = float(lengths.mean()) + quantile * float(lengths.std(ddof=1))
+            return -limit, limit
         se = float((means * self.axes).sum(axis=1).std(ddof=1))
         factor = 1.0 if self.is_component else 1.0 / agreement
         power = 2 if self.is_component or self.is_chosen else 1
         power += self.is_component and not self.is_centred
         centre = factor * estimate
         error = math.hypot(factor * se, estimate / agreement**power - estimate)
-        half_width = float(stdtrit(len(means) - 1, 0.975)) * error
+        half_width = quantile * error
         return centre - half_width, centre + half_width
 
 

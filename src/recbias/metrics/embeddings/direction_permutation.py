@@ -21,6 +21,7 @@ from recbias.metrics.embeddings.bias_direction import (
     estimate_direction,
     find_direction,
     fit_component,
+    is_tied,
 )
 from recbias.metrics.embeddings.direction_bootstrap import (
     MIN_AGREEMENT,
@@ -124,10 +125,10 @@ class DirectionEstimator:
             reason = f"is {agreement:.2f}, below {MIN_AGREEMENT}"
             cause = f"because the agreement of {self.choice} directions of parts of the groups"
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
-        is_component = self.choice in COMPONENTS
-        is_chosen = self.choice == "csvc"
-        is_centred = self.choice == "pca_centred"
-        return ResampledDirections(axes, None, agreement, is_component, is_chosen, is_centred)
+        component = self.choice in COMPONENTS
+        chosen, centred = (self.choice == name for name in ("csvc", "pca_centred"))
+        tied = component and is_tied(self.choice, self.groups, self.pairs)
+        return ResampledDirections(axes, None, agreement, component, chosen, centred, tied)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
         """Return the agreement by ``n`` random divisions of the groups into halves."""

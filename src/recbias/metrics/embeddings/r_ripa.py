@@ -40,17 +40,21 @@ class RRipa(ChoosingMetric, TargetMetric):
     P are the ``targets``. The first value is the differential; the two R-RIPA follow, with the
     cosine of every entity. Positive is towards A.
 
-    There are three tests. The test between the targets permutes the members of E and P, as in the
-    paper; its effect size is the differential in units of the sample standard deviation (n - 1) of
-    the cosines of E and P together. It does not show that the direction is that of the attribute:
-    sets that differ at all also differ along most random directions. The test between the groups
-    permutes the members of A and B and estimates the direction again: would two random groups
-    separate E and P as much, in either direction? This tests whether the direction is special. A
-    ``random`` direction is the same for all groups, so its p is 1; a direction from a file or of
-    given ``pairs`` has no such test. The test between the directions compares with random
-    directions; its p follows exactly from the cosine of ψ with the gap between the mean unit
-    vectors of E and P. Estimated directions lie where the vectors of the groups vary most, so
-    prefer the test between the groups for them.
+    There are up to three tests. The test between the targets permutes the members of E and P, as
+    in the paper; its effect size is the differential in units of the sample standard deviation (n
+    - 1) of the cosines of E and P together. It does not show that the direction is that of the
+    attribute: sets that differ at all also differ along most random directions. The test between
+    the groups permutes the members of A and B and estimates the direction again: would two random
+    groups separate E and P as much, in either direction? This tests whether the direction is
+    special. A ``random`` direction is the same for all groups, so its p is 1; a direction from a
+    file or of given ``pairs`` has no such test. The test between the directions compares a
+    direction from a file, or a ``random`` one, with directions without preference; its p follows
+    exactly from the cosine of ψ with the gap between the mean unit vectors of E and P. A direction
+    estimated from vectors of the model has no such test: it has a preference without a difference
+    between the groups, as it lies where the vectors vary most or least.
+
+    A ``random`` direction has no orientation that two models share, so its values are not compared
+    between models.
 
     Intervals come from a bootstrap of the items and of the members of the groups, with the
     direction estimated on each sample. Sampling error of the direction makes every value too
@@ -64,8 +68,9 @@ class RRipa(ChoosingMetric, TargetMetric):
     random halves of the groups. For ``csvc``, whose members are chosen by the sampling error as
     well, they are x / c ± t √( (se / c)² + (x / c² - x)² ). For ``pca_centred`` they
     are x ± t √( se² + (x / c² - x)² ), for ``pca`` the same with c³, and c is the mean absolute
-    cosine of the directions of the samples with ψ. They are undefined, with a warning, if c is
-    below 0.5.
+    cosine of the directions of the samples with ψ. If another component than ψ may be the first of
+    all members there could be, since their variances differ by less than sampling errors, the
+    interval has the largest possible width. They are undefined, with a warning, if c is below 0.5.
 
     Undefined for an entity without a vector, or with a vector of 0; everything is undefined, with
     a warning, if the groups have no direction, for example because all their vectors are equal.
@@ -143,13 +148,14 @@ class RRipa(ChoosingMetric, TargetMetric):
         difference = cosines.measure_difference(evidence)
         main, *means = resampled.add_intervals([difference, *cosines.measure_means(evidence)])
         test = cosines.test("targets", self.permutations, evidence)
-        tests = (
-            attach_estimate(test, main),
-            *self._test_groups(estimator, targets, main),
-            self._test_random_directions(targets, axis, main),
-        )
+        tests = [attach_estimate(test, main), *self._test_groups(estimator, targets, main)]
+        if estimator.is_fixed:
+            tests.append(self._test_random_directions(targets, axis, main))
         axes = {name_direction(self.direction_): axis}
-        return [replace(main, contrasts=tests, axes=axes), *means]
+        main = replace(main, contrasts=tuple(tests), axes=axes)
+        if self.direction_ == "random":
+            return [_leave_uncompared(estimate) for estimate in (main, *means)]
+        return [main, *means]
 
     def _test_groups(
         self, estimator: DirectionEstimator, targets: SetPair, estimate: Measurement
@@ -191,6 +197,18 @@ class RRipa(ChoosingMetric, TargetMetric):
             p=compute_cosine_tail(cosine, axis.size),
         )
         return replace(attach_estimate(test, estimate), statistic=cosine)
+
+
+def _leave_uncompared(estimate: Measurement) -> Measurement:
+    """Return an estimate with its interval, and without samples by which models are compared.
+
+    Undefined samples leave estimates with values of units without a p-value.
+    """
+    samples = estimate.replicates
+    if samples is not None and estimate.units is not None:
+        undefined = np.full(samples.size, np.nan)
+        return replace(estimate, replicates=undefined, df=math.nan, own_interval=True)
+    return replace(estimate, replicates=None, df=math.nan, own_interval=True)
 
 
 def _compute_gap(targets: SetPair) -> FloatArray:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.coverage import CandidateMetric, build_candidate_matrix
-from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.metrics.resampled_estimates import estimate_by_jackknife, estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
 from recbias.numerics.item_shares import (
     cover,
@@ -19,6 +19,12 @@ from recbias.numerics.item_shares import (
     jain,
     make_even_counts,
     make_uneven_counts,
+)
+from recbias.numerics.sparse.deleted_rows import (
+    cover_without_rows,
+    entropy_without_rows,
+    gini_without_rows,
+    jain_without_rows,
 )
 
 ROUNDING = 1e-12
@@ -37,38 +43,58 @@ class CorrectedMetric(CandidateMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
-        from scipy.sparse import csr_array, hstack
-
-        counts = build_candidate_matrix(evidence, self.k)
+        counts, both = self._build_counts(evidence)
         n = counts.shape[1]
-        ranks = np.arange(max(evidence.ranked.items[:, : self.k].shape[1], 1))
-        reaches = csr_array((ranks < np.diff(counts.indptr)[:, None]).astype(np.int32))
-        if not n:
-            return estimate_from_totals(evidence, counts, self.estimate)
-        return estimate_from_totals(
+        return estimate_by_jackknife(
             evidence,
-            hstack([counts, reaches], format="csr"),
-            lambda sums: self._rescale(np.asarray(sums)[..., :n], np.asarray(sums)[..., n:]),
+            both,
+            lambda sums: self._rescale_sums(np.asarray(sums), n),
+            lambda rows: self._leave_out(rows, n),
+            is_step=self.is_step,
         )
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the measure that is rescaled, for each row of counts."""
         return np.asarray(type(self).score(counts))
 
-    def _rescale(self, counts: AnyArray, lengths: AnyArray) -> FloatArray:
-        """Return the measure rescaled so that 0 is the value of the least even lists, 1 the most.
+    def _build_counts(self, evidence: Evidence) -> tuple[Matrix, Matrix]:
+        """Return the candidates of each list; and these with the ranks that each list reaches.
 
-        ``lengths`` are the numbers of lists with at least 1, 2, ... candidates.
+        Without a candidate, there are no columns.
         """
-        n, rows = counts.shape[-1], np.atleast_2d(lengths)
-        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+        from scipy.sparse import csr_array, hstack
+
+        counts = build_candidate_matrix(evidence, self.k)
+        if not counts.shape[1]:
+            return counts, counts
+        ranks = np.arange(max(evidence.ranked.items[:, : self.k].shape[1], 1))
+        reaches = csr_array((ranks < np.diff(counts.indptr)[:, None]).astype(np.int32))
+        return counts, hstack([counts, reaches], format="csr")
+
+    def _rescale_sums(self, sums: AnyArray, n: int) -> FloatArray:
+        """Return the measure of counts of n candidates, followed by those of reached ranks."""
+        return self._rescale(self.estimate(sums[..., :n]), sums[..., n:], n)
+
+    def _leave_out(self, rows: Matrix, n: int) -> FloatArray:
+        """Return the measure without each list."""
+        lengths = rows[:, n:]
+        left = np.asarray(lengths.sum(axis=0)).ravel() - lengths.toarray()
+        return self._rescale(type(self).without_rows(rows[:, :n]), left, n)
+
+    def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
+        """Return scores rescaled so that 0 is the value of the least even lists, 1 the most.
+
+        ``lengths`` are the numbers of lists with at least 1, 2, ... candidates, n that of
+        candidates.
+        """
+        distinct, inverse = np.unique(np.atleast_2d(lengths), axis=0, return_inverse=True)
         worst = self.estimate(make_uneven_counts(distinct, n))[inverse.ravel()]
         best = self.estimate(make_even_counts(distinct.sum(axis=1), n))[inverse.ravel()]
         span = best - worst
-        excess = self.estimate(np.atleast_2d(counts)) - worst
+        excess = np.atleast_1d(scores) - worst
         undefined = np.full(span.shape, np.nan)
         share = np.divide(excess, span, out=undefined, where=np.abs(span) > ROUNDING)
-        return np.asarray(self._orient(share).reshape(counts.shape[:-1]))
+        return np.asarray(self._orient(share).reshape(np.shape(scores)))
 
     def _orient(self, share: FloatArray) -> FloatArray:
         return share
@@ -86,12 +112,16 @@ class CorrectedJain(CorrectedMetric):
     shorter than k, J_min is the value of lists that all begin with the same items. Undefined if
     the measure has one possible value: of a single list, or if lists hold all candidates.
 
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1; undefined if the lists can reach one value only.
     """
 
     direction: ClassVar[Direction] = "higher"
     score = jain
+    without_rows = jain_without_rows
 
 
 class CorrectedQF(CorrectedMetric):
@@ -104,6 +134,9 @@ class CorrectedQF(CorrectedMetric):
     more candidates than recommendations. k is the length of the longest list. Undefined if the
     measure has one possible value: of a single list, or if lists hold all candidates.
 
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1; undefined if the lists can reach one value only.
 
@@ -113,7 +146,9 @@ class CorrectedQF(CorrectedMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    is_step: ClassVar[bool] = True
     score = cover
+    without_rows = cover_without_rows
 
 
 class CorrectedEntropy(CorrectedMetric):
@@ -128,12 +163,16 @@ class CorrectedEntropy(CorrectedMetric):
     same items. Undefined if the measure has one possible value: of a single list, or if lists hold
     all candidates.
 
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1; undefined if the lists can reach one value only.
     """
 
     direction: ClassVar[Direction] = "higher"
     score = entropy
+    without_rows = entropy_without_rows
 
 
 class CorrectedGini(CorrectedMetric):
@@ -147,12 +186,16 @@ class CorrectedGini(CorrectedMetric):
     are shorter than k, 1 is the value of lists that all begin with the same items. Undefined if
     the measure has one possible value: of a single list, or if lists hold all candidates.
 
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1; undefined if the lists can reach one value only.
     """
 
     direction: ClassVar[Direction] = "lower"
     score = gini
+    without_rows = gini_without_rows
 
     def _orient(self, share: FloatArray) -> FloatArray:
         return 1.0 - share
@@ -180,8 +223,15 @@ class CorrectedFSat(CorrectedMetric):
     direction: ClassVar[Direction] = "higher"
     score = fair_share
 
-    def _rescale(self, counts: AnyArray, lengths: AnyArray) -> FloatArray:
-        worst = np.count_nonzero(lengths, axis=-1) / counts.shape[-1]
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        counts, both = self._build_counts(evidence)
+        n = counts.shape[1]
+        return estimate_from_totals(
+            evidence, both, lambda sums: self._rescale_sums(np.asarray(sums), n)
+        )
+
+    def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
+        worst = np.count_nonzero(lengths, axis=-1) / n
         undefined = np.full(worst.shape, np.nan)
-        share = np.divide(self.estimate(counts) - worst, 1 - worst, out=undefined, where=worst < 1)
-        return np.asarray(share)
+        return np.asarray(np.divide(scores - worst, 1 - worst, out=undefined, where=worst < 1))

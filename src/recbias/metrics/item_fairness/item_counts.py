@@ -6,14 +6,18 @@ uncorrected forms of the same family; ``corrected_counts`` has the corrected one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.measurements.scores import Direction
-from recbias.metrics.popularity.coverage import CandidateMetric
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.popularity.coverage import CandidateMetric, build_candidate_matrix
+from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.item_shares import fair_share, jain
+from recbias.numerics.sparse.deleted_rows import jain_without_rows
 
 
 class Jain(CandidateMetric):
@@ -27,6 +31,10 @@ class Jain(CandidateMetric):
     1 unless |C| divides the number of recommendations: ``corrected_Jain`` accounts for this.
     Undefined if no list holds a candidate.
 
+    Few lists are less even than many by chance alone: compare values of equal numbers of lists.
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1; undefined if no list holds a candidate.
 
@@ -38,6 +46,7 @@ class Jain(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    without_rows = jain_without_rows
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the index of each row of counts, ``float64[...]``."""
@@ -64,6 +73,11 @@ class FSat(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        counts = build_candidate_matrix(evidence, self.k)
+        return estimate_from_totals(evidence, counts, self.estimate)
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the share of each row of counts, ``float64[...]``."""

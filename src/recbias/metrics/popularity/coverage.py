@@ -3,11 +3,14 @@
 The counts are the number of lists that hold each candidate, an item that may be recommended. Items
 that are not candidates, which only imported lists can hold, are excluded. A query with an empty
 list counts as a query.
+
+The value depends on the number of lists: few lists hold fewer items, and are distributed less
+evenly by chance alone. Intervals refer to the value expected of as many lists, for other users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,14 +22,24 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import Cutoff
-from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.metrics.resampled_estimates import estimate_by_jackknife
 from recbias.numerics.inequality import entropy, gini
 from recbias.numerics.item_shares import cover
+from recbias.numerics.sparse.deleted_rows import (
+    cover_without_rows,
+    entropy_without_rows,
+    gini_without_rows,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateMetric(InheritsSections):
     """A metric of how many lists hold each candidate.
+
+    The value depends on the number of lists, also if the users of all of them are alike: compare
+    values of equal numbers of lists. The interval refers to the value expected of as many lists of
+    other users. Its standard error is that of the jackknife, which leaves out each list in turn,
+    with Student's t; there is none for a single list.
 
     Args:
         k: How many ranks of each list are evaluated; by default all.
@@ -34,13 +47,19 @@ class CandidateMetric(InheritsSections):
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists"})
     unit: ClassVar[str] = ""
+    without_rows: ClassVar[Callable[[Matrix], FloatArray]]
+    """The value without each row of a CSR matrix of 0 and 1, ``float64[q]``."""
+    is_step: ClassVar[bool] = False
+    """Whether the metric counts what is above 0."""
 
     k: Cutoff = None
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         counts = build_candidate_matrix(evidence, self.k)
-        return estimate_from_totals(evidence, counts, self.estimate)
+        return estimate_by_jackknife(
+            evidence, counts, self.estimate, type(self).without_rows, is_step=self.is_step
+        )
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the value of each row of counts, ``int[..., n_candidates]``."""
@@ -56,6 +75,9 @@ class ItemCoverage(CandidateMetric):
     that hold candidate i. Also called aggregate diversity and, as a measure of fairness to items,
     QF. Undefined without a query or a candidate.
 
+    Few lists hold fewer items than many: compare values of equal numbers of lists. The interval
+    refers to the value expected of as many lists, of other users, and comes from the jackknife.
+
     Range:
         0 to 1; undefined without a query or a candidate.
 
@@ -65,6 +87,8 @@ class ItemCoverage(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    without_rows = cover_without_rows
+    is_step: ClassVar[bool] = True
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the value of each row of counts, ``float64[...]``."""
@@ -80,6 +104,10 @@ class Gini(CandidateMetric):
     that hold candidate i, possibly 0. The index is 0 if all candidates are recommended equally
     often and near 1 if a few receive all recommendations. Undefined if no list holds a candidate.
 
+    Few lists are less even than many by chance alone: compare values of equal numbers of lists.
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to 1 - 1/|C|; undefined if no list holds a candidate.
 
@@ -89,10 +117,15 @@ class Gini(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "lower"
+    without_rows = gini_without_rows
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the value of each row of counts, ``float64[...]``."""
         return gini(counts)
+
+
+def _compute_bits(counts: Matrix) -> FloatArray:
+    return np.asarray(entropy_without_rows(counts) / np.log(2.0))
 
 
 class Entropy(CandidateMetric):
@@ -104,6 +137,10 @@ class Entropy(CandidateMetric):
     entropy is 0 if all recommendations are of one item, and log2 of the number of candidates if
     all candidates are recommended equally often. Undefined if no list holds a candidate.
 
+    Few lists are less even than many by chance alone: compare values of equal numbers of lists.
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
     Range:
         0 to log2 |C| bits; undefined if no list holds a candidate.
 
@@ -112,6 +149,7 @@ class Entropy(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    without_rows = _compute_bits
 
     def estimate(self, counts: AnyArray) -> FloatArray:
         """Return the value of each row of counts, ``float64[...]``."""

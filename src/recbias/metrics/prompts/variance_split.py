@@ -18,8 +18,7 @@ from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import TEMPLATE, encode_templates
 from recbias.metrics.prompts.slot_counts import Cutoff, average_levels, read_item_levels
 from recbias.metrics.prompts.template_design import build_design
-from recbias.statistics.bootstrap.cluster_bootstrap import logit_t_interval
-from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
+from recbias.statistics.bootstrap.cluster_bootstrap import arcsine_t_interval, logit_t_interval
 from recbias.statistics.variance_components import (
     PARTS,
     CrossedDesign,
@@ -49,10 +48,11 @@ class VarianceSplit(LabelMetric):
     Intervals of ``squares`` come from a bootstrap over names within their label, with Student's t
     for few names and the sentences held fixed; those of ``name``, ``template`` and ``rest`` are
     on the scale of the logit, since the variance of a share depends on it. The share of few
-    labels may be nearly 0, where the logit varies too much. ``components`` have no intervals,
-    since their shares depend on the variance between sentences, which a few sentences do not
-    determine. Neither have labels that the words of several slots carry together. ``n`` counts
-    the names (combinations of words), ``undefined`` those whose lists hold no item with a level.
+    labels may be nearly 0, where the logit varies too much: its interval is on the scale of the
+    arcsine of the root. ``components`` have no intervals, since their shares depend on the
+    variance between sentences, which a few sentences do not determine. Neither have labels that
+    the words of several slots carry together. ``n`` counts the names (combinations of words),
+    ``undefined`` those whose lists hold no item with a level.
 
     Args:
         attribute: A numeric column of the items, or one of repeated signs.
@@ -148,16 +148,8 @@ def _cross(design: Design, template: AnyArray, values: FloatArray) -> CrossedDes
 
 def _add_interval(measurement: Measurement, replicates: FloatArray, df: float) -> Measurement:
     """Return the share of a part with its interval."""
-    is_label = measurement.target == PARTS[0]
-    if is_label:
-        low, high = compute_sample_interval(measurement.value, replicates, df=df)
-    else:
-        low, high = logit_t_interval(measurement.value, replicates, df)
+    make_interval = arcsine_t_interval if measurement.target == PARTS[0] else logit_t_interval
+    low, high = make_interval(measurement.value, replicates, df)
     return replace(
-        measurement,
-        ci_low=low,
-        ci_high=high,
-        replicates=replicates,
-        df=df,
-        own_interval=not is_label,
+        measurement, ci_low=low, ci_high=high, replicates=replicates, df=df, own_interval=True
     )
