@@ -9,6 +9,7 @@ from recbias.core.errors import TooLittleMemory
 from recbias.models.device_algebra.sparse_rows import (
     DeviceRows,
     map_device_blocks,
+    multiply_short,
     report_full_device,
 )
 
@@ -29,6 +30,13 @@ def test_dense_rows_and_products_are_those_of_the_matrix(rng: np.random.Generato
 def test_short_values_have_eleven_significant_bits(value: float, is_short: bool) -> None:
     matrix = csr_array(np.array([[1.0, value]], dtype=np.float32))
     assert DeviceRows.copy(matrix, CPU).is_short == is_short
+
+
+def test_the_precision_of_products_is_restored() -> None:
+    before = torch.get_float32_matmul_precision()
+    with multiply_short(enabled=True):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 10])

@@ -73,7 +73,7 @@ class DeviceRows:
         """
         targets, size = self.to_dense(start, stop), stop - start
         products = self.values.new_empty((stop - start, len(self)))
-        with _multiply_short(enabled=self.is_short and self.values.device.type == "cuda"):
+        with multiply_short(enabled=self.is_short and self.values.device.type == "cuda"):
             for first in range(0, len(self), size):
                 last = min(first + size, len(self))
                 products[:, first:last] = targets @ self.to_dense(first, last).T
@@ -111,7 +111,8 @@ def report_full_device(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _multiply_short(*, enabled: bool) -> Iterator[None]:
+def multiply_short(*, enabled: bool) -> Iterator[None]:
+    """Multiply ``float32`` matrices as TF32 on CUDA in the block, if enabled."""
     import torch
 
     before = torch.get_float32_matmul_precision()
