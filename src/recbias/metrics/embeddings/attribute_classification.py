@@ -56,7 +56,9 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
     - ``predictions for E and P``: the share of the items of E and P that are classified as A. With
       the test ``chi_squared`` of a spec it is compared between models.
     - ``accuracy of E and P``: the share of correct predictions, with the rank-sum test
-      (Mann-Whitney) of the correct predictions of E against those of P.
+      (Mann-Whitney) of the correct predictions of E against those of P. The test is of this
+      classifier: one that predicts A more often, be it by chance of its training, is right for
+      more of E.
     - ``predicted A at 50-60%``: the share of items that are classified as A, among all items of
       whose audience (training users of A and B) this share is of A; 90-100% includes both ends.
     - ``accuracy from top 3 items``, in total and per group: of a classifier trained on the mean

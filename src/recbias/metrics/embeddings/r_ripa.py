@@ -41,8 +41,8 @@ class RRipa(ChoosingMetric, TargetMetric):
     cosine of every entity. Positive is towards A.
 
     There are up to three tests. The test between the targets permutes the members of E and P, as
-    in the paper; its effect size is the differential in units of the sample standard deviation (n
-    - 1) of the cosines of E and P together. It does not show that the direction is that of the
+    in the paper; its effect size is the differential in units of the sample standard deviation
+    (n - 1) of the cosines of E and P together. It does not show that the direction is that of the
     attribute: sets that differ at all also differ along most random directions. The test between
     the groups permutes the members of A and B and estimates the direction again: would two random
     groups separate E and P as much, in either direction? This tests whether the direction is
