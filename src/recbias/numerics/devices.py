@@ -28,7 +28,7 @@ def list_devices() -> tuple[str, ...]:
 
     torch is not imported where it is absent or a build for CPUs.
     """
-    if not is_installed("torch") or version("torch").endswith("+cpu"):
+    if not is_installed("torch") or _find_torch_version().endswith("+cpu"):
         return ("cpu",)
     import torch
 
@@ -39,6 +39,11 @@ def list_devices() -> tuple[str, ...]:
         numbers = range(torch.cuda.device_count())
         devices = ["cuda", *(f"cuda:{number}" for number in numbers), *devices]
     return tuple(devices)
+
+
+@cache
+def _find_torch_version() -> str:
+    return version("torch")
 
 
 def find_device(name: Device) -> str:
@@ -54,7 +59,7 @@ def find_device(name: Device) -> str:
         return devices[0]
     if name not in devices:
         found = ", ".join(devices)
-        problem = f"device {name}: torch {version('torch')} finds {found} on this machine"
+        problem = f"device {name}: torch {_find_torch_version()} finds {found} on this machine"
         remedy = f"set device: auto, or {' or '.join(devices)}"
         raise MissingExtra(problem, where="device", remedy=remedy)
     return name

@@ -48,7 +48,7 @@ def test_the_machine_has_a_cpu_and_auto_is_its_first_device() -> None:
 
 
 def test_a_build_of_torch_for_cpus_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "version", lambda name: "2.13.0+cpu")
+    monkeypatch.setattr(devices, "_find_torch_version", lambda: "2.13.0+cpu")
     monkeypatch.setitem(sys.modules, "torch", None)  # an import would fail
     assert list_devices() == ("cpu",)
 

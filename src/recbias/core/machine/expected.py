@@ -46,7 +46,6 @@ class EstimatesSizes(Protocol):
         """Return the sizes after it, such as ``training`` after a split; other sizes stay."""
 
 
-@runtime_checkable
 class PlansMemory(Protocol):
     """A model that says how much memory it needs."""
 

@@ -93,6 +93,7 @@ def preview(
     earlier = [record for _, record in islice(store, MOST_RECORDS)]
     sizes, times = ExpectedSizes(stored, rehearsed or {}, earlier), StoredTimes(earlier)
     peaks = PeakPlanner()
+    unfinished = {path.name.partition("-")[0] for path in list_checkpoints(store)}
     steps = tuple(
         _preview_stored(stage, stored[stage.digest])
         if stage.digest in stored
@@ -105,6 +106,7 @@ def preview(
             ),
             store,
             fresh=fresh,
+            is_partial=stage.digest in unfinished,
         )
         for stage in stages
     )
@@ -127,10 +129,10 @@ def _plan_card(stage: Stage, sizes: Sizes) -> float | None:
     return plan_card(stage, sizes) if any(map(is_cuda, stage.devices)) else None
 
 
-def _preview_stage(step: Step, store: Store, *, fresh: bool) -> Step:
+def _preview_stage(step: Step, store: Store, *, fresh: bool, is_partial: bool) -> Step:
     """Return the step of a stage to run, with what the store has of it."""
     if fresh:
         return step
     trials = step.stage.inputs if step.stage.kind == "search" else ()
     n_stored = sum(store.has(trial.digest) for trial in trials)
-    return replace(step, trials=n_stored, partial=bool(list_checkpoints(store, step.stage.digest)))
+    return replace(step, trials=n_stored, partial=is_partial)
