@@ -72,6 +72,8 @@ class Store:
 
     def record(self, digest: str) -> Stored | None:
         """Return the record of a result, None if it is missing or damaged."""
+        if not os.path.exists(f"{self.folder}/{digest[:2]}/{digest}"):  # noqa: PTH110  a path takes longer than the look at the disk
+            return None
         try:
             with open_input(self.path(digest) / RECORD) as stream:
                 return unseal_and_parse(stream.read(), digest)
