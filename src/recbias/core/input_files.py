@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -56,6 +56,23 @@ def read_change_times(folders: Iterable[str]) -> Iterator[tuple[str, int]]:
             yield folder, os.stat(folder or ".").st_mtime_ns  # noqa: PTH116  much faster
         except (OSError, ValueError):
             yield folder, 0
+
+
+def read_version(path: Path) -> tuple[int, ...]:
+    """Return what differs if a file, or a symbolic link at its path, was written or replaced.
+
+    A file that is read between two equal versions was not changed meanwhile, even if it has the
+    same content and modification time as before: the time of the last change of its entry cannot
+    be set. A file that cannot be examined has no version.
+    """
+    with suppress(OSError, ValueError):
+        statuses = os.lstat(path), os.stat(path)  # noqa: PTH116  Path.stat does the same
+        fields = [
+            (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+            for each in statuses
+        ]
+        return (*fields[0], *fields[1])
+    return ()
 
 
 @contextmanager
