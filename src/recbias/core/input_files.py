@@ -95,6 +95,12 @@ def open_input(path: Path) -> Iterator[BufferedReader]:
             yield stream
 
 
+def read_input(path: Path) -> bytes:
+    """Return the content of a file; MissingFile if it cannot be read."""
+    with open_input(path) as stream:
+        return stream.read()
+
+
 def make_read_error(path: Path, error: OSError) -> MissingFile:
     """Return the user's error for a file that the operating system cannot read."""
     remedy = _REMEDIES.get(error.errno or 0, "name a plain file that can be read")

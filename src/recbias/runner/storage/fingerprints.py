@@ -12,6 +12,7 @@ from typing import Any
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
 from recbias.core.input_files import convert_read_errors, open_input, read_version
+from recbias.runner.own_sources import require_own_sources
 from recbias.runner.storage.records import seal_record, unseal_record
 from recbias.runner.storage.store import Store
 
@@ -86,6 +87,7 @@ class WatchedFiles:
         """
         value = work(*inputs)
         self.require_unchanged()
+        require_own_sources()
         return value
 
     def require_unchanged(self) -> None:
