@@ -20,6 +20,7 @@ from recbias.config.settings import as_plain, is_valid, read_settings
 from recbias.config.specs import SECTIONS
 from recbias.core.errors import (
     Contradiction,
+    MissingExtra,
     MissingFile,
     OutOfRange,
     UnknownName,
@@ -27,6 +28,7 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.measurements import metric_names
+from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.queries.groups import validate_grouping
 from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.suggestions import suggest
@@ -64,6 +66,7 @@ class EntryReader:
         if loaded is None:
             return None
         name, cls, name_settings = loaded
+        n_faults = len(self.document.faults)
         label = self._read_label(cls, entry, label)
         tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
         rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
@@ -77,6 +80,8 @@ class EntryReader:
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
         plugin = builder.build(cls, raw, self.location)
+        if len(self.document.faults) > n_faults:  # else they are checked with those of the others
+            self._report_missing_packages(shorten_name(name), cls)
         if plugin is None:
             return None
         parameters = as_plain(plugin, builder.path_texts)
@@ -92,6 +97,11 @@ class EntryReader:
             grouping,
             () if rerank is None else self._read_rerankers(plugin, rerank),
         )
+
+    def _report_missing_packages(self, name: str, cls: type) -> None:
+        if missing := list_missing(list_libraries(cls)):
+            message, remedy = describe_missing([name], missing)
+            self.document.add_fault(self.location, message, remedy=remedy, kind=MissingExtra)
 
     @property
     def _folder(self) -> Path:

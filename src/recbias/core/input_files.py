@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -58,6 +58,23 @@ def read_change_times(folders: Iterable[str]) -> Iterator[tuple[str, int]]:
             yield folder, 0
 
 
+def read_version(path: Path) -> tuple[int, ...]:
+    """Return what differs if a file, or a symbolic link at its path, was written or replaced.
+
+    A file that is read between two equal versions was not changed meanwhile, even if it has the
+    same content and modification time as before: the time of the last change of its entry cannot
+    be set. A file that cannot be examined has no version.
+    """
+    with suppress(OSError, ValueError):
+        statuses = os.lstat(path), os.stat(path)  # noqa: PTH116  Path.stat does the same
+        fields = [
+            (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+            for each in statuses
+        ]
+        return (*fields[0], *fields[1])
+    return ()
+
+
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
     """Raise the errors of the operating system in this block as ``MissingFile``."""
@@ -76,6 +93,12 @@ def open_input(path: Path) -> Iterator[BufferedReader]:
         has_file(path)
         with path.open("rb") as stream:
             yield stream
+
+
+def read_input(path: Path) -> bytes:
+    """Return the content of a file; MissingFile if it cannot be read."""
+    with open_input(path) as stream:
+        return stream.read()
 
 
 def make_read_error(path: Path, error: OSError) -> MissingFile:

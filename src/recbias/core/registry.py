@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -20,7 +21,7 @@ from typing import Any, cast
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
-from recbias.core.input_files import has_file, read_change_times
+from recbias.core.input_files import has_file, read_change_times, read_input
 from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
@@ -164,8 +165,7 @@ def locate_failure(error: BaseException) -> str:
 
 def _list_author_roots() -> Iterator[Path]:
     """Yield the folders and files of the code of plug-ins that this process has imported."""
-    for path in list_imported_files():
-        yield path.parent
+    yield from (path.parent for path, _ in list_imported_files())
     for group in entry_points().groups:
         for point in entry_points(group=group) if group.startswith("recbias.") else ():
             module = sys.modules.get(point.module.partition(".")[0])
@@ -174,24 +174,23 @@ def _list_author_roots() -> Iterator[Path]:
 
 
 def _is_author_file(path: Path, root: Path) -> bool:
-    libraries = {"site-packages", "dist-packages"}
     return (
         path.is_relative_to(root)
-        and libraries.isdisjoint(path.relative_to(root).parts)
+        and {"site-packages", "dist-packages"}.isdisjoint(path.relative_to(root).parts)
         and not any(path.is_relative_to(folder) for folder in (_PACKAGE, _STANDARD_LIBRARY))
     )
 
 
-def list_imported_files() -> list[Path]:
-    """Return the files of ``./file.py:Name`` plug-ins that this process has imported."""
-    names = [name for name in sys.modules if name.startswith(_FILE_MODULE)]
-    return [Path(file) for name in names if (file := sys.modules[name].__file__)]
+def list_imported_files() -> list[tuple[Path, bytes]]:
+    """Return the ``./file.py:Name`` files that this process has imported, as they were then."""
+    loaders = [sys.modules[name].__loader__ for name in sys.modules if _FILE_MODULE in name]
+    return [(Path(each.path), each.content) for each in loaders if isinstance(each, _Loader)]
 
 
-def import_files(paths: Iterable[Path]) -> None:
+def import_files(files: Iterable[tuple[Path, bytes]]) -> None:
     """Import the plug-in files of another process, so that its objects can be unpickled."""
-    for path in paths:
-        _import_file(path, path.name)
+    for path, content in files:
+        _import_file(path, path.name, content)
 
 
 def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
@@ -214,7 +213,7 @@ def _load_from_file(name: str, base: Path) -> type:
     path = (base / file_name).absolute()
     if not has_file(path):
         raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
-    module = _import_file(path, file_name)
+    module = _import_file(path, file_name, read_input(path))
     if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         message = f"{file_name} has no class {attribute!r}"
@@ -222,18 +221,19 @@ def _load_from_file(name: str, base: Path) -> type:
     return cast("type", getattr(module, attribute))
 
 
-class _UncachedLoader(SourceFileLoader):
-    """Compiles a file as it is: bytecode may be of an earlier version of the same second."""
+class _Loader(SourceFileLoader):  # compiles what was digested: the file may change meanwhile
+    content = b""
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+        return compile(self.content, self.path, "exec", dont_inherit=True)
 
 
-def _import_file(path: Path, file_name: str) -> ModuleType:
-    module_name = f"{_FILE_MODULE}{path.stem}_{digest_file(path)[:12]}"
+def _import_file(path: Path, file_name: str, content: bytes) -> ModuleType:
+    module_name = f"{_FILE_MODULE}{path.stem}_{hashlib.sha256(content).hexdigest()[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
-    loader = _UncachedLoader(module_name, str(path))
+    loader = _Loader(module_name, str(path))
+    loader.content = content
     spec = ModuleSpec(module_name, loader, origin=str(path))
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)

@@ -16,6 +16,9 @@ from recbias.core.digests import compute_digest, digest_file
 DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
 
+OWN_SOURCES: dict[Path, str] = {}
+"""The digests of the modules outside recbias on which the addresses of this process depend."""
+
 _LITERAL = (
     r'(?:"""(?:[^"\\]++|\\.|"(?!""))*+"""'
     r"|'''(?:[^'\\]++|\\.|'(?!''))*+'''"
@@ -211,7 +214,10 @@ def _read_source(module: _Module) -> str:
 
 @cache
 def _digest(module: _Module) -> str:
-    return hashlib.sha256(_read_source(module).encode()).hexdigest()
+    digest = hashlib.sha256(_read_source(module).encode()).hexdigest()
+    if module.tree != _RECBIAS:
+        OWN_SOURCES[module.path] = digest
+    return digest
 
 
 @cache

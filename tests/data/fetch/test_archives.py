@@ -190,3 +190,17 @@ def test_an_archive_unpacks_to_at_most_30_times_its_size_and_100_mib(tmp_path: P
     with pytest.raises(DownloadFailed, match=f"unpacks to more than {limit:,} bytes"):
         unpack(path, into)
     assert (into / "zeros.csv").stat().st_size <= limit
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [(["a" * 256], "too long a name"), ([f"{n}/" for n in range(10_001)], "more than 10,000")],
+)
+def test_too_many_members_and_too_long_names_are_refused(
+    tmp_path: Path, into: Path, names: list[str], problem: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+    with pytest.raises(DownloadFailed, match=problem):
+        unpack(tmp_path / "a.zip", into)

@@ -113,6 +113,16 @@ def test_a_redirect_to_an_invalid_address_is_refused(tmp_path: Path) -> None:
         transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
 
 
+@pytest.mark.parametrize("new_url", ["ftp://127.0.0.1/a", "file:///etc/passwd", "data:,x"])
+def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str) -> None:
+    response = f"HTTP/1.1 302 Found\r\nLocation: {new_url}\r\nContent-Length: 0\r\n\r\n"
+    with (
+        serve_bytes(lambda _: [response.encode()]) as base,
+        pytest.raises(DownloadFailed, match=r"which is not http|is not allowed"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
+
+
 def test_a_redirect_from_https_to_http_is_refused() -> None:
     request = urllib.request.Request("https://example.org/a.zip")
     with pytest.raises(DownloadFailed, match="which is not https"):

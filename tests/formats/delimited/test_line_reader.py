@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.file_blocks import Block
+from recbias.formats.delimited.arrow_reader import read_with_arrow
+from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import Layout
 from recbias.formats.delimited.line_reader import (
     Record,
@@ -88,3 +90,37 @@ def test_malformed_lines_do_not_count_as_rows(tmp_path: Path) -> None:
     path.write_bytes(b'id,note\na,"1\n2"\nwrong\nb,3\n')
     # lines: 1 header, 2-3 a, 4 wrong, 5 b
     assert [find_line(path, QUOTED, ["id", "note"], skip=8, row=row) for row in (0, 1)] == [2, 5]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", "::"])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_carriage_return_alone_ends_a_line_as_it_does_for_arrow(
+    tmp_path: Path, delimiter: str, quoted: bool
+) -> None:
+    layout = Layout(
+        columns={"user": "id", "note": "text"},
+        delimiter=delimiter,
+        header=False,
+        quoted=quoted and len(delimiter) == 1,
+    )
+    path, n_read = tmp_path / "ratings.dat", 0
+    for ends in itertools.product(["\n", "\r", "\r\n", "\r\r\n", "\n\r", "\r\r"], repeat=3):
+        cells = [f"{user}{delimiter}{user}{end}" for user, end in zip("abc", ends, strict=True)]
+        data = "".join(cells).encode()
+        path.write_bytes(data)
+        table = read_with_arrow(Block(path, 0, len(data), data), layout, ["user", "note"])
+        n_read += table is not None
+        assert read(layout, data) == ({"user": [*"abc"], "note": [*"abc"]}, 0)
+        assert table is None or table.to_pydict() == read(layout, data)[0]
+    assert n_read == 6**3
+
+
+def test_a_faulty_line_behind_carriage_returns_has_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.dat"
+    path.write_bytes(b"1::1\r2::2\r\n3::3\nx::4\r")
+    layout, names = PLAIN, ["user", "rating"]
+    assert find_line(path, layout, names, skip=0, row=1) == 2
+    *_, block = read_blocks(path, size=14)
+    assert block.start
+    with pytest.raises(MalformedLine, match=r"ratings\.dat:4: user is not a whole number: 'x'"):
+        read_line_by_line(block, layout, names, skip_bad_lines=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,41 @@ def test_a_search_of_a_width_that_cannot_fit_is_refused(
     assert result.err.startswith("error: small.yaml:6:")
     assert f"models[0].tune.space.{large}: 1000000000000: the " in result.err
     assert result.err.endswith(f"help: search lower values of {large}\n")
+
+
+def test_values_of_a_search_that_do_not_fit_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "1000")
+    # 16 bytes of 2000^2 weights in each of 2 layers are 122 MB, in each of 20 are 1,221 MB
+    space = {"embedding_size": {"int": [8, 2000]}, "layers": {"int": [1, 20]}}
+    split = {"name": "random", "test": 0.2, "validation": 0.1}
+
+    def find_faults(names: list[str]) -> str:
+        tune = {"metric": "nDCG", "trials": 2, "space": {name: space[name] for name in names}}
+        spec = make_small_spec(models=[{"name": "SASRec", "tune": tune}], split=split)
+        (tmp_path / "spec.json").write_text(json.dumps(spec))
+        return invoke_recbias("plan", "spec.json", folder=tmp_path).err
+
+    assert not find_faults(["embedding_size"])
+    assert not find_faults(["layers"])
+    errors = find_faults(["embedding_size", "layers"])
+    assert "models[0].tune.space: the largest values together: the 80,000,000 weights" in errors
+    assert errors.endswith("help: lower layers\n")
+
+
+def test_the_scores_of_a_batch_of_users_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 12 bytes of each of 2,000 x 3,000 scores are 69 MB
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "580")
+    dataset = {"name": "demo", "n_users": 2000, "n_items": 3000}
+    for batch_size, code in ((100, 0), (2000, 2)):
+        model = {"name": "MultiVAE", "batch_size": batch_size, "device": "cpu"}
+        spec = make_small_spec(models=[model], dataset=dataset)
+        (tmp_path / "spec.json").write_text(json.dumps(spec))
+        result = invoke_recbias("plan", "spec.json", folder=tmp_path)
+        assert (result.code, "fit MultiVAE needs about" in result.err) == (code, code == 2)
 
 
 def test_a_batch_counts_the_interactions_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recbias
-from recbias.core.errors import ChangedFile
+from recbias.core.errors import ChangedFile, UserError
 from recbias.runner.storage import fingerprints
-from recbias.runner.storage.fingerprints import Fingerprints, validate_unchanged
+from recbias.runner.storage.fingerprints import Fingerprints, WatchedFiles
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
@@ -70,12 +71,73 @@ def test_a_changed_or_removed_file_is_refused(
     path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
     path.write_text("first")
     planned = Fingerprints(store).of_files([path])
-    validate_unchanged(planned, store)
+    watched = WatchedFiles(planned, store)
+    watched.require_unchanged()
     path.unlink()
     if content is not None:
         path.write_text(content)
     with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
-        validate_unchanged(planned, store)
+        watched.require_unchanged()
+
+
+@pytest.mark.parametrize("large", [1, 10**9])
+@pytest.mark.parametrize("way", ["rewritten", "renamed", "linked"])
+def test_a_file_that_is_replaced_and_put_back_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, way: str
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", large)
+    path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
+    contents = {"first": tmp_path / "first.csv", "other": tmp_path / "other.csv"}
+    for content, source in contents.items():
+        source.write_text(content)
+    put(path, contents["first"], way)
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    watched.require_unchanged()
+    put(path, contents["other"], way)
+    assert path.read_text() == "other"
+    put(path, contents["first"], way)
+    assert path.read_text() == "first"
+    with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
+        watched.require_unchanged()
+
+
+def put(path: Path, source: Path, way: str) -> None:
+    """Give a file the content and the time of another one."""
+    if way == "linked":
+        path.unlink(missing_ok=True)
+        path.symlink_to(source)
+    elif way == "renamed":
+        new = path.with_name("new.csv")
+        shutil.copy2(source, new)
+        new.replace(path)
+    else:
+        shutil.copy2(source, path)
+
+
+def test_the_digest_of_a_large_file_is_not_cached_for_another_one_of_its_size_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", 1)
+    monkeypatch.setattr(fingerprints, "RECENT_SECONDS", 0.0)
+    path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
+    path.write_text("first")
+    time = path.stat().st_mtime_ns
+    Fingerprints(store).of(path)
+    assert [*(store.folder / "files").iterdir()]
+    with path.open("r+") as file:
+        file.write("other")
+    os.utime(path, ns=(time, time))
+    assert Fingerprints(store).of(path) == hashlib.sha256(b"other").hexdigest()
+
+
+def test_the_digest_of_a_file_that_has_just_changed_is_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", 1)
+    store, path = Store(tmp_path / "store"), tmp_path / "lists.csv"
+    path.write_text("first")
+    Fingerprints(store).of(path)
+    assert not (store.folder / "files").exists()
 
 
 REWRITING = '''
@@ -141,3 +203,49 @@ def test_a_file_that_changes_during_a_run_leaves_nothing_wrong_in_the_store(
     again = recbias.run(spec, out=tmp_path / "out")
     assert not again.failures
     assert read_value(again, "lists") == 1.0
+
+
+SWAPPING = '''
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.core.protocols import InputFile
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swapping(ItemKNN):
+    """ItemKNN; its neighbours are in a file, which may be another one while it is read."""
+
+    path: InputFile
+
+    def fit(self, data, rng):
+        other, saved = self.path.with_suffix(".new"), self.path.with_suffix(".saved")
+        if other.exists():
+            shutil.copy2(self.path, saved)
+            shutil.copy2(other, self.path)
+        neighbors = int(self.path.read_text())
+        if other.exists():
+            shutil.copy2(saved, self.path)
+        return ItemKNN(neighbors=neighbors).fit(data, rng)
+'''
+
+
+def test_nothing_is_stored_of_a_file_that_was_another_one_while_it_was_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.py").write_text(SWAPPING)
+    (tmp_path / "n.txt").write_text("40")
+    (tmp_path / "n.new").write_text("01")
+    model = {"name": f"{tmp_path}/own.py:Swapping", "path": f"{tmp_path}/n.txt"}
+    spec = make_small_spec(models=[model], metrics=["nDCG"], tests=[])
+    with pytest.raises(UserError, match=r"n\.txt changed while the run was reading it"):
+        recbias.run(spec, out=tmp_path / "out")
+    (tmp_path / "n.new").unlink()
+    again = recbias.run(spec, out=tmp_path / "out")
+    expected = recbias.run(
+        make_small_spec(models=[{"name": "ItemKNN", "neighbors": 40}], metrics=["nDCG"], tests=[]),
+        out=tmp_path / "expected",
+    )
+    assert read_value(again, "Swapping") == read_value(expected, "ItemKNN")

@@ -18,6 +18,9 @@ CHUNK_BYTES = 2**20
 MAX_RATIO, FREE_BYTES = 30, 100 * 2**20
 """An archive may unpack to 30 times its size and 100 MiB; ratings in text compress to a sixth."""
 
+MOST_MEMBERS, LONGEST_NAME = 10_000, 255
+"""The most files and folders of an archive, and the most bytes of the name of one."""
+
 REMEDY = "the archive differs from the published one; no file of it was kept"
 
 
@@ -28,14 +31,18 @@ def unpack(archive: Path, into: Path, *, max_bytes: int | None = None) -> None:
     100 MiB, whatever the headers of the archive say.
 
     Raises:
-        DownloadFailed: A member is outside the folder or is a link or a device, the archive is
-            damaged, or it unpacks to too many bytes.
+        DownloadFailed: A member is outside the folder, is a link or a device, or has too long a
+            name; the archive is damaged, or it unpacks to too many bytes or members.
     """
-    n_bytes = 0
+    n_bytes = n_members = 0
     if max_bytes is None:
         max_bytes = MAX_RATIO * archive.stat().st_size + FREE_BYTES
     with _wrap_read_errors(archive), closing(_open_members(archive, into)) as members:
         for target, source in members:
+            n_members += 1
+            if n_members > MOST_MEMBERS:
+                message = f"contains more than {MOST_MEMBERS:,} files and folders"
+                raise DownloadFailed(message, where=str(archive), remedy=REMEDY)
             if source is None:
                 target.mkdir(parents=True, exist_ok=True)
                 continue
@@ -96,6 +103,8 @@ def _resolve_target(name: str, into: Path, archive: Path) -> Path:
     is_outside = path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name
     if is_outside or ":" in "".join(path.parts[:1]):
         raise _refuse_member(name, "outside its folder", archive)
+    if any(len(part.encode(errors="replace")) > LONGEST_NAME for part in path.parts):
+        raise _refuse_member(f"{name[:60]}...", "too long a name", archive)
     return into.joinpath(*path.parts)
 
 

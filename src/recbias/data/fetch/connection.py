@@ -104,15 +104,17 @@ def parse_content_length(url: str, headers: Mapping[str, str]) -> int:
 
 
 class SecureRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects from https to any other scheme."""
+    """Refuses redirects from https to any other scheme, and to schemes other than http."""
 
     def redirect_request(self, req: Any, *arguments: Any) -> Any:
         """Return the redirected request.
 
         Raises:
-            DownloadFailed: The new address is not https.
+            DownloadFailed: The new address is not https, or not http.
         """
         new_url = str(arguments[-1])
+        if not new_url.startswith(("http:", "https:")):
+            raise DownloadFailed(f"leads to {new_url}, which is not http", where=req.full_url)
         if req.full_url.startswith("https:") and not new_url.startswith("https:"):
             raise DownloadFailed(f"leads to {new_url}, which is not https", where=req.full_url)
         return super().redirect_request(req, *arguments)

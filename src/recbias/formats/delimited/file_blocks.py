@@ -90,12 +90,22 @@ class Block:
         """Return the line number, from 1, of the block's first line; reads the file again."""
         if not self.start:
             return 1
-        line, left = 1, self.start
+        line, left, last = 1, self.start, b""
         with open_binary(self.path) as stream:
             while left and (data := stream.read(min(left, READ_SIZE))):
-                line += data.count(b"\n")
-                left -= len(data)
+                line += count_line_ends(last + data) - count_line_ends(last)
+                left, last = left - len(data), data[-1:]
         return line
+
+
+def count_line_ends(data: bytes) -> int:
+    r"""Return the number of line ends: a line feed, a carriage return, or both in this order.
+
+    >>> count_line_ends(b"1\n2\r3\r\n")
+    3
+    """
+    n_returns = data.count(b"\r")
+    return data.count(b"\n") + (n_returns and n_returns - data.count(b"\r\n"))
 
 
 def read_blocks(

@@ -76,8 +76,7 @@ def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: i
 
 
 def _parse_plain(data: bytes, layout: Layout) -> Iterator[Record]:
-    for line, raw in enumerate(data.split(b"\n")):
-        text = raw.removesuffix(b"\r")
+    for line, text in enumerate(data.splitlines()):  # also at a carriage return, as Arrow does
         if not text:
             continue
         try:

@@ -31,7 +31,6 @@ from recbias.runner.stage import Stage
 from recbias.runner.stage_cost import NO_COST, CostMeter
 from recbias.runner.stage_sizes import measure_sizes
 from recbias.runner.storage.checkpoints import StageCheckpoints
-from recbias.runner.storage.fingerprints import validate_unchanged
 from recbias.runner.storage.store import SCRATCH, Store, describe_damage
 from recbias.runner.storage.text_values import find_values
 
@@ -132,7 +131,8 @@ class Executor:
             stage_context(open_values=find_values(self.store, self.run_id if self.fresh else "")),
         ):
             value, failure = attempt(
-                lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard
+                lambda: checkpoints.inputs.call(stage.work, *inputs),
+                on_lasting_failure=discard,
             )
         seconds, peak = checkpoints.seconds, checkpoints.peak_memory_mb
         is_resumed = checkpoints.earlier_seconds > 0  # the cost until then is not known
@@ -165,11 +165,6 @@ class Executor:
                 failure=locate_failure(stage, failure),
             )
         )
-
-    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
-        value = stage.work(*inputs)
-        validate_unchanged(stage.files, self.store)
-        return value
 
     def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
         """Store a result; this fails for a value that is not of the stage's kind."""

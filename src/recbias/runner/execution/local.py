@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,6 +20,7 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.operating_system import measure_peak_memory_mb
+from recbias.runner.own_sources import expect_own_sources, list_own_sources
 from recbias.runner.planning.plan import Plan
 
 POLL_SECONDS = 0.05
@@ -92,12 +93,14 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
 @contextmanager
 def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Open a pool of workers, which are terminated when the run is interrupted."""
+    files = list_imported_files()
+    sources = list_own_sources(omit={path for path, _ in files})  # workers get these as they were
     with hold_signals():  # the process that tracks semaphores starts here
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_prepare_worker,
-            initargs=(workers, list_imported_files()),
+            initargs=(workers, files, sources),
         )
     with pool:
         try:
@@ -122,7 +125,9 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
         return failed
 
 
-def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
+def _prepare_worker(
+    workers: int, files: Sequence[tuple[Path, bytes]], sources: Mapping[Path, str]
+) -> None:
     """Prepare a worker: limit its threads, and import the user's plug-in files."""
     from threadpoolctl import threadpool_limits
 
@@ -130,4 +135,5 @@ def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
     guard_messages()
     require_room_for_command()
     threadpool_limits(max(1, count_cores() // workers))
+    expect_own_sources(sources)
     import_files(files)

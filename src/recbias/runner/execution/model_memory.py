@@ -59,13 +59,14 @@ def check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
     """Refuse a search that would try a value of a setting that cannot fit into memory.
 
     Each setting of the model is checked by itself, beside the values of the others that the spec
-    gives; those of its re-ranker have no width.
+    gives, then the largest values of all of them together, which a trial may combine; those of
+    its re-ranker have no width.
 
     Raises:
         TooLittleMemory: The location is the setting in the search space.
     """
     cls: type = type(model.plugin)
-    settings = read_settings(cls)
+    settings, largest = read_settings(cls), copy.copy(model.plugin)
     for dimension in model.tune.space if model.tune else ():
         setting = dimension.parameter
         if setting not in settings:
@@ -83,6 +84,13 @@ def check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
                 )
                 where = f"tune.space.{setting}"
                 raise TooLittleMemory(message, where=where, remedy=remedy) from error
+        if all(isinstance(value, int) for value in values):
+            object.__setattr__(largest, settings[setting].field.name, max(values))
+    try:
+        check_widths(largest, n_items, n_rows)
+    except TooLittleMemory as error:
+        message = f"the largest values together: {error.message}"
+        raise TooLittleMemory(message, where="tune.space", remedy=error.remedy) from error
 
 
 def _count_weights(plugin: Any, n_items: int) -> Iterator[tuple[str, int]]:

@@ -160,7 +160,7 @@ def _stay_on(node: str) -> Any:
 
 
 def _run_task(
-    expected: tuple[str, str], origin: str, files: Sequence[Path], pickled: bytes
+    expected: tuple[str, str], origin: str, files: Sequence[tuple[Path, bytes]], pickled: bytes
 ) -> list[StageRecord]:
     import ray
 

@@ -22,7 +22,7 @@ from recbias.core.input_files import open_input
 from recbias.core.stage_context import warn
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage import Stage
-from recbias.runner.storage.fingerprints import validate_unchanged
+from recbias.runner.storage.fingerprints import WatchedFiles
 from recbias.runner.storage.store import Store, report_unwritable
 
 FOLDER = "partial"
@@ -45,6 +45,7 @@ class StageCheckpoints:
     Args:
         earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.
         peak: The peak memory then, in MB.
+        inputs: The input files of the stage, watched from now on.
     """
 
     store: Store
@@ -54,6 +55,10 @@ class StageCheckpoints:
     began: float = field(default_factory=time.perf_counter)
     _training: int = 0
     _is_unwritable: bool = False
+    inputs: WatchedFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inputs = WatchedFiles(self.stage.files, self.store)
 
     @property
     def seconds(self) -> float:
@@ -88,7 +93,7 @@ class StageCheckpoints:
         """
         if self._is_unwritable:
             return
-        validate_unchanged(self.stage.files, self.store)
+        self.inputs.require_unchanged()
         spent = np.array([self.seconds, self.peak_memory_mb])
         try:
             with report_unwritable(self.store.folder), self.store.temporary() as folder:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
-from recbias.core.input_files import convert_read_errors, open_input
+from recbias.core.input_files import convert_read_errors, open_input, read_version
+from recbias.runner.own_sources import require_own_sources
 from recbias.runner.storage.records import seal_record, unseal_record
 from recbias.runner.storage.store import Store
 
 LARGE = 16 * 2**20
-"""Bytes from which a digest is cached under the file's path, size and modification time."""
+"""Bytes from which a digest is cached under the file's path and version."""
+
+RECENT_SECONDS = 2.0
+"""A digest is not cached so soon after a change: another one could have the same time."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,15 @@ class Fingerprints:
             status = path.stat()
         if status.st_size < LARGE:
             return digest_file(path)
-        state = _describe_state(path, status)
+        state = [str(path.resolve()), *read_version(path)]
         cache = self.store.folder / "files" / f"{compute_digest(state)}.json"
         try:
             with open_input(cache) as stream:
                 return str(unseal_record(stream.read().decode())["digest"])
         except (MissingFile, ValueError, KeyError, RecursionError):
             digest = digest_file(path)
-        if _describe_state(path, path.stat()) == state:
+        is_recent = time.time() - status.st_ctime < RECENT_SECONDS
+        if not is_recent and [str(path.resolve()), *read_version(path)] == state:
             with suppress(OSError), self.store.temporary() as folder:
                 new = folder / cache.name
                 new.write_text(seal_record({"digest": digest}), encoding="utf-8")
@@ -56,21 +62,48 @@ class Fingerprints:
         return digest
 
 
-def validate_unchanged(files: Mapping[Path, str], store: Store) -> None:
-    """Check that files still have the digests that they had when the run was planned.
+@dataclass(frozen=True, eq=False)
+class WatchedFiles:
+    """Input files of a stage, watched from the moment that this object is made.
 
-    Raises:
-        ChangedFile: A file was changed or removed.
+    Args:
+        files: Their digests when the run was planned.
+        store: The store of the run.
     """
-    current = Fingerprints(store)
-    for path, planned in files.items():
-        try:
-            is_unchanged = current.of(path) == planned
-        except MissingFile:
-            is_unchanged = False
-        if not is_unchanged:
-            raise ChangedFile(f"{path} changed while the run was reading it")
 
+    files: Mapping[Path, str]
+    store: Store
+    versions: Mapping[Path, tuple[int, ...]] = field(init=False, repr=False)
 
-def _describe_state(path: Path, status: os.stat_result) -> list[object]:
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino]
+    def __post_init__(self) -> None:
+        versions = {path: read_version(path) for path in self.files}
+        object.__setattr__(self, "versions", versions)
+
+    def call(self, work: Callable[..., Any], *inputs: Any) -> Any:
+        """Call a function that reads the files; return its result if they did not change.
+
+        Raises:
+            ChangedFile: A file was changed, replaced or removed.
+        """
+        value = work(*inputs)
+        self.require_unchanged()
+        require_own_sources()
+        return value
+
+    def require_unchanged(self) -> None:
+        """Check that the files had the digests of the plan at every moment until now.
+
+        They have them now, and are the versions that they were at first: otherwise one could have
+        been replaced while it was read, and put back.
+
+        Raises:
+            ChangedFile: A file was changed, replaced or removed.
+        """
+        current = Fingerprints(self.store)
+        for path, planned in self.files.items():
+            try:
+                is_unchanged = current.of(path) == planned
+            except MissingFile:
+                is_unchanged = False
+            if not is_unchanged or read_version(path) != self.versions[path]:
+                raise ChangedFile(f"{path} changed while the run was reading it")

@@ -83,7 +83,7 @@ def run_rank(
     folder: Path,
     devices: Sequence[str],
     connections: Sequence[Connection],
-    files: Sequence[Path],
+    files: Sequence[tuple[Path, bytes]],
 ) -> None:
     """Train on the device of a process; the first one writes the weights into the folder."""
     import torch

@@ -1,0 +1,88 @@
+"""The code of plug-ins that changes between the plan and the start of the worker processes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import UserError
+from support.specs import make_small_spec
+
+OWN = '''
+from dataclasses import dataclass
+
+import counts_of_neighbors
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(ItemKNN):
+    """ItemKNN with the number of neighbours of another module."""
+
+    def fit(self, data, rng):
+        return ItemKNN(neighbors=counts_of_neighbors.N).fit(data, rng)
+'''
+
+SPLIT = '''
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.data.splits.random_holdout import RandomHoldout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changing(RandomHoldout):
+    """A random split, while which files are replaced."""
+
+    def split(self, *inputs, **options):
+        for path in Path(__file__).parent.glob("*.new"):
+            path.replace(path.with_suffix(""))
+        return super().split(*inputs, **options)
+'''
+
+
+def make_spec(folder: Path, changed: str, content: str) -> dict[str, Any]:
+    """Return a spec with a plug-in, of which a file changes while the run splits the data."""
+    files = {"own.py": OWN, "split.py": SPLIT, "counts_of_neighbors.py": "N = 40\n"}
+    for name, text in (files | {f"{changed}.new": content}).items():
+        (folder / name).write_text(f"{text}# {changed}\n")  # not the module of the other test
+    return make_small_spec(
+        split={"name": f"{folder}/split.py:Changing", "test": 0.2},
+        models=[f"{folder}/own.py:Own"],
+        metrics=["nDCG"],
+        tests=[],
+    )
+
+
+def read_value(run: recbias.Run) -> float:
+    return float(run.metrics["value"].iloc[0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "counts_of_neighbors", raising=False)
+    return tmp_path
+
+
+def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: Path) -> None:
+    spec = make_spec(folder, "own.py", OWN.replace("counts_of_neighbors.N", "1"))
+    run = recbias.run(spec, out=folder / "out", workers=2)
+    assert not run.failures
+    make_spec(folder, "own.py", OWN)
+    assert read_value(recbias.run(spec, out=folder / "one")) == read_value(run)
+
+
+def test_nothing_is_stored_of_a_module_that_changed_before_a_worker_imported_it(
+    folder: Path,
+) -> None:
+    spec = make_spec(folder, "counts_of_neighbors.py", "N = 1\n")
+    with pytest.raises(UserError, match=r"counts_of_neighbors\.py changed while the run"):
+        recbias.run(spec, out=folder / "out", workers=2)
+    make_spec(folder, "counts_of_neighbors.py", "N = 40\n")
+    again = recbias.run(spec, out=folder / "out", workers=2)
+    assert read_value(again) == read_value(recbias.run(spec, out=folder / "one"))
