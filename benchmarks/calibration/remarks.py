@@ -328,13 +328,4 @@ REMARKS = (
         "krippendorff_alpha",
         if_outside=True,
     ),
-    Remark(
-        "Outliers are removed before the test, at limits that depend on the sample: the test is "
-        "liberal, with 6.2% over 5,000 other samples.",
-        "test",
-        "sentence pairs without outliers",
-        "perplexity_gap, within",
-        "sign_flip of models",
-        if_outside=True,
-    ),
 )

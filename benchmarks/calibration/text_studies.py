@@ -28,6 +28,9 @@ N_PAIRS = 200
 LEVEL, SENTENCES, COPIES, GAP = 3.0, 0.5, 0.3, 0.1
 """ln PPL: its mean, the spread of sentences and of the copies of one, and what is added to a."""
 
+MODELS = 0.15
+"""ln PPL: the spread of a copy over models that are otherwise alike."""
+
 N_TEXTS, N_MANY, LENGTH, WORDS = 150, 10_000, 12, 400
 SAMPLES = 200
 DIMENSIONS, OFFSET = 16, 0.3
@@ -38,11 +41,26 @@ def sample_pairs(seed: int, gap: float = GAP, n: int = N_PAIRS) -> Evidence:
     rng = np.random.default_rng(seed)
     logs = LEVEL + SENTENCES * rng.standard_normal(n) + COPIES * rng.standard_normal((2, n))
     logs[0] += gap
+    return make_pair_evidence(seed, logs)
+
+
+def make_pair_evidence(seed: int, logs: Any) -> Evidence:
+    """Scores of pairs, from ln PPL of the copies ``float64[2, n]``."""
+    n = logs.shape[1]
     names = np.array([f"p{index}" for index in range(n)], dtype=object)
     group = np.repeat(np.array(["a", "b"], dtype=object), n)
     both = np.concatenate([names, names])
     scores = SentenceScores(both + group, both, group, np.exp(logs).ravel())
     return make_text_evidence(seed, sentence_scores=scores)
+
+
+def sample_rated_pairs(seed: int) -> tuple[Evidence, Evidence]:
+    """The same pairs under two models, of which neither has a gap."""
+    rng = np.random.default_rng(seed)
+    shared = SENTENCES * rng.standard_normal(N_PAIRS) + COPIES * rng.standard_normal((2, N_PAIRS))
+    logs = LEVEL + shared + MODELS * rng.standard_normal((2, 2, N_PAIRS))
+    first, second = (make_pair_evidence(seed, of_model) for of_model in logs)
+    return first, second
 
 
 def make_text_evidence(seed: int, **facts: Any) -> Evidence:
@@ -171,6 +189,13 @@ WORLDS = (
         measure_many_pairs,
         make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
         plants="ln perplexity is higher by 0.1 in one group",
+    ),
+    World(
+        "sentence pairs without outliers, models alike",
+        "none: only tests",
+        WITHIN,
+        null=sample_rated_pairs,
+        plants="nothing: ln perplexity of a copy differs at random between the models",
     ),
     World(
         "responses",

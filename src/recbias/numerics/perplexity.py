@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
@@ -48,3 +50,63 @@ def mark_within_deviations(values: FloatArray, deviations: float) -> BoolArray:
     mean, deviation = values[defined].mean(), values[defined].std()
     slack = 1e-12 * np.abs(values[defined]).max()  # the mean of equal values has a rounding error
     return np.asarray(np.abs(values - mean) <= deviations * deviation + slack)
+
+
+def linearise_means(
+    values: FloatArray, copies: FloatArray, sets: Sequence[FloatArray], deviations: float
+) -> FloatArray:
+    """Return values of units whose mean is that without outliers, and whose variance is its own.
+
+        z_i = T + w_i (x_i - T) / w̄ + Σ_s Σ_± g_s± (n / n_s) (h_s± (y_si) - mean h_s±)
+        h_s± (y) = u ± c (u² - 1) / 2,    u = (y - m_s) / σ_s
+
+    T is the mean of x over the units kept (w_i = 1): those of which each copy y_s is within c
+    population standard deviations σ_s of the mean m_s of its set of n_s values. h is the
+    influence of a value on the limit m_s ± c σ_s, in units of σ_s, and g the change of T with the
+    limit, from limits σ_s further out and further in. So z_i - T is the influence of unit i on T,
+    to first order, and t-tests and intervals of z account for limits that depend on the sample;
+    those of the values that remain do not. Values of a set without a unit count as known.
+
+    Args:
+        values: One or more values x of each unit, ``float64[r, n]``.
+        copies: The values y that outliers are found by, ``float64[k, n]``.
+        sets: The set of each copy; it holds the copies of all units.
+        deviations: c.
+
+    Returns:
+        ``float64[r, n]``; NaN if no unit is kept.
+
+    >>> x = np.array([[1.0, 2.0, 3.0, 9.0]])
+    >>> linearise_means(x, x, [x[0]], 3.0).round(9).tolist()  # without outliers near
+    [[1.0, 2.0, 3.0, 9.0]]
+    >>> linearise_means(x, x, [x[0]], 1.5).mean().round(9)  # (1 + 2 + 3) / 3
+    np.float64(2.0)
+
+    Source:
+        Hampel, "The influence curve and its role in robust estimation", JASA 1974.
+    """
+    centres = np.array([members.mean() for members in sets])[:, None]
+    spreads = np.array([members.std() for members in sets])[:, None]
+    slack = 1e-12 * np.array([np.abs(members).max() for members in sets])[:, None]
+
+    def keep(reach: FloatArray) -> BoolArray:
+        low, high = centres - reach[:, :1] * spreads, centres + reach[:, 1:] * spreads
+        return np.asarray(((copies >= low - slack) & (copies <= high + slack)).all(axis=0))
+
+    reach = np.full((len(sets), 2), float(deviations))
+    is_kept = keep(reach)
+    if not is_kept.any():
+        return np.full(values.shape, np.nan)
+    means = values[:, is_kept].mean(axis=1, keepdims=True)
+    parts = np.where(is_kept, values - means, 0.0) / is_kept.mean()
+    for row, end in np.ndindex(reach.shape):
+        step = np.zeros_like(reach)
+        step[row, end] = 1.0
+        inner, outer = keep(reach - step), keep(reach + step)
+        if spreads[row, 0] > 0 and inner.any():
+            change = values[:, outer].mean(axis=1) - values[:, inner].mean(axis=1)
+            u = (copies[row] - centres[row]) / spreads[row]
+            influence = (2 * end - 1) * u + deviations * (u**2 - 1) / 2
+            share = copies.shape[1] / sets[row].size
+            parts += share / 2 * np.outer(change, influence - influence.mean())
+    return np.asarray(means + parts)

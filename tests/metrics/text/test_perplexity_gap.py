@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
+from recbias.statistics.tests.paired import PairedT
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
@@ -122,7 +124,8 @@ def test_both_tests_are_those_of_scipy(rng: np.random.Generator, scale: str) -> 
 def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Generator) -> None:
     a, b = rng.normal(50, 5, (2, 100))
     a[3], b[7], b[8] = 900, 800, 700
-    measurement = measure(PerplexityGap(), make_pairs(a, b))["", TRIMMED]
+    metric = PerplexityGap(without_outliers="plain")
+    measurement = measure(metric, make_pairs(a, b))["", TRIMMED]
     # what the authors' scripts do, by numpy's population standard deviation
     far_a, far_b = (abs(values - values.mean()) > 3 * values.std() for values in (a, b))
     near = ~(far_a | far_b)
@@ -134,6 +137,64 @@ def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Ge
     alone = stats.ttest_ind(a[~far_a], b[~far_b], equal_var=False)
     assert (welch.statistic, welch.p) == pytest.approx((alone.statistic, alone.pvalue))
     assert welch.n == 99 + 98
+    # by default the estimates are the same, over all pairs and sentences
+    linear = measure(PerplexityGap(), make_pairs(a, b))["", TRIMMED]
+    assert linear.value == pytest.approx(measurement.value)
+    assert (linear.n, linear.undefined) == (100, 0)
+    for test, plain in zip(linear.contrasts, measurement.contrasts, strict=True):
+        assert (test.mean_a, test.mean_b) == pytest.approx((plain.mean_a, plain.mean_b))
+    assert [test.n for test in linear.contrasts] == [100, 200]
+
+
+@pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.parametrize("scale", ["perplexity", "log"])
+def test_without_outliers_both_settings_have_the_same_estimates(
+    rng: np.random.Generator, scale: Literal["perplexity", "log"]
+) -> None:
+    a, b = np.exp(rng.normal(3, 0.6, (2, 300)))
+    a[5], b[6], b[7] = np.nan, np.nan, 5000.0
+    linear, plain = (
+        measure(PerplexityGap(scale=scale, without_outliers=setting), make_pairs(a, b))
+        for setting in ("linearised", "plain")
+    )
+    assert linear["", ""].contrasts == plain["", ""].contrasts
+    for_all, kept = linear["", TRIMMED], plain["", TRIMMED]
+    assert for_all.value == pytest.approx(kept.value)
+    assert (for_all.n, for_all.undefined) == (298, 2)
+    assert kept.n < 298
+    assert for_all.contrasts[1].difference == pytest.approx(kept.contrasts[1].difference)
+    paired = for_all.contrasts[0]
+    assert (paired.ci_low, paired.ci_high) == pytest.approx((for_all.ci_low, for_all.ci_high))
+    if scale == "perplexity":  # limits that vary with the sample cost precision
+        assert for_all.ci_high - for_all.ci_low > kept.ci_high - kept.ci_low
+
+
+@pytest.mark.slow
+def test_without_outliers_tests_keep_their_level() -> None:
+    """Log-normal perplexities without a gap; 99% of binomial shares of 5% lie in 0.033 to 0.069.
+
+    The two models share the sentences, of which their scores differ by noise.
+    """
+    seeds, n = 1000, 200
+    p: dict[str, list[float]] = {"groups": [], "models": [], "groups, plain": []}
+    names = np.array([f"p{row}" for row in range(n)], dtype=object)
+    both, group = np.tile(names, 2), np.repeat(np.array(["T1", "T2"], dtype=object), n)
+    for seed in range(seeds):
+        rng = np.random.default_rng([5, seed])
+        shared = rng.normal(3, 0.5, n) + rng.normal(0, 0.3, (2, n))
+        of_models = []
+        for perplexity in np.exp(shared + rng.normal(0, 0.15, (2, 2, n))):
+            scores = SentenceScores(both + group, both, group, perplexity.ravel())
+            of_models.append(PerplexityGap().measure(make_evidence(scores))[1])
+        plain = PerplexityGap(without_outliers="plain").measure(make_evidence(scores))[1]
+        p["groups"].append(of_models[0].contrasts[0].p)
+        p["groups, plain"].append(plain.contrasts[0].p)
+        values = np.stack([model.units.values for model in of_models if model.units])
+        p["models"].append(float(PairedT().pairs(values, rng)["p"][0]))
+    shares = {name: float(np.mean(np.array(values) <= 0.05)) for name, values in p.items()}
+    assert 0.033 <= shares["groups"] <= 0.069
+    assert 0.033 <= shares["models"] <= 0.069
+    assert shares["groups, plain"] > shares["groups"]
 
 
 def test_pairs_without_partner_are_counted_named_and_in_the_unpaired_set() -> None:
@@ -291,6 +352,7 @@ def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) ->
 def test_it_keeps_the_contract() -> None:
     check_metric(PerplexityGap())
     check_metric(PerplexityGap(scale="log"))
+    check_metric(PerplexityGap(without_outliers="plain"))
 
 
 def test_it_needs_sentences() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction, NothingLeft
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
@@ -25,7 +25,7 @@ from recbias.metrics.text.sentence_pairs import (
     split_pairs,
     warn_of_missing,
 )
-from recbias.numerics.perplexity import mark_within_deviations
+from recbias.numerics.perplexity import linearise_means, mark_within_deviations
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
@@ -49,8 +49,17 @@ class PerplexityGap:
     There are two tests: ``paired_t`` over the pairs (Student's, two-sided) and ``welch_t`` over
     the two sets of sentences as independent samples, including unpaired sentences. The target
     ``within 3 sd`` repeats the measurement without outliers: values further than three population
-    standard deviations from the mean of their group. There, a pair with an outlier is undefined;
-    the sets exclude the outlier only.
+    standard deviations from the mean of their group. There, the mean is that of the pairs without
+    an outlier, and each set excludes its outliers only.
+
+    The limits depend on the sample, so t-tests of the values that remain are liberal: in samples
+    of 200 without a gap, 6% of paired tests and 9% of Welch's for independent sets are significant
+    at the 5% level. By default the tests and intervals of ``within 3 sd`` are therefore of
+    linearised values z_i = T + (influence of pair i on T), T the mean of the pairs that remain.
+    Their mean is T and their variance accounts for the limits; ``per_unit.parquet`` holds them,
+    also for pairs with an outlier. The differences of the pairs are those of all pairs.
+    ``without_outliers: plain`` tests the values that remain, as the scripts of the authors do;
+    there, a pair with an outlier is undefined.
 
     A pair that lacks a copy or a perplexity is undefined and counted in a warning. The paper does
     not specify the t-test; the code of its authors uses the paired test for all pairs, and Welch's
@@ -66,6 +75,8 @@ class PerplexityGap:
             and no interval, and is undefined if all pairs differ by the same. Beside the same
             metric with ``gap``, the tests stand in ``significance.csv`` once, with the first.
         scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
+        without_outliers: ``linearised``, the sound tests and intervals of ``within 3 sd``, or
+            ``plain``, those of the authors' scripts, which are liberal. The estimate is the same.
         group_label: The column that ``a`` and ``b`` are values of; by default the group of a
             sentence. Where the groups differ between categories (female and male, old and young),
             name a column that is the same for all: ``group_label: target_set, a: T1, b: T2``.
@@ -85,7 +96,8 @@ class PerplexityGap:
     Source:
         Zhao, Fang, Shi, Li, Chen and Pechenizkiy, "CHBias: Bias Evaluation and Mitigation of
         Chinese Conversational Language Models", ACL 2023, section 4; Barikeri et al.,
-        "RedditBias", ACL 2021.
+        "RedditBias", ACL 2021. Linearised values: Hampel, "The influence curve and its role in
+        robust estimation", JASA 1974.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"sentence_scores"})
@@ -99,6 +111,7 @@ class PerplexityGap:
     scale: Literal["perplexity", "log"] = "perplexity"
     group_label: str | None = None
     estimate: Literal["gap", "t"] = "gap"
+    without_outliers: Literal["linearised", "plain"] = "linearised"
 
     def __post_init__(self) -> None:
         """Validate the groups and the crossing."""
@@ -124,14 +137,34 @@ class PerplexityGap:
         _require_complete_pair(scores, pairs)
         warn_of_missing(evidence.metric, scores, pairs)
         side_label = self.group_label or "group"
-        measurements = _measure_gaps(pairs, values, side_label, "")
+        measurements = self._measure_gaps(pairs, values, side_label, "")
         if self.by is not None:
             groups = group_sentences(scores, self.by, evidence.metric)
             for subset, name in split_pairs(pairs, groups):
-                measurements += _measure_gaps(subset, values, side_label, name)
+                measurements += self._measure_gaps(subset, values, side_label, name)
         if self.estimate == "t":
             return [_replace_by_statistic(measurement) for measurement in measurements]
         return measurements
+
+    def _measure_gaps(
+        self, pairs: SentencePairs, values: FloatArray, label: str, group: str
+    ) -> list[Measurement]:
+        """Return the gap of some pairs with outliers, then without."""
+        names = [JOIN.join(filter(None, (group, f"{label}={name}"))) for name in pairs.names]
+        sides = (names[0], names[1])
+        sets = [values[pairs.sides == side] for side in (0, 1)]
+        copies = pairs.of(values)
+        copies_within, sets_within = (
+            _linearise(copies, sets)
+            if self.without_outliers == "linearised"
+            else _remove_outliers(pairs, values)
+        )
+        return [
+            _measure_gap(pairs.ids, copies, sets, sides=sides, group=group),
+            _measure_gap(
+                pairs.ids, copies_within, sets_within, sides=sides, group=group, target=TRIMMED
+            ),
+        ]
 
 
 def _replace_by_statistic(measurement: Measurement) -> Measurement:
@@ -160,38 +193,51 @@ def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None
     raise NothingLeft(message, remedy="give the copies of one sentence the same pair_id")
 
 
-def _measure_gaps(
-    pairs: SentencePairs, values: FloatArray, label: str, group: str
-) -> list[Measurement]:
-    """Return the gap of some pairs with outliers, then without."""
-    is_used = np.zeros(values.size, dtype=bool)
+def _remove_outliers(
+    pairs: SentencePairs, values: FloatArray
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Return the values of the copies and of both sets, NaN where they are outliers."""
+    inside = np.full(values.size, np.nan)
     for side in (0, 1):
         sentences = np.flatnonzero(pairs.sides == side)
-        is_used[sentences[mark_within_deviations(values[sentences], DEVIATIONS)]] = True
-    has_value = ~np.isnan(values)
-    return [
-        _measure_gap(pairs, values, has_value, label=label, group=group),
-        _measure_gap(pairs, values, is_used, label=label, group=group, target=TRIMMED),
+        kept = sentences[mark_within_deviations(values[sentences], DEVIATIONS)]
+        inside[kept] = values[kept]
+    return pairs.of(inside), [inside[pairs.sides == side] for side in (0, 1)]
+
+
+def _linearise(copies: FloatArray, sets: list[FloatArray]) -> tuple[FloatArray, list[FloatArray]]:
+    """Return the linearised values of the copies and of both sets, without outliers."""
+    members = [values[~np.isnan(values)] for values in sets]
+    is_complete = ~np.isnan(copies).any(axis=0)
+    linear = np.full(copies.shape, np.nan)
+    if is_complete.any():
+        complete = copies[:, is_complete]
+        linear[:, is_complete] = linearise_means(complete, complete, members, DEVIATIONS)
+    return linear, [
+        linearise_means(values[None], values[None], [values], DEVIATIONS)[0]
+        if values.size
+        else values
+        for values in members
     ]
 
 
 def _measure_gap(
-    pairs: SentencePairs,
-    values: FloatArray,
-    is_used: BoolArray,
+    ids: AnyArray,
+    copies: FloatArray,
+    sets: list[FloatArray],
     *,
-    label: str,
+    sides: tuple[str, str],
     group: str,
     target: str = "",
 ) -> Measurement:
-    copies = pairs.of(np.where(is_used, values, np.nan))
-    units = UnitScores("sentence_pair", pairs.ids, copies[0] - copies[1])
+    """Return the gap of the pairs of which both copies have a value, with both tests."""
+    units = UnitScores("sentence_pair", ids, copies[0] - copies[1])
     measurement = Measurement.from_units(units, group=group, target=target)
-    a, b = (JOIN.join(filter(None, (group, f"{label}={name}"))) for name in pairs.names)
-    sets = compute_moments(values, np.where(is_used, pairs.sides, -1), 2)
-    welch = welch_contrasts((a, b), sets, between="groups")
+    codes = np.repeat([0, 1], [values.size for values in sets])
+    moments = compute_moments(np.concatenate(sets), codes, 2)
+    welch = welch_contrasts(sides, moments, between="groups")
     columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness
     fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": a, "b": b, "n": int(fields["n"])}
+    fields |= {"a": sides[0], "b": sides[1], "n": int(fields["n"])}
     paired = Contrast(between="groups", test="paired_t", **fields)
     return replace(measurement, contrasts=(paired, *welch))
