@@ -11,7 +11,7 @@ import typer
 
 from recbias.cli.printing import print_line, print_table, print_text, report_errors
 from recbias.core.errors import Faults, MissingFile, StageError, UserError
-from support.commands import invoke_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.screen import run_in_terminal
 
 EVIL = "a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"
@@ -176,6 +176,24 @@ def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> 
     with process.stderr:
         errors = process.stderr.read()
     assert (process.wait(60), errors) == (0, "")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_closed_pipe_keeps_the_exit_code_of_a_failed_check(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    write_small_spec(tmp_path, f"{SMALL}checks: [{{metric: nDCG, at_least: 0.99}}]\n")
+    words = ("run", "small.yaml", "small.yaml", "--quiet", *options)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recbias", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    process.stdout.close()  # before the first output
+    assert process.wait(120) == 3
+    assert len([*(tmp_path / "results" / "small").glob("*-*")]) == 2  # the second spec, too
 
 
 def run_shell(command: str, folder: Path) -> tuple[int, str]:

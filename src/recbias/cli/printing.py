@@ -118,6 +118,19 @@ def report_errors() -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
+@contextmanager
+def allow_closed_output() -> Iterator[None]:
+    """Discard the output of this block that nobody reads, as in ``recbias run | head``.
+
+    The command goes on, so that it ends with the exit code of its result.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
 def _discard_output() -> None:
     """Discard buffered output, which Python would try to write again at the exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from recbias.cli.output.document import AsJson, open_document
-from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
+from recbias.cli.printing import OUT_OF_TOLERANCE, allow_closed_output, print_line, report_errors
 
 MOST_MODELS = 3
 """The maximum number of models that ``recbias runs`` names for a run."""
@@ -99,7 +99,8 @@ def compare(
         if as_json:
             document |= {"folders": [*map(str, folders)], **comparison.as_json()}
         else:
-            comparison.print()
+            with allow_closed_output():
+                comparison.print()
         for line in comparison.explain_excesses():
             print_line(line, to_stderr=True)
         if comparison.worse:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,28 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     assert file["location"] == "file metrics.csv"
     assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
     assert abs(float(figure["stated"]) - float(figure["recomputed"])) > 0.001
+
+
+def test_a_difference_is_found_also_if_nobody_reads_the_output(folder: Path) -> None:
+    change_metrics(folder)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recbias", "verify", "run/card.json", "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+    )
+    assert process.stdout is not None
+    process.stdout.close()  # as in recbias verify | head
+    assert process.wait(60) == 3
+
+
+def test_long_texts_are_cut_to_where_they_differ(folder: Path) -> None:
+    manifest = json.loads((folder / "run" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["warnings"] = [f"{'long ' * 300}text"]
+    (folder / "run" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    result = verify(folder)
+    assert result.code == 3
+    assert max(map(len, result.out.splitlines())) < 400
 
 
 @pytest.mark.parametrize(

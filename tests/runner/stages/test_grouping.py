@@ -61,6 +61,21 @@ def test_values_are_grouped_and_queries_without_a_label_are_counted() -> None:
     ]
 
 
+@pytest.mark.parametrize("gap", ["groups", "difference", "atkinson"])
+def test_groups_without_a_value_are_said_to_make_gaps_undefined(gap: Gap) -> None:
+    labels, nan = [*"aabbccdd"], math.nan
+    rows, warnings = group([*labels], [0.2, 0.4, 0.9, 1.0, nan, nan, 0.5, nan], gap)
+    if gap != "groups":
+        assert math.isnan(rows[0].value)
+    (warning,) = warnings
+    assert warning == (
+        "nDCG: no query of g=c has a value, so no gap is defined; min_group: 1 leaves such groups "
+        "out"
+    )
+    _, (warning,) = group([*labels], [0.2, 0.4, nan, nan, nan, nan, 0.5, 0.5], gap)
+    assert warning.startswith("nDCG: no query of 2 groups, such as g=b, has a value")
+
+
 def test_several_groups_of_one_query_are_one_warning() -> None:
     _, warnings = group(["a", "b"], [0.2, 0.4], "groups")
     (warning,) = warnings

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recbias.cli.output.document import AsJson, open_document
-from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
+from recbias.cli.printing import OUT_OF_TOLERANCE, allow_closed_output, print_line, report_errors
 from recbias.cli.results import KeyEnv, Out
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def verify(
         if as_json:
             document.update(describe_verification(verification))
         else:
-            show_verification(verification)
+            with allow_closed_output():
+                show_verification(verification)
         if not verification.is_same:
             raise typer.Exit(OUT_OF_TOLERANCE)
         if leaderboard is not None:
@@ -83,6 +85,26 @@ def describe_verification(verification: Verification) -> dict[str, object]:
     }
 
 
+def cut_alike(stated: str, recomputed: str, most: int = 80) -> tuple[str, str]:
+    """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
+
+    >>> cut_alike("one two three", "one two four", 6)
+    ('… thre…', '… four')
+    >>> cut_alike("0.25", "0.26")
+    ('0.25', '0.26')
+    """
+    texts = (stated, recomputed)
+    if max(map(len, texts)) <= most or stated == recomputed:
+        return texts
+    n_equal = next(n for n in count() if stated[n : n + 1] != recomputed[n : n + 1])
+    start = max(n_equal - most // 4, 0)
+    end = start + most - bool(start)
+    first, second = (
+        f"{'…' * bool(start)}{text[start:end]}{'…' * (len(text) > end)}" for text in texts
+    )
+    return first, second
+
+
 def show_verification(verification: Verification) -> None:
     """Print what differs, then what was computed again, the signature and the result."""
     from recbias.cli.grids import print_rows
@@ -91,7 +113,10 @@ def show_verification(verification: Verification) -> None:
     if verification.differences:
         print_rows(
             ("where", "stated", "recomputed"),
-            [tuple(row) for row in verification.differences[:MOST_DIFFERENCES]],
+            [
+                (where, *cut_alike(stated, recomputed))
+                for where, stated, recomputed in verification.differences[:MOST_DIFFERENCES]
+            ],
             title=f"{format_count(len(verification.differences), 'difference')}",
         )
     if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, cast
 import typer
 from typer.core import TyperCommand
 
-from recbias.cli.printing import STOPPED
+from recbias.cli.printing import STOPPED, allow_closed_output
 from recbias.core.errors import (
     BadYaml,
     DataError,
@@ -87,8 +87,8 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
 
 def print_document(document: Mapping[str, Any]) -> None:
     """Print a document with its ``schema_version``."""
-    sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
-    sys.stdout.flush()
+    with allow_closed_output():
+        sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
 
 
 def render_document(document: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from recbias.cli.grids import Output, print_conclusions, print_grid, print_rows
-from recbias.cli.printing import print_line
+from recbias.cli.printing import allow_closed_output, print_line
 from recbias.cli.request_lines import show_requests
 from recbias.core.printable import make_printable
 from recbias.core.records import summarize_failures
@@ -41,20 +41,20 @@ def show_run(run: Run) -> None:
     from recbias.reports.views.wide_tables import build_summary
 
     console, tables = Output(), read_run(run.folder)
-    print_conclusions(*split_conclusions(tables), console)
     summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())
-    if summary.rows:
-        values = [column.title for column in summary.columns if column.numeric]
-        print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
-    for table in build_group_tables(tables):
-        _print_first_rows(table, console)
-    for more in (build_round_table(tables), build_check_table(tables)):
-        if more is not None:
-            _print_first_rows(more, console)
+    values = [column.title for column in summary.columns if column.numeric]
+    more = (build_round_table(tables), build_check_table(tables))
+    with allow_closed_output():
+        print_conclusions(*split_conclusions(tables), console)
+        if summary.rows:
+            print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
+        for table in (*build_group_tables(tables), *filter(None, more)):
+            _print_first_rows(table, console)
     show_failures(run)
     report = run.folder / "report.html"
-    for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
-        console.print(Text(make_printable(line, None)), soft_wrap=True)
+    with allow_closed_output():
+        for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
+            console.print(Text(make_printable(line, None)), soft_wrap=True)
 
 
 def _print_first_rows(table: Table, console: Output) -> None:

@@ -93,7 +93,7 @@ def _count_units(run: RunTables, label: object, unit: str) -> int:
 def format_setting(value: object) -> str:
     """Return a value of the experiment file as text: a plug-in with its settings in brackets.
 
-    >>> format_setting([{"name": "threshold", "at_least": 4}, "deduplicate"])
+    >>> format_setting([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
     'threshold (at least 4), deduplicate'
     """
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def format_setting(value: object) -> str:
         settings = ", ".join(
             f"{str(key).replace('_', ' ')} {format_setting(item)}"
             for key, item in value.items()
-            if key != "name" and item not in (None, [])
+            if key != "name" and item not in (None, [], {})
         )
         return f"{name} ({settings})" if name and settings else name or settings
     if isinstance(value, list):

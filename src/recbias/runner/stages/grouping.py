@@ -65,6 +65,8 @@ class GroupMeasurements:
         if self.grouping.gap == "groups":
             _warn_of_missing_labels(groups, self.name)
             _warn_of_groups(groups, self.grouping, self.name)
+        if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
+            _warn_of_undefined_gaps(measurements, groups, self.name)
         return tuple(
             grouped
             for measurement in measurements
@@ -173,6 +175,24 @@ def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
         message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
         tests = "the tests allow for shared queries, and there is no analysis of variance"
         warn(f"{metric}: {message}; {tests}")
+
+
+def _warn_of_undefined_gaps(
+    measurements: Sequence[Measurement], groups: Groups, metric: str
+) -> None:
+    """Warn of groups in which no query has a value, which make every gap undefined."""
+    is_known = groups.codes >= 0
+    rows = np.flatnonzero(is_known) if groups.rows is None else groups.rows[is_known]
+    empty = np.zeros(len(groups.names), dtype=bool)
+    for measurement in measurements:
+        if measurement.units is not None:
+            has_value = ~np.isnan(measurement.units.values)[rows]
+            empty |= np.bincount(groups.codes[is_known], has_value, empty.size) == 0
+    if empty.any() and not empty.all():
+        first, n = groups.names[int(empty.argmax())], int(np.count_nonzero(empty))
+        subject = first if n == 1 else f"{n:,} groups, such as {first},"
+        remedy = "min_group: 1 leaves such groups out"
+        warn(f"{metric}: no query of {subject} has a value, so no gap is defined; {remedy}")
 
 
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
