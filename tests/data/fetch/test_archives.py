@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import stat
 import tarfile
@@ -204,3 +205,16 @@ def test_too_many_members_and_too_long_names_are_refused(
             archive.writestr(name, b"")
     with pytest.raises(DownloadFailed, match=problem):
         unpack(tmp_path / "a.zip", into)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_of_a_tar_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, into: Path, kind: bytes
+) -> None:
+    path, header = tmp_path / "a.tar.gz", make_member("header", kind)
+    header.size = 40 * 2**20
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(header.tobuf(tarfile.GNU_FORMAT))
+        stream.write(bytes(header.size))
+    with pytest.raises(DownloadFailed, match="a header of 41,943,040 bytes"):
+        unpack(path, into)

@@ -9,8 +9,9 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 from recbias.core.errors import DownloadFailed
 
@@ -20,6 +21,9 @@ MAX_RATIO, FREE_BYTES = 30, 100 * 2**20
 
 MOST_MEMBERS, LONGEST_NAME = 10_000, 255
 """The most files and folders of an archive, and the most bytes of the name of one."""
+
+LARGEST_READ = 16 * 2**20
+"""The most bytes of a tar archive that are read at once: its headers may state any length."""
 
 REMEDY = "the archive differs from the published one; no file of it was kept"
 
@@ -88,7 +92,11 @@ def _open_members(archive: Path, into: Path) -> Generator[tuple[Path, IO[bytes] 
                 target = _resolve_target(entry.filename, into, archive)
                 yield target, None if entry.is_dir() else packed.open(entry)
     elif archive.name.endswith((".tar", ".tar.gz", ".tgz")):
-        with tarfile.open(archive) as tar:
+        is_plain = archive.name.endswith(".tar")
+        with (
+            cast("IO[bytes]", archive.open("rb") if is_plain else gzip.open(archive)) as stream,
+            tarfile.open(fileobj=_BoundedReads(stream), mode="r:") as tar,  # type: ignore[call-overload]
+        ):
             for member in tar:
                 target = _resolve_target(member.name, into, archive)
                 if not (member.isreg() or member.isdir()):
@@ -96,6 +104,27 @@ def _open_members(archive: Path, into: Path) -> Generator[tuple[Path, IO[bytes] 
                 yield target, tar.extractfile(member) if member.isreg() else None
     else:
         yield into / archive.name, archive.open("rb")
+
+
+@dataclass(frozen=True)
+class _BoundedReads:
+    """The bytes of a tar archive, of which no header is read that would fill the memory."""
+
+    stream: IO[bytes]
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, at most ``LARGEST_READ``; ReadError if more are asked for."""
+        if not 0 <= size <= LARGEST_READ:
+            raise tarfile.ReadError(f"a header of {size:,} bytes")
+        return self.stream.read(size)
+
+    def seek(self, position: int) -> int:
+        """Move to a position from the start."""
+        return self.stream.seek(position)
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.stream.tell()
 
 
 def _resolve_target(name: str, into: Path, archive: Path) -> Path:
