@@ -196,7 +196,7 @@ def test_broken_json_is_read_in_a_time_that_grows_with_its_length(broken: str) -
     reading, values = read(broken * 12_000)
     assert reading in {"prose", "unclear"}
     assert values == []
-    assert time.process_time() - start_time < 0.5
+    assert time.process_time() - start_time < 2
 
 
 @pytest.mark.parametrize("rest", ["", "\ngender: 0.9", '{"gender": 0.9}'])
