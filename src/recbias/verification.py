@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from recbias.config.plugin_spec import PluginSpec
+from recbias.core.digests import digest_file
 from recbias.core.errors import MissingRun, UserError
 from recbias.core.input_files import has_file
 from recbias.core.measurements.columns import PAIR_COLUMNS, VALUE_COLUMNS
@@ -35,6 +36,9 @@ from recbias.reports.writers.json_report import find_changed_rows
 from recbias.runner.recomputation.recompute import Recomputation, recompute_tables
 from recbias.runner.recomputation.stored_tables import KEYS, StoredTables
 from recbias.runs import Run, find_run
+
+REPORTS = ("report.md", "report.html", "figures/*.svg", "tables/*.tex")
+"""The reports whose digests are in ``manifest.json``."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def verify(
     else:
         differences += [Difference("tests", "", fault) for fault in recomputed.faults]
         differences += compare_tables(tables, recomputed)
+        differences += _compare_written(tables)
         differences += _compare_report(rebuilt)
         counts.update(recomputed.basis)
         counts.update("tested" if done else "corrected" for done in recomputed.is_tested)
@@ -203,6 +208,22 @@ def compare_tables(run: RunTables, recomputed: Recomputation) -> list[Difference
         for name, keys, columns, stored, computed in pairs
         if stored is not None and computed is not None
         for difference in compare_frames(name, keys, columns, stored, computed)
+    ]
+
+
+def _compare_written(run: RunTables) -> list[Difference]:
+    """Return the reports of a run that are not as they were written; one may be absent."""
+    stated = run.manifest.get("reports") or {}
+    paths = [path for pattern in REPORTS for path in sorted(run.folder.glob(pattern))]
+    computed = {
+        path.relative_to(run.folder).as_posix(): digest_file(path)
+        for path in paths
+        if has_file(path)
+    }
+    return [
+        Difference(f"file {name}: as written", stated[name], digest)
+        for name, digest in computed.items()
+        if name in stated and stated[name] != digest
     ]
 
 

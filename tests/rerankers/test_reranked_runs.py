@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ import recbias
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Faults, UserError
 from recbias.reports.tradeoff_table import build_tradeoff_table
+from recbias.reports.views.conclusions.conclude import split_conclusions
+from recbias.reports.views.conclusions.reranking import describe_reranking
 from recbias.reports.views.run_tables import read_run
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
@@ -105,6 +109,62 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
     assert half_width == pytest.approx(quantile * np.std(before - after, ddof=1), rel=1e-4)
     if gini["bias_removed_low"] > 0:
         assert gini["price_low"] < gini["price"] < gini["price_high"]
+
+
+def test_the_first_conclusions_state_what_is_removed_and_what_it_costs(run: recbias.Run) -> None:
+    tables = read_run(run.folder)
+    first, _ = split_conclusions(tables)
+    reranking = [item for item in first if item.kind == "reranking"]
+    assert first[: len(reranking)] == reranking
+    assert {item.metric for item in reranking} == {"ARP@5", "APLT@5", "Gini@5"}
+    assert reranking[0].sentence in (run.folder / "report.md").read_text(encoding="utf-8")
+    assert [bool(item.detail) for item in reranking] == [True, False, False]
+    table = pd.read_csv(run.folder / "tradeoffs.csv")
+    for item in reranking:
+        rows = table[table["bias"] == item.metric]
+        strongest = rows[rows["model"].isin(NAMES[1:3])].sort_values("bias_removed").iloc[-1]
+        names = {"calibration": strongest, "xQuAD": rows[rows["model"] == NAMES[3]].iloc[0]}
+        order = sorted(names, key=lambda name: -names[name]["bias_removed"])
+        texts = item.sentence.removeprefix(f"{item.metric}: ").split("; ")
+        assert len(texts) == len(order) == 2
+        for name, text in zip(order, texts, strict=True):
+            row = names[name]
+            assert text.startswith(f"{name} (strength {row['strength']:g}) of ItemKNN ")
+            numbers = [abs(float(number)) for number in re.findall(r"-?\d+\.\d{4,}", text)]
+            has_changed = row["bias_removed"] != 0
+            expected = [
+                *(abs(row[f"bias_removed{end}"]) for end in ("", "_low", "_high") if has_changed),
+                *(abs(row[f"accuracy_lost{end}"]) for end in ("", "_low", "_high")),
+            ]
+            for value in expected:
+                assert any(number == pytest.approx(value, abs=6e-5) for number in numbers)
+            assert ("price" in text) == (row["bias_removed"] > 0)
+
+
+@pytest.mark.parametrize(
+    ("direction", "removed", "lost", "text"),
+    [
+        ("lower", 0.1, 0.2, "lowers it by 0.1000 (95% interval 0.0500 to 0.1500) at 0.2000"),
+        ("lower", -0.1, 0.2, "raises it by 0.1000 (95% interval 0.0500 to 0.1500) at 0.2000"),
+        ("higher", 0.1, -0.2, "raises it by 0.1000 (95% interval 0.0500 to 0.1500) and gains 0.2"),
+        ("zero", 0.1, 0.2, "brings it nearer to 0 by 0.1000"),
+        ("lower", 0.04, 0.2, "is not shown to change the bias: 0.0400 (95% interval -0.0100 to 0"),
+        ("lower", 0.0, 0.2, "does not change it at 0.2000"),
+    ],
+)
+def test_a_conclusion_states_the_sign_of_a_change(
+    run: recbias.Run, direction: str, removed: float, lost: float, text: str
+) -> None:
+    tables = read_run(run.folder)
+    assert tables.tradeoffs is not None
+    row = tables.tradeoffs.iloc[:1].copy()
+    for name, value in (("bias_removed", removed), ("accuracy_lost", lost)):
+        row[[name, f"{name}_low", f"{name}_high"]] = (value, value - 0.05, value + 0.05)
+    metrics = [{**entry, "direction": direction} for entry in tables.manifest["metrics"]]
+    changed = replace(tables, manifest={**tables.manifest, "metrics": metrics})
+    vars(changed)["tradeoffs"] = row
+    ((_, _, sentence, _),) = describe_reranking(changed)
+    assert text in sentence
 
 
 def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:

@@ -208,6 +208,7 @@ class Manifest(Part):
     warnings: list[str] = []
     files: dict[str, Count] | None = None
     digests: dict[str, str] | None = None
+    reports: dict[str, str] | None = None
 
 
 def find_fault(manifest: Mapping[str, Any]) -> str:

@@ -65,13 +65,13 @@ def _build_cell(row: Mapping[str, Any], name: str, places: int | None) -> Cell:
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
     digits = count_decimals([value]) if places is None else places
     interval = format_interval(low, high, digits)
-    if name == "price" and _is_unbounded(row):
+    if name == "price" and is_unbounded(row):
         interval = "unbounded"
     text = format_value(value, digits)
     return Cell(f"{text} ({interval})" if interval else text, value)
 
 
-def _is_unbounded(row: Mapping[str, Any]) -> bool:
+def is_unbounded(row: Mapping[str, Any]) -> bool:
     """Return whether Fieller's set has no end: the bias removed may be 0."""
     holds_zero = bool(row["bias_removed_low"] <= 0 <= row["bias_removed_high"])
     is_defined = not math.isnan(row["price"]) and math.isnan(row["price_low"])
@@ -89,12 +89,12 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
     ]
     if any(math.isnan(row["price"]) for row in rows):
         notes.append("The price is undefined (n/a) where no bias is removed.")
-    if any(map(_is_unbounded, rows)):
+    if any(map(is_unbounded, rows)):
         notes.append(
             "Unbounded: the bias removed is not significantly different from 0, so the price may "
             "be any number."
         )
     has_none = [not math.isnan(row["price"]) and math.isnan(row["price_low"]) for row in rows]
-    if any(none and not _is_unbounded(row) for none, row in zip(has_none, rows, strict=True)):
+    if any(none and not is_unbounded(row) for none, row in zip(has_none, rows, strict=True)):
         notes.append("The price of a gap between groups has no interval.")
     return notes

@@ -267,6 +267,28 @@ def test_a_page_that_is_not_of_its_card_is_found(folder: Path, name: str) -> Non
     assert verify(folder).code == 0
 
 
+def test_a_report_that_is_not_as_it_was_written_is_found(folder: Path) -> None:
+    run = folder / "run"
+    words = ("report", "run", "--format", "json,md,html,latex")
+    assert invoke_recbias(*words, folder=folder).code == 0
+    assert verify(folder).code == 0
+    figures = sorted((run / "figures").glob("*.svg"))
+    changed = [run / "report.md", run / "report.html", figures[0], run / "tables" / "summary.tex"]
+    for path in changed:
+        path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    differences = json.loads(verify(folder, "--json").out)["differences"]
+    names = [path.relative_to(run).as_posix() for path in changed]
+    assert [row["location"] for row in differences] == [f"file {n}: as written" for n in names]
+    assert invoke_recbias("report", "run", "--format", "html", folder=folder).code == 0
+    differences = json.loads(verify(folder, "--json").out)["differences"]
+    left = [n for n in names if n not in {"report.html", names[2]}]  # it writes figures too
+    assert [row["location"] for row in differences] == [f"file {n}: as written" for n in left]
+    assert invoke_recbias(*words, folder=folder).code == 0
+    assert verify(folder).code == 0
+    figures[0].unlink()
+    assert verify(folder).code == 0
+
+
 def test_pages_of_another_version_are_not_compared(folder: Path) -> None:
     (folder / "run" / "card.md").write_text("changed", encoding="utf-8")
 

@@ -183,7 +183,7 @@ def _draw_points(
     points: Sequence[ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
 ) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
-    labels = [svg.shorten(point.model) for point in points]
+    labels = svg.shorten_all(point.model for point in points)
     spots: list[list[Spot]] = []
     obstacles = [point for line in lines for point in interpolate_points(line)]
     whiskers, dots = [], []

@@ -21,7 +21,7 @@ from recbias.reports.views.rounding import (
 
 Row = Mapping[str, Any]
 
-_LONGEST, _SIZES = 18, (17.0, 52.0)
+_LONGEST, _SIZES = 20, (17.0, 52.0)
 
 
 def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:

@@ -35,10 +35,15 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "reference": "null" if reference is None else _render_list(to_records(reference)),
         "checks": _render_list(run.manifest.get("checks", [])),
         "definitions": _render_list(map(asdict, collect_definitions(run).values())),
-        "manifest": render_value(run.manifest),
+        "manifest": render_value(_drop_reports(run.manifest)),
     }
     lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
     return f"{{\n{lines}\n}}\n"
+
+
+def _drop_reports(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest without the digests of reports, which are written after them."""
+    return {key: value for key, value in manifest.items() if key != "reports"}
 
 
 VERIFIED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from recbias.core.digests import digest_file
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
 from recbias.reports.audit_cards.build_card import build_card
@@ -61,11 +63,31 @@ def write_reports(
     if unknown:
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
-    content = _load_content(read_run(folder), reference, tolerance)
+    run = read_run(folder)
+    content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
         files += render_card_files(seal_card(build_card(content.run), key))
-    return [_write_file(folder, name, text) for name, text in files]
+    paths = [_write_file(folder, name, text) for name, text in files]
+    _record_digests(run, paths)
+    return paths
+
+
+def _record_digests(run: RunTables, paths: Sequence[Path]) -> None:
+    """Add the digests of the reports that nothing else determines to the manifest.
+
+    `recbias verify` compares the others, ``report.json`` and those of the card, by their content.
+    """
+    written = {
+        path.relative_to(run.folder).as_posix(): digest_file(path)
+        for path in paths
+        if path.suffix in {".md", ".html", ".svg", ".tex"} and path.stem != "card"
+    }
+    reports = {**(run.manifest.get("reports") or {}), **written}
+    if reports != (run.manifest.get("reports") or {}):
+        manifest = {**run.manifest, "reports": reports}
+        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        _write_file(run.folder, "manifest.json", text)
 
 
 def _load_content(

@@ -10,7 +10,7 @@ from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 def test_names_label_rows_and_columns() -> None:
     matrix = Matrix(["a", "b" * 30], 10, (10, 20))
     texts = read_texts(Plot("p", "t", "c", matrix.foot, matrix.draw_labels()))
-    assert texts == ["a", "a", "bbbbbbbbb…", "bbbbbbbbb…"]
+    assert texts == ["a", "a", "bbbbbb…bbb", "bbbbbb…bbb"]
 
 
 def test_cell_lies_in_its_row_and_column() -> None:

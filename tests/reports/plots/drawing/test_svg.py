@@ -6,7 +6,7 @@ import pytest
 
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.svg import FileNames, estimate_width, shorten
+from recbias.reports.plots.drawing.svg import FileNames, estimate_width, shorten, shorten_all
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE
 
@@ -66,8 +66,20 @@ def test_lines_differ_by_dashes_when_colours_run_out() -> None:
 
 
 def test_labels_are_shortened_to_one_line() -> None:
-    assert shorten("abcdefghij", 5) == "abcd…"
+    assert shorten("abcdefghij", 5) == "ab…ij"
+    assert [shorten("abcdefghij", most) for most in (1, 2)] == ["…", "…j"]
     assert shorten("a\nb") == "a b"
+
+
+def test_shortened_labels_of_versions_stay_distinct() -> None:
+    names = ("calibration", "calibrated_popularity", "xQuAD", "MMR", "CPFair")
+    strengths = ("0.1", "0.2", "0.5", "0.8", "0.95")
+    labels = ["EASE", *(f"EASE + {a}(strength={b})" for a in names for b in strengths)]
+    for most in (20, 24):
+        texts = shorten_all(labels, most)
+        assert max(map(len, texts)) <= most
+        assert len({*texts}) == len(labels)
+    assert shorten_all(["EASE", "ALS"]) == ["EASE", "ALS"]
 
 
 def test_broad_characters_are_wider_than_narrow_ones() -> None:

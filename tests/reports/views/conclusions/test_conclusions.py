@@ -249,6 +249,12 @@ def test_models_that_no_test_compares_are_not_ranked(tmp_path: Path) -> None:
     assert conclusion.detail == "No test compares the models."
 
 
+def test_that_no_test_compares_the_models_is_said_once(tmp_path: Path) -> None:
+    values = [state(model, 0.1, name) for name in ("nDCG", "HR", "MRR") for model in ("a", "b")]
+    details = [item.detail for item in collect_conclusions(write_run(tmp_path, values))]
+    assert details == ["No test compares the models, here and in the conclusions below.", "", ""]
+
+
 def test_values_that_are_undefined_for_all_are_said_to_be(tmp_path: Path) -> None:
     (conclusion,) = collect_conclusions(write_run(tmp_path, [state("a", None)]))
     assert conclusion.sentence == "nDCG@10: undefined for a."

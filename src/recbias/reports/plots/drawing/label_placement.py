@@ -22,7 +22,7 @@ from recbias.reports.plots.drawing.svg import (
     draw_line,
     draw_text,
     estimate_width,
-    shorten,
+    shorten_all,
 )
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
@@ -135,9 +135,7 @@ def draw_curve_labels(
 
     ``marks`` are further points, whose names stand beside them.
     """
-    curve_labels, mark_labels = (
-        [shorten(name, 22) for name in names] for names in (curves, marks)
-    )
+    curve_labels, mark_labels = (shorten_all(names, 22) for names in (curves, marks))
     return join(
         *draw_labels(
             [*(curve[len(curve) // 2] for curve in curves.values()), *marks.values()],

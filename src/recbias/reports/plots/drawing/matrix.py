@@ -17,7 +17,7 @@ class Matrix:
     """
 
     def __init__(self, names: Sequence[str], longest: int, sizes: tuple[float, float]) -> None:
-        self._labels = [svg.shorten(name, longest) for name in names]
+        self._labels = svg.shorten_all(names, longest)
         widest = max(map(svg.estimate_width, self._labels))
         self._start = 12 + widest
         self._size = min(sizes[1], max(sizes[0], (svg.WIDTH - self._start - 8) / len(names)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
@@ -169,13 +169,35 @@ def _estimate_character(character: str) -> float:
 
 
 def shorten(label: object, most: int = 20) -> str:
-    """Return a label in one line of at most ``most`` characters.
+    """Return a label in one line of at most ``most`` characters, cut in the middle.
 
-    >>> shorten("a very long label indeed", 10)
-    'a very lo…'
+    The end of the name of a model or metric has its settings.
+
+    >>> shorten("EASE + calibration(strength=0.2)")
+    'EASE + calibra…=0.2)'
     """
-    text = to_line(label)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return _cut(to_line(label), most, (most - 1) // 4 + 1)
+
+
+def shorten_all(labels: Iterable[object], most: int = 20) -> list[str]:
+    """Return labels of one plot, cut so that as many as possible stay distinct.
+
+    >>> shorten_all(["EASE + calibration(dial=0.2)", "EASE + calibrated_popularity(dial=0.2)"])
+    ['EASE + calibrati….2)', 'EASE + calibrate….2)']
+    """
+    lines = [to_line(label) for label in labels]
+    usual = (most - 1) // 4 + 1
+    ends = sorted(range(most), key=lambda end: abs(end - usual))
+    cuts = ([_cut(line, most, end) for line in lines] for end in ends)
+    return max(cuts, key=lambda texts: len({*texts}))
+
+
+def _cut(line: str, most: int, end: int) -> str:
+    """Return a text of at most ``most`` characters, of which the last ``end`` are its own."""
+    if len(line) <= most:
+        return line
+    end = max(0, min(end, most - 1))
+    return f"{line[: max(0, most - 1 - end)]}…{line[len(line) - end :]}"
 
 
 class FileNames:

@@ -97,14 +97,19 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
 
 
 def _make_scale(forest: Forest) -> Scale:
-    widest = max(svg.estimate_width(svg.shorten(row.label, _LONGEST)) for row in forest.rows())
+    widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
 
 
+def _shorten_labels(forest: Forest) -> dict[str, str]:
+    labels = [row.label for row in forest.rows()]
+    return dict(zip(labels, svg.shorten_all(labels, _LONGEST), strict=True))
+
+
 def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
-    elements = []
+    elements, labels = [], _shorten_labels(forest)
     for panel in forest.panels:
         if panel.title:
             size = (svg.WIDTH, _HEAD - 1)
@@ -112,9 +117,10 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             elements.append(svg.draw_title((4, y + 19), svg.shorten(panel.title, 52)))
             y += _HEAD
         for row in panel.rows:
-            label = svg.shorten(row.label, _LONGEST)
             middle = y + row_height / 2
-            elements.append(svg.draw_text((scale.start - 10, middle + 4.5), label, "end"))
+            elements.append(
+                svg.draw_text((scale.start - 10, middle + 4.5), labels[row.label], "end")
+            )
             elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
             y += row_height
     return join(*elements)

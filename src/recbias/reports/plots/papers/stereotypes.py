@@ -77,10 +77,11 @@ def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: 
     scale = _make_scale(boxes)
     note = rows.describe_direction(metric)
     elements = [draw_row_axis(scale, _TOP, metric.heading, note, height), _draw_key()]
-    for position, model in enumerate(ranked):
+    labels = svg.shorten_all(ranked, _LONGEST)
+    for position, (model, label) in enumerate(zip(ranked, labels, strict=True)):
         y = _TOP + (position + 0.5) * _ROW
         elements += [
-            svg.draw_text((scale.start - 10, y + 4.5), svg.shorten(model, _LONGEST), "end"),
+            svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
             svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
             _draw_box(boxes[model], model, scale, y),
         ]
@@ -98,7 +99,7 @@ def _make_scale(boxes: Mapping[str, Box]) -> Scale:
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    labels = max(svg.estimate_width(svg.shorten(model, _LONGEST)) for model in boxes)
+    labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
     counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
     return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
 

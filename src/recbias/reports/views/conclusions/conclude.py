@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from recbias.reports.views.comparisons import Row
 from recbias.reports.views.conclusions.effects import compute_effect, find_detectable, rank_effect
 from recbias.reports.views.conclusions.failed_checks import describe_failed_checks
 from recbias.reports.views.conclusions.questions import Question, collect_questions
+from recbias.reports.views.conclusions.reranking import describe_reranking
 from recbias.reports.views.conclusions.round_changes import describe_rounds
 from recbias.reports.views.conclusions.sentences import write_answer
 from recbias.reports.views.conclusions.values import describe_values
@@ -26,8 +27,15 @@ _METHOD = ("test", "correction", "family", "family_size", "alpha")
 RESERVED = 2
 """How many of the first conclusions are kept for comparisons within models, if there are any."""
 
-MAX_CHECKS, MAX_ROUNDS = 3, 3
-"""How many of the first conclusions are failed checks, and values over rounds, at most."""
+MAX_CHECKS, MAX_RERANKING, MAX_ROUNDS = 3, 3, 3
+"""How many of the first conclusions are failed checks, re-ranking, and rounds, at most."""
+
+
+_DESCRIBED: Sequence[tuple[Literal["reranking", "rounds"], Callable[..., Iterator[Any]]]] = (
+    ("reranking", describe_reranking),
+    ("rounds", describe_rounds),
+)
+"""What is said about the changes of values, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +48,9 @@ class Conclusion:
     Args:
         sentence: The answer.
         detail: How it was found: test, correction, p-value and n; it may be blank.
-        kind: ``check``: a failed check; ``rounds``: a value over rounds of feedback; ``groups``:
-            what is compared within a model; ``models``; or ``value`` without a test.
+        kind: ``check``: a failed check; ``reranking``: what re-ranking removes and costs;
+            ``rounds``: a value over rounds of feedback; ``groups``: what is compared within a
+            model; ``models``; or ``value`` without a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -49,7 +58,7 @@ class Conclusion:
         worst: The worst-off groups of queries in the metric's direction.
     """
 
-    kind: Literal["check", "rounds", "groups", "models", "value"]
+    kind: Literal["check", "reranking", "rounds", "groups", "models", "value"]
     metric: str
     dataset: str
     sentence: str
@@ -79,7 +88,7 @@ class Conclusion:
 
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: checks, rounds, then significant ones, within models first."""
+    """Return the conclusions: checks, re-ranking, rounds, then significant ones, groups first."""
     questions = collect_questions(run)
     answers = [_conclude(question) for question in questions]
     answers.sort(
@@ -93,11 +102,12 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
         for sentence, metric, dataset, model in describe_failed_checks(run)
     ]
-    rounds = [
-        Conclusion(kind="rounds", metric=title, dataset=dataset, sentence=sentence, detail=detail)
-        for title, dataset, sentence, detail in describe_rounds(run)
+    changes = [
+        Conclusion(kind=kind, metric=title, dataset=dataset, sentence=sentence, detail=detail)
+        for kind, described in _DESCRIBED
+        for title, dataset, sentence, detail in described(run)
     ]
-    return (*checks, *rounds, *answers, *values)
+    return (*checks, *changes, *answers, *values)
 
 
 def _conclude(question: Question) -> Conclusion:
@@ -138,14 +148,17 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 
 
 def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
-    """Return the first conclusions, with some failed checks, rounds, and those within models."""
-    checks = [item for item in conclusions if item.kind == "check"]
-    rounds = [item for item in conclusions if item.kind == "rounds"]
-    leading = [*checks[:MAX_CHECKS], *rounds[:MAX_ROUNDS]]
-    leading += [item for item in conclusions if item.kind == "groups"][:RESERVED]
-    limited = [*leading, *checks, *rounds]
-    others = [item for item in conclusions if item not in limited]
-    chosen = [*leading, *others[: max(0, n - len(leading))]]
+    """Return the first conclusions, with some of each kind that comes before the others."""
+    limits = {"check": MAX_CHECKS, "reranking": MAX_RERANKING, "groups": RESERVED}
+    limits["rounds"] = MAX_ROUNDS  # the last: these give way where all kinds are there
+    leading = [
+        item
+        for kind, most in limits.items()
+        for item in [each for each in conclusions if each.kind == kind][:most]
+    ]
+    others = [item for item in conclusions if item.kind == "groups" or item.kind not in limits]
+    others = [item for item in others if item not in leading]
+    chosen = [*leading, *others][:n]
     return [item for item in conclusions if item in chosen]
 
 

@@ -33,12 +33,29 @@ from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.statistics.group_gaps import MAX_PAIRS
 
 _EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
+_NO_TEST = "No test compares the models."
+_NO_TEST_BELOW = "No test compares the models, here and in the conclusions below."
 
 
 def describe_values(
     run: RunTables, questions: Sequence[Question]
 ) -> Iterator[tuple[str, str, Answer]]:
-    """Yield metric, dataset and an answer for the metrics that no test compares as a whole."""
+    """Yield metric, dataset and an answer for the metrics that no test compares as a whole.
+
+    That no test compares the models is said once, of all of them.
+    """
+    described = [*_describe_each(run, questions)]
+    untested = [at for at, (*_, answer) in enumerate(described) if answer.detail == _NO_TEST]
+    for at, (title, dataset, answer) in enumerate(described):
+        detail = answer.detail
+        if len(untested) > 1 and at in untested:
+            detail = _NO_TEST_BELOW if at == untested[0] else ""
+        yield title, dataset, answer._replace(detail=detail)
+
+
+def _describe_each(
+    run: RunTables, questions: Sequence[Question]
+) -> Iterator[tuple[str, str, Answer]]:
     several = len(list_single_datasets(run)) > 1
     compared = {(item.metric.title, item.dataset) for item in questions}
     definitions = collect_definitions(run)
@@ -121,7 +138,7 @@ def _describe_several(metric: Definition, rows: Sequence[Row]) -> Answer:
     best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
     nearest = metric.direction == "zero" and len(best) == 1
     remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
-    return Answer(f"{text}{remark}", "No test compares the models.")
+    return Answer(f"{text}{remark}", _NO_TEST)
 
 
 def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answer | None:
