@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import recbias
 from recbias.core.errors import UserError
+from recbias.runner.source_digest import OWN_SOURCES
 from support.specs import make_small_spec
 
 OWN = '''
@@ -63,10 +65,14 @@ def read_value(run: recbias.Run) -> float:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "counts_of_neighbors", raising=False)
-    return tmp_path
+    yield tmp_path
+    for name, module in list(sys.modules.items()):  # workers of later tests would import them
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(tmp_path):
+            del sys.modules[name]
+    for path in [path for path in OWN_SOURCES if path.is_relative_to(tmp_path)]:
+        del OWN_SOURCES[path]
 
 
 def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: Path) -> None:

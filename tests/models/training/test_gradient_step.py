@@ -63,6 +63,7 @@ class Line:
         return (self.weight * batch[0]).sum()
 
 
+@pytest.mark.rotating
 def test_a_loss_is_compiled_on_cuda_if_it_has_many_steps_of_one_shape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
