@@ -24,7 +24,11 @@ PAGES = {
 WITH_BLOCKS = [name for name, blocks in PAGES.items() if blocks]
 REAL_DATA = re.compile(r"\b(?:ml-1m|ml-100k|ml-latest-small|goodbooks|yelp|children/a3)\b")
 
-ROTATING = {"docs/tutorials/compare-recommenders.md", "docs/tutorials/reproduce-a-paper.md"}
+ROTATING = {
+    "docs/guides/feedback-loops.md",
+    "docs/tutorials/compare-recommenders.md",
+    "docs/tutorials/reproduce-a-paper.md",
+}
 
 
 def needs_data(blocks: list[Block]) -> bool:

@@ -79,6 +79,7 @@ def test_shares_of_a_batch_hold_each_text_once_and_are_equally_many() -> None:
                 assert sorted(rows) == sorted([*range(n), *[0] * len(filled)])
 
 
+@pytest.mark.rotating
 def test_two_processes_train_the_weights_of_one() -> None:
     alone, together = Repeats(), Repeats()
     expected = train(alone)
