@@ -69,6 +69,8 @@ from recbias.numerics.sparse.similarity import Similarity, find_nearest
 
 RATE = 1e-5
 
+PARTS = ("encoder", "causal", "lists", "models", "training")
+
 
 @dataclass(frozen=True)
 class Lists:
@@ -397,6 +399,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rehearse", action="store_true", help="tiny sizes, on a CPU")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, help="some of the parts; all of them")
     parser.add_argument("--peak", type=float, help="the card's bfloat16 rate, 10^12 a second")
     options = parser.parse_args()
     if not options.rehearse and not torch.cuda.is_available():
@@ -412,11 +415,15 @@ def main() -> None:
     print(f"{card}, torch {torch.__version__}, transformers {transformers.__version__}\n")
     print("| part | way | tokens a second, or as said | ours / way | of peak |")
     print("|---|---|--:|--:|--:|")
-    run_encoder(sizes.encoder, device, peak)
-    run_causal_model(sizes.causal, sizes.kv_heads, device, peak)
-    run_lists(sizes.lists, device)
-    run_models(sizes.world, device)
-    run_training(sizes.world, device)
+    parts: dict[str, Callable[[], None]] = {
+        "encoder": lambda: run_encoder(sizes.encoder, device, peak),
+        "causal": lambda: run_causal_model(sizes.causal, sizes.kv_heads, device, peak),
+        "lists": lambda: run_lists(sizes.lists, device),
+        "models": lambda: run_models(sizes.world, device),
+        "training": lambda: run_training(sizes.world, device),
+    }
+    for name in options.parts or parts:
+        parts[name]()
 
 
 if __name__ == "__main__":

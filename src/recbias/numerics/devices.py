@@ -102,7 +102,7 @@ def resolve_device(name: Device) -> Any:
 
     device = torch.device(find_device(name))
     if device.type == "cuda":
-        _warn_about_others(str(device))
+        _warn_about_others(torch.cuda.current_device() if device.index is None else device.index)
     return device
 
 
@@ -120,17 +120,17 @@ def find_accelerator(name: Device, *, double: bool = False) -> Any:
 
 
 @cache
-def _warn_about_others(device: str) -> None:
+def _warn_about_others(number: int) -> None:
     """Warn if other processes hold memory of a GPU that is not shared by the tasks of a run."""
     import torch
 
-    if torch.cuda.get_per_process_memory_fraction(device) < 1:
+    if torch.cuda.get_per_process_memory_fraction(number) < 1:
         return
-    free, total = torch.cuda.mem_get_info(device)
-    n_others = total - free - torch.cuda.memory_reserved(device) - CONTEXT
+    free, total = torch.cuda.mem_get_info(number)
+    n_others = total - free - torch.cuda.memory_reserved(number) - CONTEXT
     if n_others > SHARED * total:
         warn(
-            f"{device}: other processes hold {n_others / 2**20:,.0f} MB of the "
+            f"cuda:{number}: other processes hold {n_others / 2**20:,.0f} MB of the "
             f"{total / 2**20:,.0f} MB of the GPU; nvidia-smi lists them"
         )
 

@@ -16,7 +16,12 @@ from recbias.language.chat.settings import LanguageModel
 from recbias.models.factorization.ranking_models import BPRMF
 from recbias.models.unpersonalised import MostPop
 from recbias.numerics import devices
-from recbias.numerics.devices import choose_precision, find_device, list_devices
+from recbias.numerics.devices import (
+    choose_precision,
+    find_device,
+    list_devices,
+    resolve_device,
+)
 from recbias.runner.environment import name_gpus
 from recbias.runner.planning.devices import choose_devices, describe_devices
 from recbias.runner.planning.devices import list_devices as used
@@ -256,6 +261,14 @@ def test_the_manifest_and_the_report_name_the_devices(tmp_path: Path) -> None:
     assert "Devices: cpu: MostPop; cpu, float32: NeuMF" in report
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")
+@pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
+def test_every_name_of_a_gpu_is_a_device(name: Any) -> None:
+    assert resolve_device(name).type == "cuda"
+
+
+@pytest.mark.gpu
 @pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")
 def test_a_run_on_a_gpu_names_it(tmp_path: Path) -> None:
     run = recbias.run(make_small_spec(models=[BPR]), out=tmp_path, device="cuda")

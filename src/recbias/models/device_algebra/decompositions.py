@@ -118,7 +118,7 @@ def _copy_sparse(matrix: Matrix, device: Any) -> Tensor:
     starts, columns = (torch.from_numpy(array).to(device) for array in arrays)
     values = torch.from_numpy(matrix.data.astype(np.float64)).to(device)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        warnings.simplefilter("ignore", UserWarning)  # sparse tensors are in beta, and unchecked
         return torch.sparse_csr_tensor(
             starts, columns, values, size=matrix.shape, check_invariants=False
         )
