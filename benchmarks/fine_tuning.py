@@ -167,6 +167,10 @@ class Naming:
     def lengths(self) -> Any:
         return self.world.tokens.lengths
 
+    @property
+    def body(self) -> Any:
+        return self.module["encoder"]
+
     def loss(self, rows: Any) -> Any:
         right = torch.from_numpy(self.world.classes[rows]).to(self.network.device)
         with self.network.autocast():

@@ -13,8 +13,8 @@
   the users have. 20,000 users are asked: the rate is that of a million.
 - **EASE, PureSVD, ItemKNN, UserKNN**: their fits, and lists of item-to-item weights, by tensors on
   the card beside the same by arrays on all cores of the CPU, in users a second.
-- **NeuMF**: training with a compiled loss beside one that is not, in samples a second, without the
-  first epoch, in which it is compiled.
+- **NeuMF**: training by steps that are captured as a CUDA graph beside others, in samples a
+  second, without the first epoch, in which the step is captured.
 
 Weights are random, texts are random words. ``of peak`` is the share of the card's dense bfloat16
 rate, see ``fine_tuning.py``. Padding counts in nobody's figure.
@@ -106,8 +106,8 @@ class Sizes:
 
 
 FULL = Sizes(
-    fine_tuning.SIZES["base"],
-    fine_tuning.Size(24, 896, 14, 30_000, 2_048, 32, 0),
+    dataclasses.replace(fine_tuning.SIZES["base"], texts=32_768),
+    fine_tuning.Size(24, 896, 14, 30_000, 8_192, 32, 0),
     2,
     Lists(1_000_000, 1_000_000, 64, 20_000),
     World(60_000, 20_000, 100, 64, 2048, 2),
@@ -183,10 +183,11 @@ class Causal:
     tokens: SentenceTokens
 
     @classmethod
-    def load(cls, folder: Path, size: fine_tuning.Size, device: torch.device) -> Causal:
+    def load(
+        cls, folder: Path, size: fine_tuning.Size, device: torch.device, precision: Any
+    ) -> Causal:
         """Read the model, and cut the texts into tokens."""
         name: Any = device.type
-        precision: Any = "bfloat16" if device.type == "cuda" else "float32"
         model = load_sentence_model(str(folder), precision=precision, device=name)
         texts = [str(text) for text in fine_tuning.sample_texts(size)]
         settings = ScoringSettings(batch_tokens=32_768, max_length=128).complete(model)
@@ -221,7 +222,7 @@ class Causal:
     def learn(self) -> None:
         """Train for one epoch as recbias does."""
         task = SentenceTraining(
-            self.model, self.tokens, self.settings, None, Debias(method="CTDA")
+            self.model, self.tokens, self.settings, None, Debias(method="CTDA"), "auto"
         )
         plan = FineTuning(
             name="causal model", epochs=1, batch_size=self.size.batch, learning_rate=RATE
@@ -255,29 +256,40 @@ class Causal:
         trainer.train()
 
 
+def print_causal_rates(
+    part: str,
+    ways: dict[str, Callable[[], None]],
+    causal: Causal,
+    device: torch.device,
+    peak: float | None,
+) -> None:
+    """Print the tokens a second of each way; a weight takes 2 operations, in training 6."""
+    weights = sum(each.numel() for each in causal.model.network.parameters())
+    rates = {way: causal.n_tokens / fine_tuning.time_job(job, device) for way, job in ways.items()}
+    operations = (2 if part == "reading" else 6) * weights
+    for way, rate in rates.items():
+        share = fine_tuning.format_share_of_peak(rate, operations, peak)
+        print_row(f"causal model, {part}", way, rate, rates["ours"], share)
+
+
 def run_causal_model(
     size: fine_tuning.Size, kv_heads: int, device: torch.device, peak: float | None
 ) -> None:
     """Read and train a causal model in each way."""
     with tempfile.TemporaryDirectory() as name:
         folder = write_causal_model(Path(name), size, kv_heads)
-        causal = Causal.load(folder, size, device)
-        weights = sum(each.numel() for each in causal.model.network.parameters())
-        jobs: dict[str, dict[str, Callable[[], None]]] = {
-            "reading": {"ours": causal.read, "plain loop": causal.read_plainly},
-            "training": {"ours": causal.learn},
-        }
+        reduced: Any = "bfloat16" if device.type == "cuda" else "float32"
+        reader = Causal.load(folder, size, device, reduced)
+        reader.read()  # warms up
+        readers = {"ours": reader.read, "plain loop": reader.read_plainly}
+        print_causal_rates("reading", readers, reader, device, peak)
+        del reader
+        learner = Causal.load(folder, size, device, "float32")
+        learner.learn()  # warms up
+        ways: dict[str, Callable[[], None]] = {"ours": learner.learn}
         if importlib.util.find_spec("accelerate"):
-            jobs["training"]["Trainer"] = causal.learn_by_trainer
-        causal.read()  # warms up
-        for part, ways in jobs.items():
-            rates = {}
-            for way, job in ways.items():
-                rates[way] = causal.n_tokens / fine_tuning.time_job(job, device)
-            operations = (2 if part == "reading" else 6) * weights
-            for way, rate in rates.items():
-                share = fine_tuning.format_share_of_peak(rate, operations, peak)
-                print_row(f"causal model, {part}", way, rate, rates["ours"], share)
+            ways["Trainer"] = learner.learn_by_trainer
+        print_causal_rates("training", ways, learner, device, peak)
 
 
 def rank_by_topk(p: Any, q: Any, users: Any, device: torch.device) -> Any:
@@ -384,15 +396,14 @@ def time_epoch(size: World, data: TrainingData, device: torch.device) -> float:
 
 
 def run_training(size: World, device: torch.device) -> None:
-    """Train NeuMF with a compiled loss, and without."""
+    """Train NeuMF by captured steps, and by others."""
     data = sample_interactions(dataclasses.replace(size, users=size.users // 10))
-    gradient_step.COMPILED_DEVICES = frozenset({"cuda", "cpu"})
     rates = {}
-    for way, least in (("ours, compiled", 0), ("ours, not compiled", 10**9)):
-        gradient_step.MIN_COMPILED_STEPS = least
+    for way, least in (("ours, a CUDA graph", 1), ("ours, kernel by kernel", 10**9)):
+        gradient_step.MIN_CAPTURED_STEPS = least
         rates[way] = 5 * data.train.binary.nnz / time_epoch(size, data, device)
     for way, rate in rates.items():
-        print_row("NeuMF, training (samples a second)", way, rate, rates["ours, compiled"])
+        print_row("NeuMF, training (samples a second)", way, rate, rates["ours, a CUDA graph"])
 
 
 def main() -> None:

@@ -6,14 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recbias.core.errors import MissingExtra
+from recbias.models.ranking import tensors
 from recbias.models.ranking.tensors import (
     copy_to_array,
     create_parameter,
     create_torch_generator,
     initialize_glorot,
     initialize_normal,
+    top_k,
 )
 from recbias.numerics.devices import resolve_device
 
@@ -59,3 +63,35 @@ def test_conversion_to_array_copies() -> None:
     weight = create_parameter(np.ones(2), CPU)
     copy_to_array(weight)[0] = 5
     assert weight.tolist() == [1, 1]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 300),
+    k=st.integers(1, 12),
+    n_values=st.sampled_from([2, 20, 10**6]),
+    special=st.sampled_from([0.0, 0.3, 0.97]),
+)
+def test_groups_of_columns_select_the_same_scores(
+    seed: int, n: int, k: int, n_values: int, special: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-n_values, n_values, (5, n)).astype(np.float32)
+    is_special = rng.random(scores.shape) < special
+    scores[is_special] = rng.choice([-np.inf, np.inf, np.nan], is_special.sum(), p=[0.8, 0.1, 0.1])
+    expected = top_k(torch.tensor(scores), k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensors, "GROUP", 8)
+        grouped = torch.tensor(scores)
+        size = min(k, n)
+        columns = tensors._select_by_groups(grouped, size).sort(dim=1).values
+        others = tensors._select_largest(tensors._replace_special(torch.tensor(scores)), size)
+    others = others.sort(dim=1).values
+    is_infinite = torch.isneginf(tensors._replace_special(torch.tensor(scores)))
+    for row in range(5):
+        found, right = (
+            [int(column) for column in part[row] if not is_infinite[row, column]]
+            for part in (columns, others)
+        )
+        assert found == right
+        assert len(found) == int((expected[0][row] >= 0).sum())

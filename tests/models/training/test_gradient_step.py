@@ -1,4 +1,4 @@
-"""Compiled losses, and batches that are copied in chunks."""
+"""Captured steps, and batches that are copied in chunks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from recbias.models.neural.neumf import NeuMF
 from recbias.models.ranking.tensors import copy_to_device
 from recbias.models.training import gradient_step
 from recbias.models.training.batches import iterate_batches
-from recbias.models.training.gradient_step import CompiledLoss, GradientStep
-from recbias.models.training.loop import TrainedModel
-from recbias.models.training.schedule import Schedule
+from recbias.models.training.captured.steps import CapturedStep
 from support.models.recommending import make_random_data
 
 CPU = torch.device("cpu")
@@ -49,83 +47,57 @@ def test_a_cpu_shares_the_memory_of_an_array() -> None:
     assert array.tolist() == [0, 5, 0]
 
 
-class Line:
-    """Learns one number; counts how often its loss is computed by Python."""
-
-    def __init__(self, *, fixed_shapes: bool = True) -> None:
-        self.weight = torch.ones(1, requires_grad=True)
-        self.fixed_shapes = fixed_shapes
-
-    def parameters(self) -> Sequence[Any]:
-        return [self.weight]
-
-    def loss(self, *batch: Any) -> Any:
-        return (self.weight * batch[0]).sum()
+needs_gpu = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
 
 
-@pytest.mark.rotating
-def test_a_loss_is_compiled_on_cuda_if_it_has_many_steps_of_one_shape(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(gradient_step, "MIN_COMPILED_STEPS", 8)
-    optimizer: Any = None
-    for device, fixed_shapes, n_samples, expected in (
-        ("cuda", True, 40, True),
-        ("cuda", True, 39, False),  # 3 whole batches an epoch
-        ("cuda", False, 40, False),
-        ("cpu", True, 40, False),
-    ):
-        schedule = Schedule(name="Line", epochs=2, batch_size=10, learning_rate=0.1)
-        step = GradientStep(Line(fixed_shapes=fixed_shapes), optimizer, schedule)
-        step.device = torch.device(device)
-        step.expect(n_samples)
-        assert isinstance(step.loss, CompiledLoss) == expected
-        before = step.loss
-        step.expect(n_samples)
-        assert step.loss is before or not expected, "it is compiled once"
+class TestOnAGpu:
+    pytestmark = needs_gpu
 
+    @pytest.mark.parametrize("model", [NeuMF, DeepFM])
+    @pytest.mark.parametrize("dropout", [0.0, 0.3])
+    def test_captured_steps_give_the_same_training(
+        self, monkeypatch: pytest.MonkeyPatch, model: Any, dropout: float
+    ) -> None:
+        data = make_random_data(np.random.default_rng(4), 300, 200)
+        settings = {"epochs": 3, "batch_size": 256, "patience": 0, "dropout": dropout}
+        states = []
+        for least in (10**9, 2):
+            monkeypatch.setattr(gradient_step, "MIN_CAPTURED_STEPS", least)
+            with collect_warnings() as warnings:
+                fitted = model(device="cuda", **settings).fit(data, np.random.default_rng(1))
+            assert not warnings
+            states.append(fitted.state())
+        for name, array in states[0].items():
+            np.testing.assert_allclose(states[1][name], array, atol=1e-4)
 
-def test_a_loss_that_cannot_be_compiled_is_one_warning() -> None:
-    def loss(batch: Any) -> Any:
-        if float(batch[0]) > 0:  # depends on a value: not one graph
-            return batch.sum()
-        return -batch.sum()
+    def test_a_step_that_waits_for_the_device_is_not_captured(self) -> None:
+        device = torch.device("cuda")
+        noise = torch.Generator(device).manual_seed(1)
 
-    compiled = CompiledLoss("Model", loss, 3)
-    with collect_warnings() as warnings:
-        assert float(compiled(torch.ones(3))) == 3
-        assert float(compiled(-torch.ones(3))) == 3
-    (warning,) = warnings
-    assert warning.startswith("Model: torch.compile failed (")
-    assert warning.endswith("the result is the same up to rounding")
+        def step(x: Any) -> Any:
+            y = x + torch.rand(3, generator=noise, device=device)
+            return y.sum() if float(y[0]) > 0 else -y.sum()
 
-
-def test_a_full_device_is_not_taken_for_a_failure_to_compile() -> None:
-    compiled = CompiledLoss("Model", lambda batch: batch.sum(), 2)
-
-    def fail(*batch: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-
-    compiled.compiled = fail
-    with pytest.raises(torch.OutOfMemoryError):
-        compiled(torch.ones(2))
-
-
-@pytest.mark.slow  # compiling takes half a minute each
-@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")  # of torch, of its own functions
-@pytest.mark.parametrize("model", [NeuMF, DeepFM])
-def test_a_compiled_training_is_that_of_eager_steps(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, model: type[TrainedModel]
-) -> None:
-    data = make_random_data(rng, 60, 45)
-    settings: Any = {"epochs": 2, "batch_size": 256, "patience": 0, "device": "cpu"}
-    monkeypatch.setattr(gradient_step, "COMPILED_DEVICES", {"cpu"})
-    states = []
-    for least in (10**9, 0):
-        monkeypatch.setattr(gradient_step, "MIN_COMPILED_STEPS", least)
+        captured = CapturedStep("Model", step, lambda: None, 3, (noise,))
+        x = torch.ones(3, device=device)
         with collect_warnings() as warnings:
-            fitted: Any = model(**settings).fit(data, np.random.default_rng(1))  # type: ignore[attr-defined]
-        assert not [warning for warning in warnings if "compile" in warning], "it did not fail"
-        states.append(fitted.state())
-    for name, array in states[0].items():
-        np.testing.assert_allclose(states[1][name], array, atol=1e-4)
+            totals = [captured(x) for _ in range(6)]
+        assert totals == [None] * 6
+        (warning,) = warnings
+        assert warning.startswith("Model: no CUDA graph can be captured (")
+        noise.manual_seed(7)
+        first = torch.rand(3, generator=noise, device=device)
+        noise.manual_seed(7)
+        assert torch.equal(torch.rand(3, generator=noise, device=device), first)
+        assert torch.rand(3, device=device).max() < 1
+
+    def test_a_batch_of_another_size_is_left_to_the_caller(self) -> None:
+        captured = CapturedStep("Model", lambda x: x.sum(), lambda: None, 3, ())
+        x = torch.ones(3, device="cuda")
+        totals = [captured(size * x[:size]) for size in (3, 3, 2, 3, 3, 2, 3)]
+        assert [total is None for total in totals] == [True, True, True, True, False, True, False]
+        (last,) = [total for total in totals[-1:] if total is not None]
+        assert float(last) == 9

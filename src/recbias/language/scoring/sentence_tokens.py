@@ -114,10 +114,10 @@ class SentenceTokens:
         sums = np.concatenate([[0], np.cumsum(self.is_scored)])
         return np.diff(sums[self.starts])
 
-    def pad(self, rows: AnyArray, padding: int) -> tuple[AnyArray, BoolArray]:
+    def pad(self, rows: AnyArray, padding: int, width: int = 0) -> tuple[AnyArray, BoolArray]:
         """Return the tokens of some sentences, ``int64[b, w]``, and which are not padding."""
         lengths = self.lengths[rows]
-        columns = np.arange(lengths.max(initial=1))
+        columns = np.arange(width or lengths.max(initial=1))  # longer ones are cut
         is_token = columns < lengths[:, None]
         tokens = np.full(is_token.shape, padding, dtype=np.int64)
         tokens[is_token] = self.values[(self.starts[rows][:, None] + columns)[is_token]]

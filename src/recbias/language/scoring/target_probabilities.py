@@ -8,7 +8,10 @@ from typing import Any
 from recbias.core.arrays import AnyArray, FloatArray
 
 ROWS = 64
-"""The number of rows of logits that are normalised together, so that they stay in the cache."""
+"""The number of rows of logits that a CPU normalises together, so that they stay in the cache."""
+
+DEVICE_LOGITS = 2**26
+"""The number of logits that a GPU normalises together, in single precision."""
 
 
 def compute_logits(
@@ -58,7 +61,8 @@ def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:
     """
     import torch
 
-    blocks = [logits[start : start + ROWS] for start in range(0, len(logits), ROWS)]
+    size = ROWS if logits.device.type == "cpu" else max(1, DEVICE_LOGITS // logits.shape[1])
+    blocks = [logits[start : start + size] for start in range(0, len(logits), size)]
     normalizers = torch.cat([block.float().logsumexp(-1) for block in blocks])
     places = torch.from_numpy(rows).to(logits.device)
     columns = torch.from_numpy(targets).to(logits.device)

@@ -19,15 +19,18 @@ from recbias.numerics.sparse.similarity import Similarity
 BYTES_PER_PRODUCT = 32
 """Maximum memory per product of two rows while its block is ranked."""
 
-DENSE_COST = 1e-4
-"""Cost of an operation of a dense product on a GPU, in counts of a shared column on a CPU."""
+DENSE_COST = 1e-5
+"""Cost of an operation of a dense product on a GPU, in counts of a shared column on a CPU.
+
+An H200 took 2e-6 beside 16 cores; others have a fifth of its rate.
+"""
 
 
 def dense_is_faster(matrix: Matrix) -> bool:
     """Return whether dense products of all rows on a GPU are faster than counts on a CPU.
 
     A CPU counts each pair of rows of each column; a GPU multiplies whole rows, faster by
-    ``1 / DENSE_COST``, which is an estimate: few rows of a large catalogue share a column.
+    ``1 / DENSE_COST``, but few rows of a large catalogue share a column.
     """
     n, m = matrix.shape
     sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)

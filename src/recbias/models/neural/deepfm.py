@@ -105,7 +105,6 @@ class DeepFM(TrainedModel):
             self.device,
             sigmoid=self.variant == "elliot",
             crosses_batch=self.variant == "elliot",
-            fixed_shapes=not self.dropout,
         )
         return self.train("DeepFM", learner, data, rng)
 

@@ -62,12 +62,14 @@ class _Side:
         )
 
     def compute_terms(self, rows: Tensor, weight: Tensor) -> _SideTerms:
-        """Return the terms of rows; repeated rows are computed once.
+        """Return the terms of rows; on a CPU repeated rows are computed once.
 
         ``weight`` has the first deep layer's rows for these fields, ``(n_fields d, h)``.
         """
         import torch
 
+        if rows.device.type == "cuda":  # which would wait for the number of distinct rows
+            return self._compute_distinct(rows, weight)
         distinct, inverse = torch.unique(rows, return_inverse=True)
         return self._compute_distinct(distinct, weight).take(inverse)
 

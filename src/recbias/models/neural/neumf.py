@@ -88,7 +88,6 @@ class NeuMF(TrainedModel):
             lambda rng: sampler.sample_with_negatives(self.negatives, rng, unseen=True),
             partial(self._sum_losses, tensors),
             self.device,
-            fixed_shapes=not self.dropout,
         )
         return self.train("NeuMF", learner, data, rng)
 

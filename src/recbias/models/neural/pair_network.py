@@ -19,7 +19,7 @@ from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
-from recbias.models.ranking.tensors import Tensor, create_torch_generator
+from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 from recbias.models.training.samplers import EpochSampler
 
@@ -57,8 +57,18 @@ class PairLearner:
     device: Device  # Where the fitted network ranks
     sigmoid: bool = False  # Whether the fitted network has a sigmoid
     crosses_batch: bool = False  # Whether the loss of a batch is not that of its parts
-    fixed_shapes: bool = False  # Whether the loss is never random
-    noise: Any = field(default=None, init=False)
+    noise: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Create the generator of dropout masks, which each epoch seeds."""
+        import torch
+
+        self.noise = torch.Generator(self.parameters()[0].device)
+
+    @property
+    def generators(self) -> Sequence[Any]:
+        """The generator of dropout masks."""
+        return (self.noise,)
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the parameters of the network."""
@@ -66,7 +76,7 @@ class PairLearner:
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the samples of an epoch."""
-        self.noise = create_torch_generator(rng, self.parameters()[0].device)
+        self.noise.manual_seed(int(rng.integers(2**63 - 1)))
         return self.sampler(rng)
 
     def loss(self, *batch: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -29,9 +29,13 @@ from recbias.models.sentences.debiasing.sentence_training import debias_model
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
 from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.numerics import devices
 from recbias.numerics.devices import OnDevice
 
-TRAINING = frozenset({"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"})
+TRAINING = frozenset(
+    {"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"}
+    | {"training_precision"}
+)
 """The settings that only a training uses."""
 
 
@@ -86,6 +90,8 @@ class SentenceLanguageModel(OnDevice):
             ``batch_size * accumulate`` sentences. Its language-model loss is that of one batch of
             this size; so is a bias loss of ``reading: paper``, but not one of ``released``.
         learning_rate: The learning rate of the first step.
+        training_precision: The type of matrix products in the debiasing; ``auto`` is bfloat16 on
+            CUDA and float32 elsewhere. Weights have ``precision``.
 
     Raises:
         MissingFile: The model is not found, has weights of another format than ``safetensors``
@@ -134,6 +140,7 @@ class SentenceLanguageModel(OnDevice):
     batch_size: Annotated[int, Gt(0)] = 8
     accumulate: Annotated[int, Gt(0)] = 1
     learning_rate: Annotated[float, Gt(0)] = 5e-5
+    training_precision: devices.Precision = "auto"
 
     def __post_init__(self) -> None:
         """Refuse a training in reduced precision."""
@@ -189,6 +196,14 @@ class SentenceLanguageModel(OnDevice):
             raise Contradiction(message, where="debias", remedy=remedy)
         TrainingSentences.select(data, self.debias, self.terms)
 
+    def choose_device(self, default: Device) -> Mapping[str, str]:
+        """Return the device of this machine, and the type of matrix products of a debiasing."""
+        chosen = super().choose_device(default)
+        if self.debias is None:
+            return chosen
+        precision = devices.choose_precision(self.training_precision, chosen["device"])
+        return {**chosen, "training_precision": precision}
+
     def load(self) -> SentenceModel:
         """Return the pretrained model."""
         return load_sentence_model(
@@ -222,6 +237,7 @@ class SentenceLanguageModel(OnDevice):
             weight_decay=0.0,
             risk=("debias.weight", weight) if weight else None,
             memory_setting="batch_size",
+            precision=self.training_precision,
         )
 
     def without_training(self) -> SentenceLanguageModel:

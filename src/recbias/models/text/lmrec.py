@@ -150,10 +150,8 @@ class LMRec(EncoderModel):
     def _add_counterfactuals(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
         if self.counterfactual == "none":
             return reviews
-        # a separate generator: the network is initialized and trained as without copies
-        rows, texts = make_counterfactuals(
-            reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0]
-        )
+        swaps, own_rng = build_swaps(self.counterfactual), rng.spawn(1)[0]  # trained as without
+        rows, texts = make_counterfactuals(reviews.texts, swaps, own_rng)
         record_fact("counterfactual_copies", rows.size)
         if rows.size < MIN_COPY_SHARE * len(reviews):
             warn(
@@ -188,6 +186,10 @@ class _ItemPrediction:
     @property
     def module(self) -> Any:
         return self.network.module
+
+    @property
+    def body(self) -> Any:
+        return self.module["encoder"]
 
     @cached_property
     def lengths(self) -> AnyArray:

@@ -14,7 +14,12 @@ from recbias.core.outputs.text_outputs import MASK
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import count_positions, load_encoder, load_tokenizer
 from recbias.language.model_folders import Source
-from recbias.models.ranking.tensors import Tensor, copy_to_array, copy_to_device
+from recbias.models.ranking.tensors import (
+    Tensor,
+    copy_to_array,
+    copy_to_device,
+    is_out_of_memory,
+)
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
 from recbias.numerics.devices import Precision, choose_precision
@@ -25,6 +30,7 @@ Pooling: TypeAlias = Literal["first", "mean"]
 
 COMMIT = "commit"  # The name of the encoder's commit among the stored weights
 MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
+DEVICE_BATCH_TOKENS = 2**17  # The same on a GPU, which is done with a smaller batch too soon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +117,9 @@ class TextClassifier:
     def states(self, tokens: Tokens, rows: AnyArray) -> Tensor:
         """Return ``h`` of a batch of texts, ``(b, hidden)``."""
         encoder = self.module["encoder"]
-        encoder.train(self.module.training and self.encoding.encoder_dropout)
+        is_training = self.module.training and self.encoding.encoder_dropout
+        if encoder.training != is_training:  # the call visits all layers
+            encoder.train(is_training)
         ids, mask_array = tokens.pad_rows(rows, self.tokenizer.pad_token_id or 0)
         inputs, mask = (copy_to_device(array, self.device) for array in (ids, mask_array))
         states = encoder(input_ids=inputs, attention_mask=mask.long()).last_hidden_state
@@ -153,9 +161,19 @@ class TextClassifier:
 
         n_completed, is_training = 0, self.module.training
         self.module.eval()
-        for rows in batch_by_tokens(tokens.lengths, MAX_BATCH_TOKENS):
-            with torch.inference_mode(), self.autocast():
-                block = compute(rows).cpu().numpy()
+        is_cpu = self.device.type == "cpu"
+        size = MAX_BATCH_TOKENS if is_cpu else DEVICE_BATCH_TOKENS
+        batches = [*batch_by_tokens(tokens.lengths, size)][::-1]
+        while batches:
+            rows = batches.pop()
+            try:
+                with torch.inference_mode(), self.autocast():
+                    block = compute(rows).cpu().numpy()
+            except RuntimeError as error:
+                if is_cpu or rows.size == 1 or not is_out_of_memory(error):
+                    raise
+                batches += np.array_split(rows, 2)[::-1]
+                continue
             n_completed += rows.size
             report_progress(label, n_completed, len(tokens))
             yield rows, block

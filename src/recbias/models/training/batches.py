@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
+from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import warn
-from recbias.models.ranking.tensors import Tensor, copy_to_device
+from recbias.models.ranking.tensors import Tensor, copy_to_device, is_out_of_memory
 from recbias.models.training.fine_tuning_plan import FineTuning
 
 POOL = 64
@@ -86,3 +88,18 @@ def warn_about_split(name: str, n_parts: int, setting: str = "batch_parts") -> N
     message = f"{name}: the device is full, so each batch is computed in {n_parts} parts from now"
     message += " on; the gradients are the same up to rounding"
     warn(f"{message}. Set {setting}: {n_parts}" if setting else message)
+
+
+@contextmanager
+def report_out_of_memory(plan: FineTuning) -> Iterator[None]:
+    """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        problem = f"{plan.name}: the device has too little memory for a batch"
+        where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
+        if where == "batch_parts":  # of which there are as many as texts
+            where, remedy = "max_length", "lower max_length, or use a smaller model"
+        raise TooLittleMemory(problem, where=where, remedy=remedy) from error

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import is_out_of_memory
-from recbias.models.training.batches import bucket_by_length, can_split, warn_about_split
+from recbias.models.training.batches import (
+    bucket_by_length,
+    can_split,
+    report_out_of_memory,
+    warn_about_split,
+)
+from recbias.models.training.captured.passes import capture_passes
 from recbias.models.training.fine_tuning_plan import (
     FineTuning,
+    HasBody,
     HasLossParts,
     LearningCurve,
     PreparesStep,
+    StepLoss,
     Task,
 )
 from recbias.models.training.optimizer import Optimizer
@@ -83,10 +90,15 @@ class FineTuningLoop:
         """Run the remaining epochs; return the parts of the loss of each step."""
         import torch
 
-        with torch.random.fork_rng(), _report_out_of_memory(self.plan):
+        with torch.random.fork_rng(), report_out_of_memory(self.plan), self._capture_passes():
             self._run_epochs()
         values = np.array(self.state.losses, dtype=np.float64).reshape(-1, len(self.names))
         return LearningCurve(self.names, values, self.steps_per_epoch)
+
+    def _capture_passes(self) -> AbstractContextManager[None]:
+        if self.ranks.size > 1 or not isinstance(self.task, HasBody) or self.task.body is None:
+            return nullcontext()
+        return capture_passes(self.task.body, self.plan.name)
 
     def _run_epochs(self) -> None:
         checkpoints = Checkpoints.current()
@@ -111,52 +123,68 @@ class FineTuningLoop:
         n_steps = self.plan.epochs * self.steps_per_epoch
         self.task.module.train()
         n_tokens, start_time = 0, time.perf_counter()
+        unread: StepLoss | None = None  # is read after the next step is under way on the device
         for step in range(first_step, len(batches)):
             n_completed = epoch * self.steps_per_epoch + step
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
             rank_seed = seed + step + SEEDS_PER_RANK * self.ranks.rank
-            loss, parts, is_due = self._run_step(batches[step], rank_seed, checkpoints)
-            self.state.losses.extend(parts[name] for name in self.names)
-            if not math.isfinite(loss) or self._is_above_limit(parts):
-                setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
-                where = f"step {step + 1} of {len(batches)}"
-                others = {name: value for name, value in parts.items() if name != "loss"}
-                raise create_divergence_error(
-                    self.plan, epoch + 1, loss, setting, where=where, parts=others
-                )
+            is_due, loss = self._run_step(batches[step], rank_seed, checkpoints)
+            self._read(unread)
+            unread = replace(loss, epoch=epoch + 1, step=step + 1)
             n_tokens += int(self.task.lengths[batches[step]].sum())
             report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)
+            if is_due:
+                self._read(unread)
+                unread = None
             self._save(
                 checkpoints,
                 is_due,
                 lambda step=step: self.state.arrays(epoch, step + 1, rng_state),  # type: ignore[misc]
             )
+        self._read(unread)
         seconds = time.perf_counter() - start_time + 1e-9
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
+    def _read(self, loss: StepLoss | None) -> None:
+        """Record the loss of a step, for which the device has to be done with it.
+
+        Raises:
+            OutOfRange: The loss has diverged.
+        """
+        if loss is None:
+            return
+        value, parts = loss.read()
+        self.state.losses.extend(parts[name] for name in self.names)
+        if math.isfinite(value) and not self._is_above_limit(parts):
+            return
+        setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
+        where = f"step {loss.step} of {self.steps_per_epoch}"
+        others = {name: value for name, value in parts.items() if name != "loss"}
+        raise create_divergence_error(
+            self.plan, loss.epoch, value, setting, where=where, parts=others
+        )
+
     def _run_step(
         self, rows: AnyArray, seed: int, checkpoints: Checkpoints
-    ) -> tuple[float, Mapping[str, float], float]:
-        """Return the loss of a step, the mean over its texts, that of each part, and a flag.
-
-        The flag says whether a checkpoint is due, which the first process decides for all.
-        """
+    ) -> tuple[float, StepLoss]:
+        """Return whether a checkpoint is due, which the first process decides, and the loss."""
         import torch
 
-        batch_loss, parts = self._sum_gradients(rows, seed)
+        loss = self._sum_gradients(rows, seed)
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
         is_due = float(checkpoints.is_due and self.ranks.rank == 0)
-        sums = [is_due, batch_loss, *parts.values()]
-        is_due, batch_loss, *values = self.ranks.add(sums, self.device)
-        if not isinstance(self.task, HasLossParts):
-            values = [batch_loss]
-        return batch_loss, dict(zip(parts, values, strict=True)), is_due
+        if self.ranks.size == 1:
+            return is_due, loss
+        value, parts = loss.read()
+        is_due, value, *values = self.ranks.add([is_due, value, *parts.values()], self.device)
+        terms = [[part] for part in values]
+        return is_due, StepLoss([value], dict(zip(parts, terms, strict=True)))
 
-    def _sum_gradients(self, rows: AnyArray, seed: int) -> tuple[float, Mapping[str, float]]:
-        """Return the losses of a batch after its gradients; it is split if memory runs out."""
+    def _sum_gradients(self, rows: AnyArray, seed: int) -> StepLoss:
+        """Return the loss of a batch after its gradients; it is split if memory runs out."""
         import torch
 
         if isinstance(self.task, PreparesStep):
@@ -175,21 +203,20 @@ class FineTuningLoop:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def _add_gradients(
-        self, shares: Sequence[Share], n_texts: int
-    ) -> tuple[float, Mapping[str, float]]:
-        batch_loss, parts = 0.0, dict.fromkeys(self.names, 0.0)
+    def _add_gradients(self, shares: Sequence[Share], n_texts: int) -> StepLoss:
+        total: list[Any] = []
+        parts: dict[str, list[Any]] = {name: [] for name in self.names}
         for index, (part, weight) in enumerate(shares):
             is_last = index == len(shares) - 1
             with nullcontext() if is_last else self.replica.accumulate():
                 # gradients are averaged over the processes, of which each has a share of the sum
                 loss = self.replica.loss(part) * (weight * self.ranks.size) / n_texts
                 loss.backward()
-            batch_loss += float(loss.detach()) / self.ranks.size
+            total.append(loss.detach() / self.ranks.size)
             if isinstance(self.task, HasLossParts):
                 for name, value in self.task.read_parts().items():
-                    parts[name] += weight * value / n_texts
-        return batch_loss, parts
+                    parts[name].append(weight * value / n_texts)
+        return StepLoss(total, parts if isinstance(self.task, HasLossParts) else {"loss": total})
 
     def _validate(self) -> float:
         """Return the validation score, the same in all processes."""
@@ -219,17 +246,3 @@ class FineTuningLoop:
             parts[name] > max(limit, TOLERATED_GROWTH * first[name])
             for name, limit in self.task.limits.items()
         )
-
-
-@contextmanager
-def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        problem = f"{plan.name}: the device has too little memory for a batch"
-        where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
-        if where == "batch_parts":  # of which there are as many as texts
-            where, remedy = "max_length", "lower max_length, or use a smaller model"
-        raise TooLittleMemory(problem, where=where, remedy=remedy) from error

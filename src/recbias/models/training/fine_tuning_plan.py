@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.models.ranking.tensors import Tensor
+from recbias.numerics.devices import Precision
 
 Strategy: TypeAlias = Literal["ddp", "fsdp"]
 """How several devices train one model: each has all of it, or a share of its weights."""
@@ -48,8 +49,17 @@ class HasLossParts(Protocol):
     def limits(self) -> Mapping[str, float]:
         """The value of a part above which training has diverged, by its name."""
 
-    def read_parts(self) -> Mapping[str, float]:
+    def read_parts(self) -> Mapping[str, Tensor | float]:
         """Return the parts of the last loss by name, each the sum over the texts of the batch."""
+
+
+@runtime_checkable
+class HasBody(Protocol):
+    """A task most of whose work is one part of its module."""
+
+    @property
+    def body(self) -> Any:
+        """The part, whose passes depend on its inputs and nothing else; None if there is none."""
 
 
 @runtime_checkable
@@ -75,6 +85,24 @@ class LearningCurve:
     steps_per_epoch: int
 
 
+@dataclass(frozen=True)
+class StepLoss:
+    """The loss of a step, the mean over its texts, and its parts by name.
+
+    Each is a sum of terms, which may be tensors: to read one is to wait for the device.
+    """
+
+    total: Sequence[Any]
+    parts: Mapping[str, Sequence[Any]]
+    epoch: int = 0
+    step: int = 0
+
+    def read(self) -> tuple[float, Mapping[str, float]]:
+        """Return the loss and its parts as numbers."""
+        parts = {name: sum(map(float, terms)) for name, terms in self.parts.items()}
+        return sum(map(float, self.total)), parts
+
+
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
     """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
@@ -97,6 +125,7 @@ class FineTuning:
     # The setting to lower if training diverges, with its value; None for the learning rate
     risk: tuple[str, float] | None = None
     memory_setting: str = "batch_parts"  # The setting that saves memory
+    precision: Precision = "float32"  # The type of matrix products
     # Number of devices that compute a share of each batch, each in a process of its own
     devices: int = 1
     strategy: Strategy = "ddp"  # How they share the model

@@ -86,9 +86,10 @@ def create_optimizer(
     others = [tensor for tensor in parameters if id(tensor) not in identities]
     if not others:
         return Optimizer(None, rows)
-    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
-    is_fused = device in {"cpu", "cuda"}
-    return Optimizer(kind(others, lr=schedule.learning_rate, fused=is_fused), rows)
+    options: dict[str, Any] = {"lr": schedule.learning_rate, "fused": device in {"cpu", "cuda"}}
+    if schedule.optimizer == "sgd":
+        return Optimizer(torch.optim.SGD(others, **options), rows)
+    return Optimizer(torch.optim.Adam(others, **options, capturable=device == "cuda"), rows)
 
 
 def _place_moment(array: AnyArray, parameter: Tensor) -> Tensor:

@@ -194,7 +194,7 @@ def read_bias(task: SentenceTraining, rows: list[int]) -> tuple[float, float]:
     """Return the loss of a batch and its bias, not multiplied by the number of sentences."""
     with torch.no_grad():
         total = task.loss(np.array(rows))
-    return float(total) / len(rows), task.read_parts()["bias"] / len(rows)
+    return float(total) / len(rows), float(task.read_parts()["bias"]) / len(rows)
 
 
 @pytest.mark.parametrize(("method", "reading"), FORMULAS)

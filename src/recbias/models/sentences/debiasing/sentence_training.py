@@ -26,6 +26,10 @@ from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
+from recbias.numerics.devices import Precision, choose_precision
+
+WIDTHS = 8
+"""A GPU reads batches that are padded to a multiple of this number of tokens."""
 
 LANGUAGE_MODEL, BIAS = "language_model", "bias"
 """The parts of the loss."""
@@ -58,7 +62,7 @@ def debias_model(
     bias = None
     if debias.has_bias_loss:
         bias = create_bias_loss(debias, model, texts, tokens, settings, training.pairs)
-    task = SentenceTraining(model, tokens, settings, bias, debias)
+    task = SentenceTraining(model, tokens, settings, bias, debias, plan.precision)
     with silence_transformers():
         return fine_tune(task, plan, rng)
 
@@ -78,6 +82,7 @@ class SentenceTraining:
         settings: Which tokens are predicted, complete.
         bias: The bias loss; None for the language-model loss alone.
         debias: The weights of the losses.
+        precision: The type of matrix products.
     """
 
     model: SentenceModel
@@ -85,14 +90,22 @@ class SentenceTraining:
     settings: ScoringSettings
     bias: BiasLoss | None
     debias: Debias
+    precision: Precision = "float32"
     has_validation_texts: ClassVar[bool] = False
-    _parts: dict[str, float] = field(default_factory=dict)
+    _parts: dict[str, Tensor] = field(default_factory=dict)
     _tokens_per_sentence: float | None = None
 
     @property
     def module(self) -> Any:
         """The network."""
         return self.model.network
+
+    @property
+    def body(self) -> Any:
+        """The network without its head, unless a bias loss reads the states of its layers."""
+        is_whole = self.model.body is self.model.network
+        reads_states = self.bias is not None and self.bias.reads_states
+        return None if is_whole or reads_states else self.model.body
 
     @cached_property
     def lengths(self) -> AnyArray:
@@ -133,7 +146,7 @@ class SentenceTraining:
         batch, cross_entropy = self._run(rows)
         language_model = cross_entropy / (average * rows.size)
         if self.bias is None:
-            self._parts = {LANGUAGE_MODEL: float(language_model.detach()) * rows.size}
+            self._parts = {LANGUAGE_MODEL: language_model.detach() * rows.size}
             return language_model * rows.size
         bias = self.bias(batch)
         is_released = self.debias.reading == "released"
@@ -143,10 +156,10 @@ class SentenceTraining:
         if is_released and float(bias.detach()) == 0:
             total = language_model
         losses = {LANGUAGE_MODEL: language_model, BIAS: bias}
-        self._parts = {name: float(loss.detach()) * rows.size for name, loss in losses.items()}
+        self._parts = {name: loss.detach() * rows.size for name, loss in losses.items()}
         return total * rows.size
 
-    def read_parts(self) -> Mapping[str, float]:
+    def read_parts(self) -> Mapping[str, Tensor]:
         """Return the losses of the last batch times its number of sentences, without weights."""
         return self._parts
 
@@ -162,12 +175,17 @@ class SentenceTraining:
         import torch
         from torch.nn.functional import cross_entropy
 
-        values, is_token = self.tokens.pad(rows, self.model.tokenizer.pad_token_id or 0)
-        width = min(values.shape[1], self.settings.max_length)
-        values, is_token = values[:, :width], is_token[:, :width]
+        kind = self.model.device.type
+        width = int(self.lengths[rows].max(initial=1))
+        if kind == "cuda":  # which is fastest at such widths, and captures passes of each
+            width = min(-(-width // WIDTHS) * WIDTHS, self.settings.max_length)
+        padding = self.model.tokenizer.pad_token_id or 0
+        values, is_token = self.tokens.pad(rows, padding, width)
         reads_states = self.bias is not None and self.bias.reads_states
         inputs = make_inputs(self.model, self.settings, values, is_token)
-        output = self.module(**inputs, output_hidden_states=reads_states)
+        is_reduced = choose_precision(self.precision, kind) == "bfloat16"
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=is_reduced):
+            output = self.module(**inputs, output_hidden_states=reads_states)
         lines, columns = np.nonzero(is_token[:, 1:])
         is_scored = self.tokens.is_scored[self.tokens.starts[rows][lines] + columns + 1]
         lines, columns = lines[is_scored], columns[is_scored]
