@@ -206,7 +206,7 @@ def test_items_of_one_weight_are_sampled_as_by_their_weights(
     users = np.random.default_rng(5).integers(0, 4, 500).astype(np.int32)
     samples = []
     for is_uniform in (True, False):
-        monkeypatch.setattr(Sampler, "_is_uniform", is_uniform)
+        monkeypatch.setattr(Sampler, "is_uniform", is_uniform)
         sampler = Sampler.from_interactions(WORLD)
         samples.append(sampler.sample_unseen(users, np.random.default_rng(6)).tolist())
     assert samples[0] == samples[1]

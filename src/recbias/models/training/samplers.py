@@ -71,7 +71,7 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
-        if self._is_uniform:
+        if self.is_uniform:
             return compile_loop(skip_items)(users, points, self.starts, self.items)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
         return self._find_items(compile_loop(skip_cuts)(users, points, *arrays))
@@ -140,7 +140,7 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
-        if self._is_uniform:
+        if self.is_uniform:
             return np.asarray(self.ends[-1] - np.diff(self.starts))
         return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
@@ -152,13 +152,13 @@ class Sampler:
         return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
 
     @cached_property
-    def _is_uniform(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all items have weight 1, so that a point on the line is an item code."""
         return bool((np.diff(self.ends, prepend=0) == 1).all())
 
     def _find_items(self, points: Integers) -> Codes:
         """Return the item whose interval contains each point of the line of all weights."""
-        if self._is_uniform:
+        if self.is_uniform:
             return points.astype(np.int32)
         return np.searchsorted(self.ends, points, side="right").astype(np.int32)
 
