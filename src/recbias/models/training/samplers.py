@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
-from recbias.models.training.sampling_kernels import insert_rows, skip_cuts, skip_items
+from recbias.models.training.sampling_kernels import (
+    WIDTH,
+    UnseenIndex,
+    find_unseen,
+    index_unseen,
+    insert_rows,
+    skip_cuts,
+)
 from recbias.numerics.compiled.loops import compile_loop
 
 Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
@@ -72,7 +79,7 @@ class Sampler:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
         if self.is_uniform:
-            return compile_loop(skip_items)(users, points, self.starts, self.items)  # type: ignore[no-any-return]
+            return compile_loop(find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
         return self._find_items(compile_loop(skip_cuts)(users, points, *arrays))
 
@@ -150,6 +157,23 @@ class Sampler:
         before = np.append(0, self.ends)[self.items]
         cumulative = self._cumulative_weights
         return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
+
+    @cached_property
+    def _unseen_index(self) -> UnseenIndex:
+        """The arrays of ``find_unseen``: about four cuts for each bucket of a user."""
+        counts = np.diff(self.starts)
+        last_points = np.maximum(self._unseen_weights - 1, 0)
+        shifts = np.zeros(counts.size, dtype=np.int64)
+        while (is_fine := (last_points >> shifts) >= np.maximum(counts // 4, 1)).any():
+            shifts[is_fine] += 1
+        first_cuts, first_buckets = (
+            np.append(0, np.cumsum(sizes))
+            for sizes in (counts + WIDTH, (last_points >> shifts) + 1)
+        )
+        cuts, lows = np.empty(first_cuts[-1], np.int32), np.empty(first_buckets[-1], np.int32)
+        arrays = (first_cuts, first_buckets, shifts, cuts, lows)
+        compile_loop(index_unseen)(self.starts, self.items, arrays)
+        return arrays
 
     @cached_property
     def is_uniform(self) -> bool:
