@@ -20,7 +20,7 @@ from recbias.models.factorization.factor_tables import (
     sum_squares,
 )
 from recbias.models.factorization.sgd_kernels import step_bpr, step_logistic
-from recbias.models.factorization.user_blocks import create_triple_sampler
+from recbias.models.factorization.user_blocks import MANY_USERS, create_triple_sampler
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.samplers import Sampler
@@ -81,7 +81,9 @@ class BPRMF(TrainedFactorModel):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
         vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
-        return ModelMemory(fit=36.0 * sizes["training"] + 3 * vectors, state=vectors)
+        in_blocks = sizes["users"] >= MANY_USERS and self.popularity == 0
+        per_pair = 24.0 if in_blocks else 36.0
+        return ModelMemory(fit=per_pair * sizes["training"] + 3 * vectors, state=vectors)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
