@@ -28,6 +28,7 @@ from pyarrow import csv
 
 import recbias
 from recbias import api
+from recbias.core.arrays import AnyArray
 from recbias.core.errors import UserError
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.operating_system import measure_peak_memory_mb
@@ -44,10 +45,8 @@ MODELS = ("MostPop", "PureSVD", "ItemKNN", "UserKNN", "EASE", "SLIM")
 LEAST_SECONDS = 0.2
 
 
-def write_ratings(folder: Path, n: int) -> None:
-    """Write ``ratings.csv`` and ``movies.csv`` with about ``n`` ratings."""
-    rng = np.random.default_rng(n)
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_pairs(n: int, rng: np.random.Generator) -> tuple[AnyArray, AnyArray]:
+    """Return users and films, by rank, of about ``n`` ratings in ascending order."""
     n_users = max(50, round(n / RATINGS_PER_USER))
     activity = rng.lognormal(0.0, SPREAD, n_users)
     activity *= (RATINGS_PER_USER - LEAST_RATINGS) / activity.mean()
@@ -60,12 +59,21 @@ def write_ratings(folder: Path, n: int) -> None:
         films = np.searchsorted(popularity, rng.random(users.size) * popularity[-1])
         pairs = np.unique(np.concatenate([pairs, users * N_FILMS + films]))
         missing = np.maximum(counts - np.bincount(pairs // N_FILMS, minlength=n_users), 0)
-    users, films = np.divmod(pairs, N_FILMS)
+    return np.divmod(pairs, N_FILMS)
+
+
+def write_ratings(folder: Path, n: int) -> None:
+    """Write ``ratings.csv`` and ``movies.csv`` with about ``n`` ratings."""
+    rng = np.random.default_rng(n)
+    folder.mkdir(parents=True, exist_ok=True)
+    users, films = draw_pairs(n, rng)
     table = {
         "userId": users + 1,
         "movieId": rng.permutation(N_FILMS)[films] + 1,
         "rating": rng.choice(np.arange(1, 11) / 2, users.size, p=HALF_STARS / HALF_STARS.sum()),
-        "timestamp": 800_000_000 + rng.integers(0, 9e8, n_users)[users] + np.arange(users.size),
+        "timestamp": 800_000_000
+        + rng.integers(0, 9e8, users[-1] + 1)[users]
+        + np.arange(users.size),
     }
     csv.write_csv(pa.table(table), folder / "ratings.csv", csv.WriteOptions(quoting_style="none"))
     titles = [f"Film {film} (19{film % 90 + 10})" for film in range(1, N_FILMS + 1)]

@@ -177,3 +177,16 @@ def test_extreme_scores_do_not_overflow(far: float, expected: float) -> None:
     tables = (ones.copy(), items, none, np.zeros((2, 1), dtype=np.float32), none[0])
     loss = compile_loop(sgd_kernels.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
     assert loss == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [31, 32, 33, 200])
+def test_losses_of_many_triples_add_up(n: int, rng: np.random.Generator) -> None:
+    # with a learning rate of 0 the tables stay, so that every loss is that of the first ones
+    tables = sample_tables(rng)
+    users, positives, negatives = (rng.integers(m, size=n).astype(np.int32) for m in (3, 5, 5))
+    p, q, _, bias, _ = (table.astype(np.float64) for table in tables)
+    margins = (p[users] * (q[positives] - q[negatives])).sum(1)
+    margins += (bias[positives] - bias[negatives])[:, 0]
+    triples, settings = (users, positives, negatives), as_floats(0, 0.1, 0.2, 0.3, 0.4)
+    loss = compile_loop(sgd_kernels.step_bpr)(triples, tuple(tables), settings)
+    assert loss == pytest.approx(np.log1p(np.exp(-margins)).sum(), rel=1e-5)

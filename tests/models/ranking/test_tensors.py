@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from recbias.core.errors import MissingExtra
 from recbias.models.ranking import tensors
 from recbias.models.ranking.tensors import (
+    LARGE_TABLE,
+    PAGE,
     copy_to_array,
     create_parameter,
     create_torch_generator,
@@ -95,3 +97,20 @@ def test_groups_of_columns_select_the_same_scores(
         )
         assert found == right
         assert len(found) == int((expected[0][row] >= 0).sum())
+
+
+@pytest.mark.parametrize("shape", [(LARGE_TABLE // 64, 64), (LARGE_TABLE + 3,), (3, 5)])
+def test_parameters_of_every_size_are_trainable_copies(shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).random(shape)
+    table = create_parameter(values, CPU)
+    assert table.is_leaf
+    assert table.requires_grad
+    assert table.dtype == torch.float32
+    np.testing.assert_array_equal(table.detach().numpy(), values.astype(np.float32))
+    if values.size >= LARGE_TABLE:
+        assert table.data_ptr() % PAGE == 0
+    with torch.no_grad():
+        table += 1
+    assert values.max() < 1
+    table.square().sum().backward()
+    assert table.grad.shape == shape

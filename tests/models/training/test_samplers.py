@@ -206,7 +206,35 @@ def test_items_of_one_weight_are_sampled_as_by_their_weights(
     users = np.random.default_rng(5).integers(0, 4, 500).astype(np.int32)
     samples = []
     for is_uniform in (True, False):
-        monkeypatch.setattr(Sampler, "_is_uniform", is_uniform)
+        monkeypatch.setattr(Sampler, "is_uniform", is_uniform)
         sampler = Sampler.from_interactions(WORLD)
         samples.append(sampler.sample_unseen(users, np.random.default_rng(6)).tolist())
     assert samples[0] == samples[1]
+
+
+HISTORIES = {
+    "none": [],
+    "first items": range(150),
+    "last items": range(50, 200),
+    "all but one": [item for item in range(200) if item != 77],
+    "every other": range(0, 200, 2),
+    "two groups": [*range(40, 80), *range(190, 200)],
+    "few": [3, 150],
+}
+
+
+def test_each_point_is_the_unseen_item_with_so_many_before_it() -> None:
+    pairs = [(user, item) for user, items in enumerate(HISTORIES.values()) for item in items]
+    train = make_interactions(pairs, n_users=len(HISTORIES), n_items=200)
+    is_unseen = train.binary.toarray() == 0
+    points = [np.arange(n) for n in is_unseen.sum(1)]
+
+    class Points:
+        """A generator whose numbers are known."""
+
+        def integers(self, _: AnyArray) -> AnyArray:
+            return np.concatenate(points)
+
+    users = np.repeat(np.arange(len(HISTORIES), dtype=np.int32), is_unseen.sum(1))
+    found = Sampler.from_interactions(train).sample_unseen(users, Points())  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, np.nonzero(is_unseen)[1])

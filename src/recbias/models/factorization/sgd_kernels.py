@@ -22,6 +22,9 @@ ZERO, ONE = np.float32(0), np.float32(1)
 AHEAD = 6
 """So many samples before its step, the vectors of a sample are brought into the cache."""
 
+FACTORS = 32
+"""Number of losses whose sum is one logarithm of a product; each factor is from 1 to 2."""
+
 
 def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     """Minimise ``-ln σ(x) + (reg_user |p|² + reg_i |q_i|² + reg_j |q_j|² + reg_b (...)) / 2``.
@@ -33,7 +36,7 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     rate, reg_user, reg_positive, reg_negative, reg_bias = settings
     decay_user, decay_bias = ONE - rate * reg_user, ONE - rate * reg_bias
     decay_positive, decay_negative = ONE - rate * reg_positive, ONE - rate * reg_negative
-    total = 0.0
+    total, product = 0.0, 1.0
     for s in range(users.size):
         ahead = min(s + AHEAD, users.size - 1)
         prefetch_row(p, users[ahead])
@@ -45,7 +48,11 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
         for f in range(user.size):
             margin += user[f] * (positive[f] - negative[f])
         small = math.exp(-abs(margin))
-        total += math.log1p(small) + max(-margin, ZERO)
+        total += max(-margin, ZERO)
+        product *= 1.0 + small
+        if s % FACTORS == FACTORS - 1:
+            total += math.log(product)
+            product = 1.0
         pull = rate * (small if margin > ZERO else ONE) / (ONE + small)
         for f in range(user.size):
             a, b, c = user[f], positive[f], negative[f]
@@ -54,7 +61,7 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
             negative[f] = decay_negative * c - pull * a
         bias[i, 0] = decay_bias * bias[i, 0] + pull
         bias[j, 0] = decay_bias * bias[j, 0] - pull
-    return total
+    return total + math.log(product)
 
 
 def step_logistic(samples: Arrays, tables: Arrays, settings: Settings) -> float:

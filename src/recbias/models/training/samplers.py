@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
-from recbias.models.training.sampling_kernels import insert_rows, skip_cuts, skip_items
+from recbias.models.training.sampling_kernels import (
+    WIDTH,
+    UnseenIndex,
+    find_unseen,
+    index_unseen,
+    insert_rows,
+    skip_cuts,
+)
 from recbias.numerics.compiled.loops import compile_loop
 
 Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
@@ -71,8 +78,8 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
-        if self._is_uniform:
-            return compile_loop(skip_items)(users, points, self.starts, self.items)  # type: ignore[no-any-return]
+        if self.is_uniform:
+            return compile_loop(find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
         return self._find_items(compile_loop(skip_cuts)(users, points, *arrays))
 
@@ -140,7 +147,7 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
-        if self._is_uniform:
+        if self.is_uniform:
             return np.asarray(self.ends[-1] - np.diff(self.starts))
         return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
@@ -152,13 +159,30 @@ class Sampler:
         return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
 
     @cached_property
-    def _is_uniform(self) -> bool:
+    def _unseen_index(self) -> UnseenIndex:
+        """The arrays of ``find_unseen``: about four cuts for each bucket of a user."""
+        counts = np.diff(self.starts)
+        last_points = np.maximum(self._unseen_weights - 1, 0)
+        shifts = np.zeros(counts.size, dtype=np.int64)
+        while (is_fine := (last_points >> shifts) >= np.maximum(counts // 4, 1)).any():
+            shifts[is_fine] += 1
+        first_cuts, first_buckets = (
+            np.append(0, np.cumsum(sizes))
+            for sizes in (counts + WIDTH, (last_points >> shifts) + 1)
+        )
+        cuts, lows = np.empty(first_cuts[-1], np.int32), np.empty(first_buckets[-1], np.int32)
+        arrays = (first_cuts, first_buckets, shifts, cuts, lows)
+        compile_loop(index_unseen)(self.starts, self.items, arrays)
+        return arrays
+
+    @cached_property
+    def is_uniform(self) -> bool:
         """Whether all items have weight 1, so that a point on the line is an item code."""
         return bool((np.diff(self.ends, prepend=0) == 1).all())
 
     def _find_items(self, points: Integers) -> Codes:
         """Return the item whose interval contains each point of the line of all weights."""
-        if self._is_uniform:
+        if self.is_uniform:
             return points.astype(np.int32)
         return np.searchsorted(self.ends, points, side="right").astype(np.int32)
 

@@ -12,8 +12,15 @@ from recbias.numerics.compiled.prefetch import prefetch_row
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-AHEAD = 8
-"""So many samples before its search, what it reads first is brought into the cache."""
+UnseenIndex: TypeAlias = tuple[Integers, Integers, Integers, Codes, Codes]
+
+BATCH = 64
+"""Number of samples for which what a search reads is brought into the cache together."""
+
+WIDTH = 16
+"""Number of cuts that are compared at once."""
+
+NO_CUT = 2**31 - 1
 
 
 def insert_rows(
@@ -46,20 +53,58 @@ def skip_cuts(
     return moved
 
 
-def skip_items(users: Codes, points: Integers, starts: Integers, items: Codes) -> Codes:
-    """Return the item with so many unseen items of its user before it: all have the weight 1."""
+def index_unseen(starts: Integers, items: Codes, arrays: UnseenIndex) -> None:
+    """Fill the cuts and the numbers of cuts before each bucket of ``find_unseen``."""
+    first_cuts, first_buckets, shifts, cuts, lows = arrays
+    for user in range(shifts.size):
+        start, size, first = starts[user], starts[user + 1] - starts[user], first_cuts[user]
+        for number in range(size):
+            cuts[first + number] = items[start + number] - number
+        for place in range(first + size, first_cuts[user + 1]):
+            cuts[place] = NO_CUT
+        place = first
+        for bucket in range(first_buckets[user], first_buckets[user + 1]):
+            edge = (bucket - first_buckets[user]) << shifts[user]
+            while cuts[place] < edge:
+                place += 1
+            lows[bucket] = place
+
+
+def find_unseen(users: Codes, points: Integers, arrays: UnseenIndex) -> Codes:
+    """Return the item with so many unseen items of its user before it: all have the weight 1.
+
+    A point is moved by the number of the user's cuts, items less the number of the user's items
+    before them, that are not after it. They are counted from the bucket of the point on, 16 at
+    once.
+
+    Args:
+        users: The users, ``int32[n]``.
+        points: Numbers of unseen items, ``int64[n]``.
+        arrays: The first cut and the first bucket of each user, the logarithm of the length of
+            the user's buckets; the cuts of each user, with 16 more that are after every point;
+            and the first cut of each bucket.
+    """
+    first_cuts, first_buckets, shifts, cuts, lows = arrays
     found = np.empty(users.size, dtype=np.int32)
-    for s in range(users.size):
-        ahead = users[min(s + AHEAD, users.size - 1)]
-        prefetch_row(starts, users[min(s + 2 * AHEAD, users.size - 1)])
-        for part in range(1, 4):  # a binary search reads the middle first, then a quarter
-            prefetch_row(items, (part * starts[ahead + 1] + (4 - part) * starts[ahead]) // 4)
-        first = starts[users[s]]
-        low, size = np.int64(0), starts[users[s] + 1] - first
-        while size > 0:  # without a branch that the processor would have to guess
-            half = (size + 1) // 2
-            is_before = items[first + low + half - 1] - (low + half - 1) <= points[s]
-            low += half if is_before else np.int64(0)
-            size -= half
-        found[s] = points[s] + low
+    places = np.empty(BATCH, dtype=np.int64)
+    for begin in range(0, users.size, BATCH):
+        size = min(BATCH, users.size - begin)
+        for s in range(size):
+            user = np.uintp(users[begin + s])
+            places[s] = first_buckets[user] + (points[begin + s] >> shifts[user])
+            prefetch_row(lows, places[s])
+        for s in range(size):
+            places[s] = lows[np.uintp(places[s])]
+            prefetch_row(cuts, places[s])
+            prefetch_row(cuts, places[s] + WIDTH - 1)
+        for s in range(size):
+            place, point = places[s], np.int32(points[begin + s])
+            n_before = np.int32(WIDTH)
+            while n_before == WIDTH:
+                n_before = np.int32(0)
+                for offset in range(WIDTH):
+                    is_before = cuts[np.uintp(place + offset)] <= point
+                    n_before += np.int32(1) if is_before else np.int32(0)
+                place += n_before
+            found[begin + s] = point + place - first_cuts[np.uintp(users[begin + s])]
     return found
