@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from recbias.statistics.bootstrap import query_bootstrap as module
 from recbias.statistics.bootstrap.query_bootstrap import (
     compare_replicates,
+    prepare_sums,
     resample_sums,
-    transpose_rows,
 )
 
 
@@ -216,11 +216,11 @@ def test_rounding_does_not_change_p(seed: int, alike: bool, constant: bool) -> N
 
 
 def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Generator) -> None:
-    counts = csr_array(rng.integers(0, 500, size=(40, 30)))
-    dense, sparse = (transpose_rows(counts, is_joined=joined) for joined in (True, False))
+    counts = rng.integers(0, 500, size=(40, 30))
     weights = np.array(rng.multinomial(40, np.full(40, 1 / 40), 50))
-    sums = dense @ weights.T.astype(dense.dtype)
-    assert dense.dtype == np.float32
-    np.testing.assert_array_equal(sums, sparse @ weights.T)
-    assert transpose_rows(counts * 10**6, is_joined=True).dtype == np.float64
-    assert transpose_rows(counts * 0.5, is_joined=True).dtype == np.float64
+    sums = prepare_sums(counts)(weights)
+    assert sums.dtype == np.float32
+    np.testing.assert_array_equal(sums, weights @ counts)
+    np.testing.assert_array_equal(prepare_sums(csr_array(counts))(weights), weights @ counts)
+    assert prepare_sums(counts * 10**6)(weights).dtype == np.float64
+    assert prepare_sums(counts * 0.5)(weights).dtype == np.float64

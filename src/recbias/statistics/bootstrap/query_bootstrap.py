@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,6 @@ NAME = "paired_bootstrap"
 
 BLOCK_VALUES = 2**19
 """Weights and sums held in memory at once: as many as fit the processor's cache."""
-
-DENSE_CELLS = 2**25
-"""The number of sums of sets that are held as a dense matrix."""
 
 DENSE_BLOCK = 128
 """Samples of a dense matrix at once: so that the matrix is read a few times only."""
@@ -44,33 +41,34 @@ def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArra
     rng = np.random.default_rng(seed)
     rows = join_rows(matrix, rng)
     n_rows, dtype = rows.shape[0], np.float64 if matrix.dtype.kind == "f" else np.int32
-    columns = transpose_rows(rows, is_joined=n_rows < matrix.shape[0])
-    is_dense = isinstance(columns, np.ndarray)
-    size = DENSE_BLOCK if is_dense else max(16, BLOCK_VALUES // max(*rows.shape))
-    size = min(size, max(n_samples, 1))
+    size = max(16, BLOCK_VALUES // max(*rows.shape))
+    size = min(DENSE_BLOCK if isinstance(rows, np.ndarray) else size, max(n_samples, 1))
+    add_weighted = prepare_sums(rows)
     for start in range(0, n_samples, size):
-        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=columns.dtype)
+        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=np.int32)
         for row in weights:
             row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
-        yield (columns @ np.ascontiguousarray(weights.T)).T.astype(dtype, copy=False)
+        yield add_weighted(weights).astype(dtype, copy=False)
 
 
-def transpose_rows(rows: Matrix, *, is_joined: bool) -> Any:
-    """Return a matrix ``(m, q)`` that is fast to multiply by the weights of samples.
+def prepare_sums(rows: Any) -> Callable[[AnyArray], AnyArray]:
+    """Return a function from weights ``int[b, q]`` to the weighted sums of rows, ``(b, m)``.
 
-    It is CSR; for joined rows, which are few and full, a dense array if it is not too large, in
-    single precision if all sums over a sample are exact in it.
+    Args:
+        rows: A CSR matrix, or an array of joined rows: the product of it is in single precision
+            if all sums over a sample are exact in that.
 
-    >>> from scipy.sparse import csr_array
-    >>> transpose_rows(csr_array([[1, 0], [1, 2]]), is_joined=True).dtype.name
-    'float32'
+    >>> prepare_sums(np.array([[1, 0], [1, 2]]))(np.array([[2, 0], [1, 1]])).tolist()
+    [[2.0, 0.0], [2.0, 2.0]]
     """
     is_float = rows.dtype.kind == "f"
-    if not is_joined or rows.shape[0] * rows.shape[1] > DENSE_CELLS:
-        return rows.T.tocsr().astype(np.float64 if is_float else np.int32)
-    is_whole = not is_float or bool((rows.data == np.rint(rows.data)).all())
-    is_exact = is_whole and rows.shape[0] * np.abs(rows.data).max(initial=0) < 2**24
-    return rows.toarray().astype(np.float32 if is_exact else np.float64).T
+    if not isinstance(rows, np.ndarray):
+        columns = rows.T.tocsr().astype(np.float64 if is_float else np.int32)
+        return lambda weights: (columns @ np.ascontiguousarray(weights.T, dtype=columns.dtype)).T
+    is_whole = not is_float or bool((rows == np.rint(rows)).all())
+    is_exact = is_whole and rows.shape[0] * max(rows.max(initial=0), -rows.min(initial=0)) < 2**24
+    table = rows.astype(np.float32 if is_exact else np.float64, copy=False)
+    return lambda weights: weights.astype(table.dtype) @ table
 
 
 def compare_replicates(
