@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from recbias.statistics.bootstrap import joined_rows
 from recbias.statistics.bootstrap import query_bootstrap as module
 from recbias.statistics.bootstrap.query_bootstrap import (
     compare_replicates,
     prepare_sums,
+    resample_squares,
     resample_sums,
 )
 
@@ -224,3 +226,15 @@ def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Genera
     np.testing.assert_array_equal(prepare_sums(csr_array(counts))(weights), weights @ counts)
     assert prepare_sums(counts * 10**6)(weights).dtype == np.float64
     assert prepare_sums(counts * 0.5)(weights).dtype == np.float64
+
+
+@pytest.mark.parametrize("large", [10, 100])
+def test_squares_of_samples_are_those_of_their_sums(
+    large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_rows, "LARGE", large)
+    monkeypatch.setattr(joined_rows, "N_SETS", 6)
+    rows = csr_array(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.5))
+    sums = np.concatenate([*resample_sums(rows, 50, 3)])
+    squares = resample_squares(rows, 50, 3)
+    np.testing.assert_allclose(squares, (sums**2).sum(axis=1), rtol=1e-12)

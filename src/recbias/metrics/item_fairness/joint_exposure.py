@@ -15,8 +15,9 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.popularity.counted_popularity import scale_rows
-from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.metrics.resampled_estimates import build_estimate
 from recbias.numerics.sparse.columns import select_columns
+from recbias.statistics.bootstrap.query_bootstrap import resample_squares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +137,10 @@ class OverallExposure(_JointExposure):
         """Return the estimate, with its bootstrap samples."""
         differences, n_relevant = self._build_differences(evidence)
         rows = differences if n_relevant.all() else differences[np.flatnonzero(n_relevant > 0)]
-        n = rows.shape[0]
-        return estimate_from_totals(
-            evidence,
-            rows,
-            lambda sums: np.asarray(np.mean(np.square(sums / n), axis=-1)),
-            n_excluded=n_relevant.size - n,
-        )
+        value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
+        if all(rows.shape):
+            scale = rows.shape[0] ** 2 * rows.shape[1]
+            value = float(np.square(rows.sum(axis=0)).sum()) / scale
+            seed = evidence.bootstrap_seed
+            replicates = resample_squares(rows, evidence.n_bootstrap, seed) / scale
+        return [build_estimate(value, replicates, rows.shape[0], n_relevant.size)]
