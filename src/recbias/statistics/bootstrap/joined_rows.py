@@ -78,6 +78,6 @@ def _add_cells(rows: Any, sets: AnyArray, n_sets: int) -> AnyArray:
     if (sets < 0).any():
         is_included = cells >= 0
         cells, data = cells[is_included], data[is_included]
-    is_one = data.dtype.kind != "f" and bool((data == 1).all())
+    is_one = bool((data == 1).all())  # their sums are counts, whatever the type of the ones
     sums = np.bincount(cells, None if is_one else data, minlength=n_sets * m)
-    return sums.astype(rows.dtype, copy=False).reshape(n_sets, m)
+    return sums.astype(np.int32 if is_one else rows.dtype, copy=False).reshape(n_sets, m)
