@@ -44,7 +44,10 @@ from recbias.runner.results.run_folder import (
 )
 from recbias.runner.results.significance import compare_models
 from recbias.runner.results.tradeoffs import write_tradeoffs
-from recbias.runner.results.zero_accuracy import warn_about_zero_accuracy
+from recbias.runner.results.value_warnings import (
+    warn_about_equal_values,
+    warn_about_zero_accuracy,
+)
 from recbias.runs import Run, compare, list_runs, load
 from recbias.verification import verify
 
@@ -133,6 +136,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
         warn_about_zero_accuracy(experiment.models, metrics)
+        warn_about_equal_values(metrics)
         groups = collect_groups(metrics, run_plan, execution)
         comparisons, failures = compare_models(
             metrics, experiment.tests, experiment.seeds[0], groups

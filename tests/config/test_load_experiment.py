@@ -348,7 +348,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         "list each seed once",
     ),
     "two models of one label": (
-        MODELS + "  - ItemKNN\n  - {name: item_knn, neighbors: 3}\n",
+        MODELS + "  - ItemKNN\n  - {name: item_knn, neighbors: 50}\n",
         Contradiction,
         "5:5: models[1]: ItemKNN is also models[0]",
         "give one of the two another label",

@@ -89,12 +89,12 @@ class CheckSpec:
         """The limit in words.
 
         >>> CheckSpec(metric="nDCG", within=(-0.2, 0.2)).line
-        'within -0.2 and 0.2'
+        'between -0.2 and 0.2'
         >>> CheckSpec(metric="nDCG", not_below="MostPop", margin=0.01).line
         'not below MostPop - 0.01'
         """
         if self.within is not None:
-            return f"within {self.within[0]:g} and {self.within[1]:g}"
+            return f"between {self.within[0]:g} and {self.within[1]:g}"
         name = next(name for name in LIMITS if getattr(self, name) is not None)
         value, words = getattr(self, name), name.replace("_", " ")
         if self.baseline is None:

@@ -96,6 +96,7 @@ class EntryReader:
             search,
             grouping,
             () if rerank is None else self._read_rerankers(plugin, rerank),
+            is_labelled=bool(label),
         )
 
     def _report_missing_packages(self, name: str, cls: type) -> None:

@@ -1,16 +1,25 @@
-"""The labels of plug-ins that an experiment file does not name otherwise."""
+"""The labels of plug-ins that an experiment file does not name otherwise.
+
+A label states the settings in which entries of one plug-in differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import is_dataclass
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from recbias.config.declarations.hints import Hint, strip_annotations
-from recbias.config.plugin_spec import Grouping
+from recbias.config.declarations.type_text import render_yaml
+from recbias.config.plugin_spec import Grouping, PluginSpec
 from recbias.config.settings import as_plain, read_settings
 from recbias.core.measurements import metric_names
+from recbias.core.printable import make_printable
 from recbias.core.registry import is_file
+
+LONGEST_VALUE = 60
+"""The longest value in a label in characters; the middle of a longer one is left out."""
 
 
 def create_label(
@@ -57,3 +66,102 @@ def _summarize_mapping(value: Any, hint: Hint) -> Any:
 def shorten_name(name: str) -> str:
     """Return the class of ``./file.py:Name``; other names are returned unchanged."""
     return name.rpartition(":")[2] if is_file(name) else name
+
+
+def distinguish_plugins(
+    specs: Sequence[PluginSpec], written: Sequence[Mapping[str, Any]] = ()
+) -> list[PluginSpec]:
+    """Return entries with labels that state the settings in which those of one plug-in differ.
+
+    Entries with a label of their own keep it; equal entries keep one name and are refused later.
+
+    Args:
+        specs: Entries of models, re-rankers or datasets.
+        written: For each of them the settings that its label states in any case, as written.
+    """
+    stated = [dict(settings) for settings in written] or [{} for _ in specs]
+    for members in _group(specs, lambda spec: spec.name):
+        settings = [_read_settings(specs[at]) for at in members]
+        for at, differing in zip(members, _select_differing(settings), strict=True):
+            stated[at] = {**differing, **stated[at]}
+    return [
+        spec if not settings else replace(spec, label=f"{spec.label}({_format(settings)})")
+        for spec, settings in zip(specs, stated, strict=True)
+    ]
+
+
+def distinguish_metrics(specs: Sequence[PluginSpec]) -> list[PluginSpec]:
+    """Return metrics of which those with equal labels and cutoffs also state what differs.
+
+    These are the settings that do not change the value, which labels of metrics omit otherwise.
+    """
+    labelled = list(specs)
+    for members in _group(specs, lambda spec: (spec.label, spec.cutoff)):
+        settings = [_read_settings(specs[at]) | specs[at].split_settings for at in members]
+        for at, differing in zip(members, _select_differing(settings), strict=True):
+            if differing:
+                label = _add_settings(specs[at].label, _format(differing))
+                labelled[at] = replace(specs[at], label=label)
+    return labelled
+
+
+def _group(
+    specs: Sequence[PluginSpec], identify: Callable[[PluginSpec], Hashable]
+) -> Iterator[Sequence[int]]:
+    """Yield the positions of the entries without a label of their own that have one identity."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for at, spec in enumerate(specs):
+        if not spec.is_labelled:
+            groups[identify(spec)].append(at)
+    yield from (members for members in groups.values() if len(members) > 1)
+
+
+def _read_settings(spec: PluginSpec) -> dict[str, Any]:
+    """Return all settings by path, and what a search optimizes; ``label`` of a metric too."""
+    tune = {} if spec.tune is None else {"tune": spec.tune.written}
+    return dict(_flatten({**spec.parameters, **tune}))
+
+
+def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", value
+
+
+def _select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return of each entry the settings that not all entries have with one value."""
+    names = dict.fromkeys(name for settings in members for name in settings)
+    missing = object()
+    differing = [
+        name
+        for name in names
+        if len({repr(settings.get(name, missing)) for settings in members}) > 1
+    ]
+    return [
+        {name: settings[name] for name in differing if name in settings} for settings in members
+    ]
+
+
+def _format(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={format_value(value)}" for name, value in settings.items())
+
+
+def format_value(value: Any) -> str:
+    """Return a plain value as it stands in a label.
+
+    >>> format_value(["a", 1])
+    '[a, 1]'
+    """
+    return make_printable(render_yaml(value), LONGEST_VALUE)
+
+
+def _add_settings(label: str, settings: str) -> str:
+    """Return a label of a metric with more settings in its parentheses.
+
+    >>> _add_settings("nDCG(by=gender)", "min_group=5"), _add_settings("EAA", "repeats=3")
+    ('nDCG(by=gender, min_group=5)', 'EAA(repeats=3)')
+    """
+    return f"{label[:-1]}, {settings})" if label.endswith(")") else f"{label}({settings})"

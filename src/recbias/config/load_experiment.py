@@ -194,8 +194,7 @@ class _Loader:
             entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
         if self.resolver.refuse_length(entries, ("dataset",)):
             return ()
-        resolved = [self.resolver.resolve_dataset(*entry) for entry in entries]
-        datasets = tuple(dataset for dataset in resolved if dataset is not None)
+        datasets = self.resolver.resolve_datasets(entries)
         self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)
         self.refuse_duplicates([(dataset.source, dataset.label) for dataset in datasets])
         return datasets

@@ -143,6 +143,7 @@ class PluginSpec:
         source: The digest of its file for ``./file.py:Name``, else blank.
         rerankers: The re-rankers of a model, each of which makes another entry.
         reranked: Of such an entry, the model whose lists are re-ranked, and the re-ranker.
+        is_labelled: Whether the label is written in the spec.
     """
 
     kind: str
@@ -156,6 +157,7 @@ class PluginSpec:
     grouping: Grouping | None = None
     rerankers: tuple[PluginSpec, ...] = ()
     reranked: Reranked | None = None
+    is_labelled: bool = False
 
     @cached_property
     def needs(self) -> frozenset[str]:

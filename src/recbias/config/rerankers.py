@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recbias.config.declarations.type_text import render_yaml
+from recbias.config.labels import distinguish_plugins
 from recbias.config.plugin_spec import PluginSpec, Reranked
 from recbias.config.search_space import ResolveMetric
 from recbias.core.errors import ConfigError, Contradiction, OutOfRange, UserError, WrongType
@@ -38,16 +38,22 @@ class RerankerReader:
             entries = [(entry, (*location, at)) for at, entry in enumerate(raw)]
         if not entries:
             self._blame(location, "is an empty list", "name a re-ranker, or remove the key")
-        return tuple(spec for entry in entries for spec in self._read_entry(*entry))
+        read = [item for entry in entries for item in self._read_entry(*entry)]
+        specs, values = [spec for spec, _ in read], [value for _, value in read]
+        return tuple(distinguish_plugins(specs, values))
 
-    def _read_entry(self, entry: Any, location: KeyPath) -> Iterator[PluginSpec]:
+    def _read_entry(
+        self, entry: Any, location: KeyPath
+    ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
+        """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
         if isinstance(entry, dict) and "name" not in entry and "attribute" in entry:
             remedy = "name the re-ranker; without a name it was DetGreedy: add name: DetGreedy"
             self._blame(location, "has no name", remedy)
             return
         dial = self._find_dial(entry, location)
         if not dial or not isinstance(entry.get(dial), list):
-            yield from filter(None, [self._resolve(entry, location)])
+            if (spec := self._resolve(entry, location)) is not None:
+                yield spec, {}
             return
         if not entry[dial]:
             self._blame((*location, dial), "is an empty list", f"give values, or leave {dial} out")
@@ -59,7 +65,7 @@ class RerankerReader:
             spec = self._resolve(entry | {dial: value}, location)
             if spec is None:
                 return
-            yield replace(spec, label=f"{spec.label}({dial}={render_yaml(value)})")
+            yield spec, {dial: value}
 
     def _find_dial(self, entry: Any, location: KeyPath) -> str:
         """Return the setting of which there may be several values, blank for a faulty entry."""

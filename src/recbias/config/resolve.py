@@ -10,6 +10,7 @@ from typing import Any
 from recbias.config.changes.expanded_size import MOST_ENTRIES
 from recbias.config.declarations.type_text import describe_value
 from recbias.config.entry import EntryReader, Registries
+from recbias.config.labels import distinguish_metrics, distinguish_plugins
 from recbias.config.plugin_spec import DEFAULT_GAPS, DatasetSpec, PluginSpec
 from recbias.config.rerankers import make_reranked
 from recbias.core.errors import OutOfRange, UnknownKey, UnknownName, UserError, WrongType
@@ -34,6 +35,22 @@ class Resolver:
     k: int
     device: str | None = None
 
+    def resolve_datasets(self, entries: Sequence[tuple[Any, KeyPath]]) -> tuple[DatasetSpec, ...]:
+        """Return the datasets that have no fault, with labels that tell them apart."""
+        resolved = [self.resolve_dataset(*entry) for entry in entries]
+        datasets = [dataset for dataset in resolved if dataset is not None]
+        filtered = [
+            {each.name: each.parameters for each in dataset.filters} for dataset in datasets
+        ]
+        sources = [
+            replace(dataset.source, parameters=dataset.source.parameters | settings)
+            for dataset, settings in zip(datasets, filtered, strict=True)
+        ]
+        return tuple(
+            DatasetSpec(replace(dataset.source, label=spec.label), dataset.filters, spec.label)
+            for dataset, spec in zip(datasets, distinguish_plugins(sources), strict=True)
+        )
+
     def resolve_dataset(self, raw: Any, location: KeyPath) -> DatasetSpec | None:
         """Return a dataset with its filters, or None if the dataset has a fault."""
         filters: Any = []
@@ -57,8 +74,12 @@ class Resolver:
             return ()
         if self.refuse_length(raw, location):
             return ()
-        specs = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
-        return tuple(variant for spec in specs if spec is not None for variant in _expand(spec))
+        read = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
+        specs = [spec for spec in read if spec is not None]
+        if kind == "models":
+            specs = distinguish_plugins(specs)
+        variants = [variant for spec in specs for variant in _expand(spec)]
+        return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
 
     def refuse_length(self, raw: Sequence[Any], location: KeyPath) -> bool:
         """Record a list that is too long, of which no entry is read; return whether it is."""

@@ -77,9 +77,13 @@ def head(
 
 def _sort_ascending(values: AnyArray) -> FloatArray:
     """Return the values sorted along the last axis; small whole numbers by radix sort."""
-    if values.dtype.kind in "iu" and values.size and 0 <= values.min() <= values.max() < 2**15:
-        values = values.astype(np.int16)
-    return np.sort(values, axis=-1, kind="stable").astype(np.float64)
+    if values.dtype.kind in "iu" and values.size and values.min() >= 0:
+        largest = values.max()
+        if largest < 2**15:
+            ordered = np.sort(values.astype(np.int16), axis=-1, kind="stable")
+            return ordered.astype(np.float64)
+        values = values.astype(np.int32) if largest < 2**31 else values
+    return np.sort(values, axis=-1).astype(np.float64)
 
 
 def _divide(numerator: AnyArray, divisor: AnyArray) -> FloatArray:

@@ -34,6 +34,21 @@ def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
     return to_records(table[table["accuracy"] == best])
 
 
+def name_reranker(row: Mapping[str, Any]) -> str:
+    """Return the label of the re-ranker of a version without the setting that orders versions.
+
+    >>> row = {"model": "EASE + FA*IR(protected=F, share=0.2)", "baseline": "EASE"}
+    >>> name_reranker({**row, "setting": "share"}), name_reranker({**row, "setting": ""})
+    ('FA*IR(protected=F)', 'FA*IR(protected=F, share=0.2)')
+    """
+    label = str(row["model"]).removeprefix(f"{row['baseline']} + ")
+    name, _, settings = label.removesuffix(")").partition("(")
+    if not row["setting"] or not settings:
+        return label
+    parts = [part for part in settings.split(", ") if not part.startswith(f"{row['setting']}=")]
+    return f"{name}({', '.join(parts)})" if parts else name
+
+
 def build_tradeoff_table(run: RunTables) -> Table | None:
     """Return one row for each re-ranked model and metric of bias; None without re-ranking."""
     rows = select_tradeoffs(run)

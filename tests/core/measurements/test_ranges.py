@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.measurements.ranges import limit_ends, read_bounds
+from recbias.core.arrays import FloatArray
+from recbias.core.measurements.ranges import (
+    limit_ends,
+    limit_interval,
+    read_bounds,
+    widen_ends,
+)
+from recbias.core.measurements.scores import Measurement, UnitScores
 
 INF = math.inf
 
@@ -45,3 +54,62 @@ def test_an_interval_within_bounds_holds_its_value(value: float, half: float) ->
 
 def test_ends_that_are_not_known_stay_so() -> None:
     assert all(map(math.isnan, limit_ends((math.nan, math.nan), (0.0, 1.0))))
+
+
+def make_scores(values: FloatArray) -> UnitScores:
+    ids = np.arange(values.size).astype(str).astype(object)
+    return UnitScores("query", ids, values)
+
+
+def test_equal_values_of_few_units_have_an_interval_with_a_width() -> None:
+    # q = 1 - 0.05^(1/4) = 0.5271: 0.25 - q 0.25 and 0.25 + q 0.75
+    measured = Measurement.from_units(make_scores(np.array([0.25] * 4 + [np.nan])))
+    assert (measured.ci_low, measured.ci_high) == (0.25, 0.25)
+    limited = limit_interval(measured, (0.0, 1.0))
+    assert limited.ci_low == pytest.approx(0.1182, abs=1e-4)
+    assert limited.ci_high == pytest.approx(0.6453, abs=1e-4)
+    assert (limited.value, limited.std, limited.n) == (0.25, 0.0, 4)
+
+
+def test_equal_values_without_bounds_have_no_interval() -> None:
+    measured = Measurement.from_units(make_scores(np.full(3, 7.5)))
+    for bounds in ((0.0, math.inf), (-math.inf, math.inf)):
+        limited = limit_interval(measured, bounds)
+        assert math.isnan(limited.ci_low)
+        assert math.isnan(limited.ci_high)
+
+
+def test_values_that_differ_by_rounding_alone_are_equal() -> None:
+    measured = Measurement.from_units(make_scores(np.array([0.1 + 0.2, 0.3, 0.3])))
+    assert measured.std == 0
+    assert limit_interval(measured, (0.0, 1.0)).ci_high > 0.7
+
+
+def test_an_interval_of_its_own_is_kept() -> None:
+    measured = replace(Measurement.from_units(make_scores(np.full(3, 0.5))), own_interval=True)
+    assert limit_interval(measured, (0.0, 1.0)).ci_high == 0.5
+
+
+@pytest.mark.parametrize(("n", "rare"), [(3, 0.3), (5, 0.1), (20, 0.04), (60, 0.02)])
+def test_coverage_in_a_population_in_which_few_users_have_another_value(
+    n: int, rare: float
+) -> None:
+    """A share of the users has a value between 0 and 1, the others have 0: the mean is half it."""
+    rng, n_worlds = np.random.default_rng(1), 4_000
+    samples = np.where(rng.random((n_worlds, n)) < rare, rng.random((n_worlds, n)), 0.0)
+    measured = [Measurement.from_units(make_scores(values)) for values in samples]
+    limited = [limit_interval(each, (0.0, 1.0)) for each in measured]
+    students, widened = (
+        np.mean([each.ci_low <= rare / 2 <= each.ci_high for each in rows])
+        for rows in (measured, limited)
+    )
+    assert students <= 1 - (1 - rare) ** n + 0.03  # it never holds the mean where all are equal
+    assert widened >= 0.9
+
+
+def test_the_share_of_other_values_is_the_largest_that_five_in_a_hundred_samples_hide() -> None:
+    rng, n, worlds = np.random.default_rng(2), 8, 40_000
+    low, high = widen_ends((1.0, 1.0), (0.0, 1.0), 1.0, n)
+    assert high == 1.0
+    is_hidden = (rng.random((worlds, n)) >= 1.0 - low).all(axis=1)
+    assert is_hidden.mean() == pytest.approx(0.05, abs=0.005)

@@ -144,7 +144,7 @@ def test_identifiers_are_in_the_natural_order_of_a_vocabulary() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"n_users": 1, "n_items": 2, "per_user": 1},
+        {"n_users": 1, "n_items": 2, "per_user": 1, "preference": 0},
         {"n_users": 3, "n_items": 4, "per_user": 1000},
         {"n_users": 5, "n_items": 9, "taste": 1e6, "preference": -1e6, "popularity": 1e6},
     ],

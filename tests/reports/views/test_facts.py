@@ -13,9 +13,7 @@ from recbias.reports.views.facts import (
     describe_data,
     describe_execution,
     format_setting,
-    list_failures,
     list_libraries,
-    list_warnings,
 )
 from recbias.reports.views.run_tables import RunTables, read_run
 from support.run_folders import RunSpec, make_run
@@ -76,29 +74,6 @@ def test_an_empty_manifest_has_no_facts(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
     run = read_run(tmp_path)
     assert describe_data(run) == describe_execution(run) == []
-    assert list_failures(run) == list_warnings(run) == []
-
-
-def test_failures_name_stage_error_and_remedy(tmp_path: Path) -> None:
-    failure = {"stage": "fit X", "model": "X", "message": "out of\nmemory", "help": "use less"}
-    run = read_run(make_run(tmp_path, RunSpec(failures=[failure])))
-    assert list_failures(run) == ["fit X failed: out of memory. Help: use less"]
-
-
-@pytest.mark.parametrize(
-    ("warnings", "lines"),
-    [
-        (["w", "v", "w"], ["w", "v"]),
-        (
-            ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"],
-            ["3 lost (2 stages)", "measure a of Y: 2 lost"],
-        ),
-    ],
-)
-def test_a_warning_of_several_stages_is_listed_once(
-    tmp_path: Path, warnings: list[str], lines: list[str]
-) -> None:
-    assert list_warnings(read_run(make_run(tmp_path, RunSpec(warnings=warnings)))) == lines
 
 
 @pytest.mark.parametrize(
@@ -170,10 +145,3 @@ def test_files_have_their_digest(tmp_path: Path) -> None:
 
 def test_libraries_have_their_version(tmp_path: Path) -> None:
     assert Fact("numpy", "2.4") in list_libraries(read_run(make_run(tmp_path)))
-
-
-def test_a_warning_of_several_metrics_is_listed_once(tmp_path: Path) -> None:
-    cause = "3 queries have no label 'gender'"
-    warnings = [f"measure {metric} of a: {metric}: {cause}" for metric in ("nDCG", "HR")]
-    run = read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "HR"), warnings=warnings)))
-    assert list_warnings(run) == [f"{cause} (2 stages)"]

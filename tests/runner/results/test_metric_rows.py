@@ -149,3 +149,14 @@ def test_degrees_of_freedom_of_replicates_are_always_fractions() -> None:
         )
     )
     assert [table["df"].dtype for table in tables] == [np.dtype(np.float64)] * 2
+
+
+def test_equal_means_of_units_over_folds_have_the_interval_of_equal_values() -> None:
+    folds = ([1.0, 0.0, 0.5], [0.0, 1.0, 0.5])  # the mean of each of the three users is 0.5
+    rows = [
+        replace(make_row(values, fold=fold), bounds=(0.0, 1.0))
+        for fold, values in enumerate(folds, start=1)
+    ]
+    mean = build_metrics_table(rows).iloc[-1]
+    width = 0.5 * (1 - 0.05 ** (1 / 3))
+    assert (mean["ci_low"], mean["ci_high"]) == pytest.approx((0.5 - width, 0.5 + width))

@@ -14,7 +14,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.groups import group_by
 from recbias.statistics.bootstrap import joined_rows
 from recbias.statistics.bootstrap.group_bootstrap import resample_group_means
-from recbias.statistics.bootstrap.joined_rows import join_rows
+from recbias.statistics.bootstrap.joined_rows import add_in_sets, join_rows
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 
 
@@ -27,7 +27,24 @@ def test_each_row_is_in_one_set_and_sets_have_the_same_size(
     assert sums[:, 0].max() - sums[:, 0].min() <= 1
     assert sums.sum(axis=0).tolist() == rows.sum(axis=0).tolist()
     sparse = join_rows(csr_array(rows), np.random.default_rng(seed), large=5, n_sets=n_sets)
-    assert sparse.toarray().tolist() == sums.tolist()
+    assert sparse.tolist() == sums.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_sums_of_sets_are_those_of_a_product(
+    dtype: type, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = csr_array((rng.random((30, 7)) * 5).astype(dtype) * (rng.random((30, 7)) < 0.4))
+    sets = rng.integers(-1, 4, 30)
+    members = (sets[None, :] == np.arange(4)[:, None]).astype(dtype)
+    sums = add_in_sets(rows, sets, 4)
+    assert sums.dtype == dtype
+    np.testing.assert_array_equal(sums, members @ rows.toarray())
+    np.testing.assert_array_equal(
+        add_in_sets(rows, sets, 4, are_full=False).toarray(), members @ rows.toarray()
+    )
+    monkeypatch.setattr(joined_rows, "DENSE_CELLS", 27)
+    assert add_in_sets(rows, sets, 4).toarray().tolist() == sums.tolist()
 
 
 def test_few_rows_stay_as_they_are() -> None:

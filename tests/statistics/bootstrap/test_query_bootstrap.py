@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from recbias.statistics.bootstrap import joined_rows
 from recbias.statistics.bootstrap import query_bootstrap as module
 from recbias.statistics.bootstrap.query_bootstrap import (
     compare_replicates,
+    prepare_sums,
+    resample_squares,
     resample_sums,
-    transpose_rows,
 )
 
 
@@ -216,11 +218,23 @@ def test_rounding_does_not_change_p(seed: int, alike: bool, constant: bool) -> N
 
 
 def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Generator) -> None:
-    counts = csr_array(rng.integers(0, 500, size=(40, 30)))
-    dense, sparse = (transpose_rows(counts, is_joined=joined) for joined in (True, False))
+    counts = rng.integers(0, 500, size=(40, 30))
     weights = np.array(rng.multinomial(40, np.full(40, 1 / 40), 50))
-    sums = dense @ weights.T.astype(dense.dtype)
-    assert dense.dtype == np.float32
-    np.testing.assert_array_equal(sums, sparse @ weights.T)
-    assert transpose_rows(counts * 10**6, is_joined=True).dtype == np.float64
-    assert transpose_rows(counts * 0.5, is_joined=True).dtype == np.float64
+    sums = prepare_sums(counts)(weights)
+    assert sums.dtype == np.float32
+    np.testing.assert_array_equal(sums, weights @ counts)
+    np.testing.assert_array_equal(prepare_sums(csr_array(counts))(weights), weights @ counts)
+    assert prepare_sums(counts * 10**6)(weights).dtype == np.float64
+    assert prepare_sums(counts * 0.5)(weights).dtype == np.float64
+
+
+@pytest.mark.parametrize("large", [10, 100])
+def test_squares_of_samples_are_those_of_their_sums(
+    large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_rows, "LARGE", large)
+    monkeypatch.setattr(joined_rows, "N_SETS", 6)
+    rows = csr_array(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.5))
+    sums = np.concatenate([*resample_sums(rows, 50, 3)])
+    squares = resample_squares(rows, 50, 3)
+    np.testing.assert_allclose(squares, (sums**2).sum(axis=1), rtol=1e-12)

@@ -10,16 +10,12 @@ from typing import Any, TypeVar
 from recbias.config.changes.overrides import SWEEP, place_value
 from recbias.config.changes.sweep_settings import read_sweep
 from recbias.config.changes.swept_values import SEED, Change, SweptValue, Target, is_grid
-from recbias.config.declarations.type_text import render_yaml
+from recbias.config.labels import format_value
 from recbias.config.specs import DEFAULT_SEED
 from recbias.core.errors import UnknownName, UserError
-from recbias.core.printable import make_printable
 from recbias.core.registry import Registry, is_file
 from recbias.core.suggestions import normalize_name
 from recbias.formats.yaml.source_map import Document, KeyPath
-
-LONGEST_VALUE = 60
-"""The longest value in a label in characters; the middle of a longer one is left out."""
 
 Found = TypeVar("Found")
 
@@ -169,7 +165,7 @@ def _show(value: SweptValue, entry: Any) -> str:
             names[-1:] = [name]
         else:
             names.append(str(step))
-    return f"{'.'.join(names)}={make_printable(render_yaml(value.value), LONGEST_VALUE)}"
+    return f"{'.'.join(names)}={format_value(value.value)}"
 
 
 def _get(entry: Any, step: str) -> Any:

@@ -14,6 +14,9 @@ from recbias.core.arrays import FloatArray, Ids
 Direction = Literal["higher", "lower", "zero", "none"]
 """Whether higher, lower or zero is best; ``none`` if no value is better than another."""
 
+_EQUAL = 1e-13
+"""The standard deviation of values that differ by rounding alone, as a share of their mean."""
+
 Unit = Literal["query", "review", "response", "name", "sentence_pair", ""]
 """The unit of the per-unit scores of a metric; blank for a value of the whole set of lists."""
 
@@ -146,6 +149,7 @@ class Measurement:
         n = int(defined.size)
         mean = float(defined.mean()) if n else math.nan
         std = float(defined.std(ddof=1)) if n > 1 else math.nan
+        std = 0.0 if std <= _EQUAL * abs(mean) else std
         half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n) if n > 1 else math.nan
         low, high = mean - half, mean + half
         if n and share:

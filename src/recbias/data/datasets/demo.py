@@ -90,7 +90,8 @@ class Demo:
     ``favourite`` (a genre, independent of the gender) and ``cohort`` (A, B, half each). Items have
     ``title``, ``year``, ``price`` ($ to $$$$), ``price_level`` (1 to 4), ``categories``,
     ``genres``, ``cast``, ``overview``, ``stereotype``, ``popularity_rank`` (1 is the most
-    popular), ``studio`` and ``studio_group`` (major, minor). Ratings are from 1 to 5, on average
+    popular), ``studio`` and ``studio_group`` (major, minor). Of two users or more, both genders
+    occur; some films are Romance, and some are not. Ratings are from 1 to 5, on average
     one higher for films of the user's favourite genre. Times are uniform and independent of
     everything else.
 
@@ -125,7 +126,7 @@ class Demo:
         OutOfRange: More than 10^11 pairs of a user and an item, or 2 * 10^8 interactions;
             a share of the items, rounded to whole items, is none or all of them; there are
             fewer studios than two, or more than items, with ``provider``; there is one user with
-            ``cohort_noise``.
+            ``preference`` or ``cohort_noise``.
 
     Source:
         The model of the picks: Plackett, "The Analysis of Permutations", Applied Statistics 24,
@@ -153,6 +154,7 @@ class Demo:
         require_share("stereotyped", self.stereotyped, self.n_items)
         require_share("misleading", self.misleading, self.n_items)
         require_items_of_studios(self.provider, self.studios, self.n_items)
+        require_groups("preference", self.preference, self.n_users, "user")
         require_groups("cohort_noise", self.cohort_noise, self.n_users, "user")
 
     def gives(self) -> frozenset[str]:

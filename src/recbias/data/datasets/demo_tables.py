@@ -87,7 +87,7 @@ def sample_users(cohorts: Ids, rng: np.random.Generator) -> Attributes:
     occupation = _sample_names(OCCUPATIONS, n, rng)
     columns = {
         "age": age.astype(np.float64),
-        "gender": _sample_names(("F", "M"), n, rng),
+        "gender": _sample_genders(n, rng),
         "race": _sample_names(("white", "black"), n, rng),
         "occupation": np.where(age < 18, "student", occupation),
         "favourite": _sample_names(GENRES, n, rng),
@@ -113,6 +113,7 @@ def sample_items(
     n = stereotype.size
     first_genre, second_genre = rng.integers(0, len(GENRES), (2, n))
     second_genre[rng.random(n) < 0.7] = -1
+    _require_both_kinds(first_genre, second_genre)
     price_level = rng.choice(4, n, p=(0.3, 0.4, 0.2, 0.1)) + 1
     genre = np.array(GENRES, dtype=object)[first_genre]
     columns = {
@@ -129,6 +130,24 @@ def sample_items(
         **studios,
     }
     return Attributes(_number_ids(n), pd.DataFrame(columns), "item")
+
+
+def _sample_genders(n: int, rng: np.random.Generator) -> Ids:
+    """Sample the genders; where all would be one, the last of several users has the other."""
+    genders = _sample_names(("F", "M"), n, rng)
+    if n > 1 and (genders == genders[0]).all():
+        genders[-1] = "M" if genders[0] == "F" else "F"
+    return genders
+
+
+def _require_both_kinds(first_genre: AnyArray, second_genre: AnyArray) -> None:
+    """Change the genres of the last film where none, or every one, would be preferred."""
+    preferred = GENRES.index(PREFERRED)
+    is_preferred = (first_genre == preferred) | (second_genre == preferred)
+    if is_preferred.all():
+        first_genre[-1], second_genre[-1] = preferred + 1, -1
+    elif not is_preferred.any():
+        first_genre[-1] = preferred
 
 
 def require_share(setting: str, share: float, n_items: int) -> None:

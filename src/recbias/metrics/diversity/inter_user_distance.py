@@ -60,7 +60,7 @@ class InterUserDistance:
 
         def estimate(sums: AnyArray) -> FloatArray:
             n = np.asarray(sums, dtype=np.float64)
-            shared = np.sum(n * (n - 1.0), axis=-1)
+            shared = np.einsum("...i,...i->...", n, n) - n.sum(axis=-1)
             return np.asarray(1.0 - shared / n_pairs if n_pairs else shared * np.nan)
 
         n_empty = len(items) - len(rows)

@@ -15,6 +15,7 @@ from recbias.metrics.exposure.attention import scale_rows
 from recbias.metrics.exposure.browsing import mark_candidates, select_relevant
 from recbias.metrics.exposure.exposure_metric import ExposureMetric
 from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.numerics.sparse.columns import select_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,8 @@ class AmortizedAttention(ExposureMetric):
         relevant, candidates = select_relevant(evidence), mark_candidates(evidence)
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         attention = scale_rows(self.expose_items(evidence))[:, : candidates.size]
-        excess = (attention - scale_rows(relevant)).tocsr()[queries][:, candidates]
+        excess = select_columns(attention - scale_rows(relevant), np.flatnonzero(candidates))
+        excess = excess if queries.size == excess.shape[0] else excess[queries]
 
         def estimate(sums: AnyArray) -> FloatArray:
             return np.asarray(np.abs(sums).mean(axis=-1) / max(queries.size, 1))

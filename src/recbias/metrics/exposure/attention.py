@@ -95,7 +95,8 @@ def scale_rows(rows: Matrix) -> Matrix:
     """Return the rows divided by their sums; a row without an entry above 0 stays empty."""
     totals = sum_rows(rows)
     parts = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
-    scaled = rows.multiply(parts[:, None]).tocsr()
+    scaled = rows.astype(np.float64)
+    scaled.data *= np.repeat(parts, np.diff(rows.indptr))
     scaled.eliminate_zeros()
     return scaled
 

@@ -17,6 +17,7 @@ from recbias.metrics.exposure.exposure_metric import GroupExposureMetric
 from recbias.metrics.exposure.hidden_groups import drop_intervals
 from recbias.metrics.exposure.item_groups import ItemGroups
 from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.numerics.sparse.columns import join_columns
 from recbias.statistics.intervals import log_interval
 
 
@@ -43,8 +44,6 @@ class _ExposureRatio(GroupExposureMetric):
 
         Queries without a relevant item are excluded, and groups without one in a warning.
         """
-        from scipy.sparse import hstack
-
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         relevance = groups.sum_members(relevant)
         n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))
@@ -59,7 +58,8 @@ class _ExposureRatio(GroupExposureMetric):
             ratios = np.divide(sums[..., :n], relevances, out=undefined, where=relevances > 0)
             return divide_extremes(ratios)
 
-        totals = hstack([gains, relevance], format="csr")[queries]
+        totals = join_columns(gains, relevance)
+        totals = totals if queries.size == totals.shape[0] else totals[queries]
         n_excluded = len(evidence.queries) - queries.size
         rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
         return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])

@@ -20,6 +20,7 @@ from recbias.numerics.item_shares import (
     make_even_counts,
     make_uneven_counts,
 )
+from recbias.numerics.sparse.columns import join_columns
 from recbias.numerics.sparse.deleted_rows import (
     cover_without_rows,
     entropy_without_rows,
@@ -62,14 +63,14 @@ class CorrectedMetric(CandidateMetric):
 
         Without a candidate, there are no columns.
         """
-        from scipy.sparse import csr_array, hstack
+        from scipy.sparse import csr_array
 
         counts = build_candidate_matrix(evidence, self.k)
         if not counts.shape[1]:
             return counts, counts
         ranks = np.arange(max(evidence.ranked.items[:, : self.k].shape[1], 1))
         reaches = csr_array((ranks < np.diff(counts.indptr)[:, None]).astype(np.int32))
-        return counts, hstack([counts, reaches], format="csr")
+        return counts, join_columns(counts, reaches)
 
     def _rescale_sums(self, sums: AnyArray, n: int) -> FloatArray:
         """Return the measure of counts of n candidates, followed by those of reached ranks."""

@@ -14,7 +14,10 @@ from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.metrics.popularity.counted_popularity import scale_rows
+from recbias.metrics.resampled_estimates import build_estimate
+from recbias.numerics.sparse.columns import select_columns
+from recbias.statistics.bootstrap.query_bootstrap import resample_squares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +44,15 @@ class _JointExposure(InheritsSections):
 
         The number of the relevant candidates of each query is ``float64[q]``.
         """
-        from scipy.sparse import csr_array, diags_array
+        from scipy.sparse import csr_array
 
         evidence.need("test")
         codes = _list_candidates(evidence)
-        relevant = (evidence.relevant[:, codes] != 0).astype(np.float64)  # type: ignore[index]
+        relevant = select_columns(evidence.relevant, codes)
+        relevant = csr_array(
+            ((relevant.data != 0).astype(np.float64), relevant.indices, relevant.indptr),
+            shape=relevant.shape,
+        )
         n_relevant = np.asarray(relevant.sum(axis=1), dtype=np.float64)
         targets = (1 - self.gamma**n_relevant) / ((1 - self.gamma) * np.maximum(n_relevant, 1.0))
         items, in_catalogue = (
@@ -66,7 +73,7 @@ class _JointExposure(InheritsSections):
         starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
         cells = (exposures[counted], columns[counted], starts)
         exposure = csr_array(cells, shape=(len(items), codes.size))
-        return (exposure - diags_array(targets) @ relevant).tocsr(), n_relevant
+        return exposure - scale_rows(relevant, targets), n_relevant
 
 
 def _list_candidates(evidence: Evidence) -> AnyArray:
@@ -129,11 +136,11 @@ class OverallExposure(_JointExposure):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         differences, n_relevant = self._build_differences(evidence)
-        rows = differences[np.flatnonzero(n_relevant > 0)]
-        n = rows.shape[0]
-        return estimate_from_totals(
-            evidence,
-            rows,
-            lambda sums: np.asarray(np.mean(np.square(sums / n), axis=-1)),
-            n_excluded=n_relevant.size - n,
-        )
+        rows = differences if n_relevant.all() else differences[np.flatnonzero(n_relevant > 0)]
+        value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
+        if all(rows.shape):
+            scale = rows.shape[0] ** 2 * rows.shape[1]
+            value = float(np.square(rows.sum(axis=0)).sum()) / scale
+            seed = evidence.bootstrap_seed
+            replicates = resample_squares(rows, evidence.n_bootstrap, seed) / scale
+        return [build_estimate(value, replicates, rows.shape[0], n_relevant.size)]

@@ -59,16 +59,18 @@ def average_weights(rows: Matrix, counted: BoolArray) -> Matrix:
 
 def scale_columns(weights: Matrix, factors: FloatArray) -> Matrix:
     """Return the weights times the factor of their item, CSR ``(q, n_items)``."""
-    scaled = weights.copy()
-    scaled.data = scaled.data * factors[scaled.indices]
-    return scaled
+    from scipy.sparse import csr_array
+
+    data = weights.data * factors[weights.indices]
+    return csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
 
 
 def scale_rows(weights: Matrix, factors: FloatArray) -> Matrix:
     """Return the weights times the factor of their query, CSR ``(q, n_items)``."""
-    scaled = weights.copy()
-    scaled.data = scaled.data * np.repeat(factors, np.diff(weights.indptr))
-    return scaled
+    from scipy.sparse import csr_array
+
+    data = weights.data * np.repeat(factors, np.diff(weights.indptr))
+    return csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
 
 
 def add_counted_interval(

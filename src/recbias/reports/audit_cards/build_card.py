@@ -14,10 +14,10 @@ from recbias.core.errors import MissingRun
 from recbias.core.input_files import has_file
 from recbias.reports.audit_cards.card import KIND, POWER, SCHEMA_VERSION, Card
 from recbias.reports.markup import strip_folders
+from recbias.reports.messages import list_failures, list_warnings
 from recbias.reports.run_files import REMEDY
 from recbias.reports.views.comparisons import is_significant
 from recbias.reports.views.definitions import collect_definitions, format_title
-from recbias.reports.views.facts import list_failures, list_warnings
 from recbias.reports.views.headline import collect_estimates, select_headline
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.undefined_values import describe_missing_outputs

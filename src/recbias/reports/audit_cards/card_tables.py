@@ -1,23 +1,22 @@
-"""The tables and facts of an audit card for people."""
+"""The tables of an audit card for people."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recbias.reports.audit_cards.card import (
     POWER,
     Card,
     Comparison,
-    DatasetPart,
     Estimate,
     MetricPart,
-    ModelPart,
 )
+from recbias.reports.audit_cards.card_facts import count_verdicts
 from recbias.reports.views.conclusions.effects import explain_zero
 from recbias.reports.views.definitions import DIRECTION_LABELS
-from recbias.reports.views.facts import Fact, format_setting
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.rounding import (
@@ -31,59 +30,14 @@ from recbias.reports.views.rounding import (
 MOST_LINES = 40
 """The number of estimates and of comparisons on the page; all are in ``card.json``."""
 
+_N = "n: the units, such as users, that have a value; undefined: those that have none."
+_MOVED = (
+    "An interval without the value: the value is of the users of the run, the interval is for all "
+    "users that could be sampled, and corrects the bias of popularity counted in the same data."
+)
+_UNDECIDED = "Undecided: the interval has values on both sides of the line."
+
 _FIT = ("dataset", "seed", "fold", "group", "target")
-
-
-def describe_subject(card: Card) -> list[Fact]:
-    """Return what was audited: models, datasets, versions and the digest of the spec."""
-    audited = card.audited
-    libraries = [f"{name} {version}" for name, version in audited.libraries.items() if version]
-    return [
-        Fact("Experiment", audited.name),
-        Fact("Models", "; ".join(map(_describe_model, audited.models))),
-        *(Fact("Dataset", _describe_dataset(dataset)) for dataset in audited.datasets),
-        *([Fact("Split", _describe(audited.split))] if audited.split else []),
-        Fact("Seeds", ", ".join(map(str, audited.seeds))),
-        Fact("recbias", f"{audited.recbias}, commit {audited.commit or 'not known'}"),
-        Fact("Versions", ", ".join([f"Python {audited.python}", *libraries])),
-        Fact("Digest of the spec", audited.spec_digest),
-    ]
-
-
-def _describe(part: Any) -> str:
-    return format_setting({"name": part.label, **part.parameters})
-
-
-def _describe_model(model: ModelPart) -> str:
-    searched = f", tuned: {', '.join(model.searched)}" if model.searched else ""
-    return _describe(model) + searched
-
-
-def _describe_dataset(dataset: DatasetPart) -> str:
-    counts = ", ".join(
-        f"{n:,} {name.replace('_', ' ')}" for name, n in dataset.counts.items() if n
-    )
-    filters = ", ".join(map(_describe, dataset.filters))
-    files = ", ".join(f"{name} {digest[:16]}" for name, digest in dataset.files.items())
-    texts = [counts, filters and f"filters: {filters}", files and f"SHA-256 of files: {files}"]
-    return "; ".join([dataset.label, *filter(None, texts)])
-
-
-def describe_people(card: Card) -> list[Fact]:
-    """Return whom the audit was on: the queries, and the size of each group."""
-    facts = []
-    for queries in card.queries:
-        settings = {name: value for name, value in queries.parameters.items() if value}
-        settings = {
-            name: value for name, value in settings.items() if (name, value) != ("folds", 1)
-        }
-        count = format_count(queries.asked, queries.unit)
-        text = ", ".join(filter(None, [count, format_setting(settings)]))
-        facts.append(Fact(f"Queries of {queries.dataset}", text))
-    for dataset in dict.fromkeys(group.dataset for group in card.groups):
-        groups = [f"{g.group} {g.n:,}" for g in card.groups if g.dataset == dataset]
-        facts.append(Fact(f"Groups of {dataset}", ", ".join(groups)))
-    return facts
 
 
 def tabulate_definitions(card: Card) -> Table:
@@ -112,7 +66,18 @@ def tabulate_estimates(card: Card) -> Table:
     ordered = sorted(card.estimates, key=lambda row: (bool(row.target), bool(row.group)))
     varying = _list_varying(ordered)
     titles = ("metric", "model", *varying, "value", "95% interval", "n", "undefined")
-    return _build_table("Estimates", titles, ordered, lambda row: _build_estimate(row, varying))
+    table = _build_table("Estimates", titles, ordered, lambda row: _build_estimate(row, varying))
+    notes = [*table.notes, *([_N] if ordered else [])]
+    if any(not low <= value <= high for value, low, high in map(_list_ends, card.estimates)):
+        notes.append(_MOVED)
+    return replace(table, notes=tuple(notes))
+
+
+def _list_ends(row: Estimate) -> tuple[float, float, float]:
+    """Return a value and the ends of its interval, infinite ones if it has none."""
+    value, low, high = (_to_float(value) for value in (row.value, row.ci_low, row.ci_high))
+    has_interval = not any(map(math.isnan, (value, low, high)))
+    return (value, low, high) if has_interval else (0.0, -math.inf, math.inf)
 
 
 def _build_estimate(row: Estimate, varying: Sequence[str]) -> list[Cell]:
@@ -143,6 +108,7 @@ def tabulate_comparisons(card: Card) -> Table:
         "Comparisons", titles, ordered, lambda row: _build_comparison(row, varying)
     )
     note = (
+        "Difference: a minus b. Its interval has the level of the test, not corrected. "
         f"Detectable: the smallest difference that the test finds with a power of {POWER:.0%}. "
         "Correction: the method, the family and its number of tests."
     )
@@ -180,8 +146,7 @@ def tabulate_checks(card: Card) -> Table:
     """Return the checks with their verdicts, failed ones first."""
     order = {"fail": 0, "undecided": 1, "pass": 2}
     rows = sorted(card.checks, key=lambda row: (not row.failed, order[row.verdict]))
-    titles = ("metric", "model", "group", "target", "line", "value", "95% interval", "verdict")
-    counts = [f"{sum(row.verdict == name for row in rows):,} {name}" for name in order]
+    titles = ("verdict", "metric", "model", "group", "target", "line", "value", "95% interval")
     cells = []
     for row in rows:
         value, low, high = map(_to_float, (row.value, row.ci_low, row.ci_high))
@@ -191,28 +156,12 @@ def tabulate_checks(card: Card) -> Table:
         verdict = (
             f"{row.verdict} (strict)" if row.failed and row.verdict != "fail" else row.verdict
         )
-        cells.append(tuple(map(Cell, (*texts, *numbers, verdict))))
+        cells.append(tuple(map(Cell, (verdict, *texts, *numbers))))
     columns = make_columns(titles, numeric=("value", "95% interval"))
-    return Table("Checks", columns, tuple(cells), (", ".join(counts) + ".",) if rows else ())
-
-
-def list_limits(card: Card) -> list[str]:
-    """Return what restricts the conclusions, one sentence each."""
-    limits = card.limits
-    undefined = [f"{title} {n:,.0f}" for title, n in limits.undefined.items() if n]
-    sentences = [*limits.failures, *limits.missing_outputs, *limits.warnings]
-    if card.audited.limit:
-        count = format_count(card.audited.limit, "query")
-        sentences.insert(0, f"Smoke test: the first {count} only.")
-    if undefined:
-        sentences.append(f"Undefined values, excluded from the means: {', '.join(undefined)}.")
-    for n, noun, name in (
-        (limits.omitted_estimates, "estimate", "metrics.csv"),
-        (limits.omitted_comparisons, "comparison", "significance.csv"),
-    ):
-        if n:
-            sentences.append(f"{format_count(n, noun)} of a target: only in {name}.")
-    return sentences
+    notes = (f"{count_verdicts(rows)}. {_UNDECIDED}",) if rows else ()
+    table = Table("Checks", columns, tuple(cells), notes)
+    used = [at for at in range(len(columns)) if any(row[at].text for row in cells)]
+    return table.select_columns(used)
 
 
 def _list_varying(rows: Sequence[Estimate] | Sequence[Comparison]) -> list[str]:

@@ -12,7 +12,7 @@ from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes, Scale, fits_axis, pad_range
 from recbias.reports.plots.drawing.label_placement import draw_curve_labels
-from recbias.reports.tradeoff_table import select_tradeoffs
+from recbias.reports.tradeoff_table import name_reranker, select_tradeoffs
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.run_tables import RunTables
@@ -77,8 +77,7 @@ def _collect_curves(points: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the versions of each re-ranker in the order of its setting, by label."""
     curves: dict[str, list[Row]] = defaultdict(list)
     for row in points:
-        label = row["model"].removeprefix(f"{row['baseline']} + ")
-        curves[label.partition(f"({row['setting']}=")[0] if row["setting"] else label].append(row)
+        curves[name_reranker(row)].append(row)
     return {name: sorted(each, key=_get_strength) for name, each in curves.items()}
 
 

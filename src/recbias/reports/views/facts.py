@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from recbias.core.records import summarize_failures
-from recbias.reports.markup import strip_folders, to_line
+from recbias.reports.markup import strip_folders
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.rounding import format_count, format_duration
 from recbias.reports.views.run_tables import RunTables
@@ -147,32 +146,6 @@ def _describe_devices(manifest: Mapping[str, Any]) -> str:
     if len(labels) == 1:
         return next(iter(labels))
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in labels.items())
-
-
-def list_failures(run: RunTables) -> list[str]:
-    """Return one line per cause of failures: the first stage, the error and the remedy."""
-    return [
-        to_line(
-            f"{failure.stage} failed: {failure.message}."
-            + (f" Help: {failure.help}" if failure.help else "")
-        )
-        for failure in summarize_failures(run.manifest.get("failures", []))
-    ]
-
-
-def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run; one that several stages or metrics raise is listed once."""
-    lines_by_text: dict[str, list[str]] = {}
-    metrics = {to_line(entry.get("metric", "")) for entry in run.manifest.get("metrics", [])}
-    for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
-        stage, _, text = line.partition(": ")
-        metric, _, cause = text.partition(": ")
-        text = cause if cause and metric.partition("@")[0] in metrics else text
-        lines_by_text.setdefault(text or stage, []).append(line)
-    return [
-        f"{text} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
-        for text, lines in lines_by_text.items()
-    ]
 
 
 def build_models_table(run: RunTables) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recbias.reports.audit_cards import card_tables
+from recbias.reports.audit_cards import card_facts, card_tables
 from recbias.reports.audit_cards.card import Card
 from recbias.reports.audit_cards.card_files import render_card
 from recbias.reports.markup import Safe
@@ -30,8 +30,8 @@ def render_card_page(card: Card, kind: str) -> str:
         policy=_POLICY,
         style=Safe(read_resource("page.css")),
         sections={
-            "What was audited": card_tables.describe_subject(card),
-            "On whom": card_tables.describe_people(card),
+            "What was audited": card_facts.describe_subject(card),
+            "On whom": card_facts.describe_people(card),
         },
         tables=[
             table
@@ -43,6 +43,6 @@ def render_card_page(card: Card, kind: str) -> str:
             )
             if (table := tabulate(card)).rows
         ],
-        limits=card_tables.list_limits(card),
+        limits=card_facts.list_limits(card),
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from recbias.reports import messages
 from recbias.reports.check_table import build_check_table
 from recbias.reports.model_settings import build_settings_tables
 from recbias.reports.plots.drawing.svg import Plot
@@ -76,8 +77,8 @@ class Content:
     reference: pd.DataFrame | None = None
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    failures = _build_by(facts.list_failures)
-    warnings = _build_by(facts.list_warnings)
+    failures = _build_by(messages.list_failures)
+    warnings = _build_by(messages.list_warnings)
     conclusions = _build_by(split_conclusions)
     data = _build_by(facts.describe_data)
     execution = _build_by(facts.describe_execution)

@@ -27,7 +27,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.pooling import estimate_interval, sum_counts
+from recbias.runner.results.pooling import estimate_interval, sum_counts, widen_interval
 from recbias.statistics.gap_definitions import DEFINITIONS
 
 MIN_DATASETS = 3
@@ -156,10 +156,12 @@ def _limit_intervals(
 ) -> pd.DataFrame:
     """Return means over datasets, whose intervals are within the ranges of the metrics."""
     bounds = {row.metric.label: row.bounds for row in measurements}
-    columns = (means[name].astype(float) for name in ("value", "ci_low", "ci_high"))
+    columns = (means[name].astype(float) for name in ("value", "n", "ci_low", "ci_high"))
     limited = [
-        ranges.limit_ends((low, high), bounds[metric], value)
-        for metric, value, low, high in zip(means["metric"], *columns, strict=True)
+        ranges.limit_ends(
+            ranges.widen_ends((low, high), bounds[metric], value, int(n)), bounds[metric], value
+        )
+        for metric, value, n, low, high in zip(means["metric"], *columns, strict=True)
     ]
     lows, highs = zip(*limited, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
@@ -172,8 +174,9 @@ def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
         averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
     intervals = []
     for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
-        ends = estimate_interval([row.measurement for row in rows], mean)
-        intervals.append(ranges.limit_ends(ends, rows[0].bounds, mean))
+        folds, bounds = [row.measurement for row in rows], rows[0].bounds
+        ends = widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
+        intervals.append(ranges.limit_ends(ends, bounds, mean))
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from recbias.core.arrays import FloatArray, Ids
+from recbias.core.measurements.ranges import Bounds, widen_ends
 from recbias.core.measurements.scores import Measurement
 from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
 
@@ -93,6 +94,16 @@ def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple
         shift = mean - summary.value
         return summary.ci_low + shift, summary.ci_high + shift
     return math.nan, math.nan
+
+
+def widen_interval(
+    ends: Bounds, measurements: Sequence[Measurement], bounds: Bounds, mean: float
+) -> Bounds:
+    """Return the interval of a mean over folds and seeds; see ``widen_ends`` for equal values."""
+    values = pool_units(measurements) if ends[0] == ends[1] else None
+    if values is None or any(row.own_interval for row in measurements):
+        return ends
+    return widen_ends(ends, bounds, mean, int((~np.isnan(values)).sum()))
 
 
 def average_defined(values: Sequence[FloatArray | float]) -> FloatArray:

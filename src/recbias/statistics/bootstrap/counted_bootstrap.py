@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
-from recbias.statistics.bootstrap.joined_rows import LARGE, N_SETS
-from recbias.statistics.bootstrap.query_bootstrap import transpose_rows
+from recbias.statistics.bootstrap.joined_rows import LARGE, N_SETS, add_in_sets
+from recbias.statistics.bootstrap.query_bootstrap import prepare_sums
 
 N_SAMPLES = 200
 """The number of bootstrap samples."""
@@ -86,13 +86,13 @@ def resample_counts(
 def _sample_sums(sums: Matrix, rng: np.random.Generator) -> Iterator[tuple[AnyArray, FloatArray]]:
     """Yield the weight of each set in each sample, 1 at the end, and the sums of the sample."""
     n_sets = sums.shape[0]
-    columns = transpose_rows(sums, is_joined=n_sets == N_SETS)
+    add_weighted = prepare_sums(sums)
     for _ in range(0, N_SAMPLES, BLOCK):
         drawn = [
             np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets) for _ in range(BLOCK)
         ]
         weights = np.stack(drawn)
-        resampled = (columns @ weights.T.astype(columns.dtype)).T.astype(np.float64)
+        resampled = add_weighted(weights).astype(np.float64)
         for of_set, of_sample in zip(weights, resampled, strict=True):
             yield np.append(of_set, 1), of_sample
 
@@ -105,14 +105,12 @@ def _join_users(
     counts: Matrix, queried: AnyArray, rng: np.random.Generator
 ) -> tuple[Matrix, AnyArray]:
     """Return the counts of each set of users that is sampled, and the set of each user."""
-    from scipy.sparse import csr_array
-
     n = counts.shape[0]
     is_sampled = np.diff(counts.indptr) > 0
     is_sampled[queried[queried >= 0]] = True
     sampled = np.flatnonzero(is_sampled)
     n_sets = sampled.size if sampled.size <= LARGE else N_SETS
-    sets = np.zeros(n, dtype=np.int64)
+    sets = np.full(n, -1)
     sets[rng.permutation(sampled)] = np.arange(sampled.size) % n_sets
-    ones = np.ones(sampled.size)
-    return csr_array((ones, (sets[sampled], sampled)), shape=(n_sets, n)) @ counts, sets
+    sums = add_in_sets(counts, sets, n_sets, are_full=n_sets < sampled.size)
+    return sums, np.maximum(sets, 0)

@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from recbias.core.arrays import AnyArray
+
 LARGE = 20_000
 """The largest number of rows that are sampled one by one."""
 
 N_SETS = 1_000
 """The number of sets that more rows are joined in."""
+
+DENSE_CELLS = 2**25
+"""The largest number of sums of sets that are an array."""
 
 
 def join_rows(
@@ -22,6 +27,9 @@ def join_rows(
     and a cost that does not grow with their number. With 1,000 sets the standard error is
     estimated with a relative error of 2%, as it is with 1,000 samples. Sizes differ by one row
     at most.
+
+    The sums are an array, of a CSR matrix as long as they fit ``DENSE_CELLS``: sets of many rows
+    are full. Rows that are not joined are returned as they are.
 
     Args:
         rows: A CSR matrix or an array, ``(q, m)``.
@@ -36,12 +44,40 @@ def join_rows(
         The method of random groups: Wolter, "Introduction to variance estimation", 2007, chapter
         2.
     """
-    from scipy.sparse import csr_array
-
     n, n_sets = rows.shape[0], N_SETS if n_sets is None else n_sets
     if n <= (LARGE if large is None else large):
         return rows
     sets = np.empty(n, dtype=np.int64)
     sets[rng.permutation(n)] = np.arange(n) % n_sets
-    ones = np.ones(n, dtype=rows.dtype)
-    return csr_array((ones, (sets, np.arange(n))), shape=(n_sets, n)) @ rows
+    return add_in_sets(rows, sets, n_sets)
+
+
+def add_in_sets(rows: Any, sets: AnyArray, n_sets: int, *, are_full: bool = True) -> Any:
+    """Return the sums of the rows of each set, ``(n_sets, m)``; a set of -1 is left out.
+
+    Those of a CSR matrix are an array if they are ``are_full`` and not too many, else CSR.
+
+    >>> add_in_sets(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0]), 2).tolist()
+    [[5.0], [2.0]]
+    """
+    from scipy.sparse import csr_array, issparse
+
+    if are_full and issparse(rows) and n_sets * rows.shape[1] <= DENSE_CELLS:
+        return _add_cells(rows, sets, n_sets)
+    included = np.flatnonzero(sets >= 0)
+    ones = np.ones(included.size, dtype=rows.dtype)
+    return csr_array((ones, (sets[included], included)), shape=(n_sets, rows.shape[0])) @ rows
+
+
+def _add_cells(rows: Any, sets: AnyArray, n_sets: int) -> AnyArray:
+    """Return the same of a CSR matrix as an array, by one count of all cells."""
+    m = rows.shape[1]
+    cells = np.repeat(sets * m, np.diff(rows.indptr))
+    cells += rows.indices
+    data = rows.data
+    if (sets < 0).any():
+        is_included = cells >= 0
+        cells, data = cells[is_included], data[is_included]
+    is_one = bool((data == 1).all())  # their sums are counts, whatever the type of the ones
+    sums = np.bincount(cells, None if is_one else data, minlength=n_sets * m)
+    return sums.astype(np.int32 if is_one else rows.dtype, copy=False).reshape(n_sets, m)

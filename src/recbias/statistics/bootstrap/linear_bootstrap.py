@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,8 @@ def resample_linear_part(
         Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 1981; sets of
         rows: Wolter, "Introduction to variance estimation", 2007, chapter 4.
     """
+    from scipy.sparse import csr_array
+
     rng = np.random.default_rng(seed)
     rows = join_rows(matrix, rng)
     q = rows.shape[0]
@@ -66,7 +69,7 @@ def resample_linear_part(
     if q < 2:
         return np.full(n_samples, np.nan), math.nan
     if leave_out is not None and _is_binary(rows):
-        left = leave_out(rows)
+        left = leave_out(csr_array(rows))
     else:
         left = _leave_out_rows(rows, estimate)
     parts = math.sqrt((q - 1) / q) * (left.mean() - left)
@@ -93,23 +96,29 @@ def widen_samples(value: float, linear: FloatArray, samples: FloatArray) -> Floa
     return value + (linear - value) * (wide / narrow) if narrow > 0 else samples
 
 
-def _leave_out_rows(rows: Matrix, estimate: Callable[[AnyArray], FloatArray]) -> FloatArray:
+def _leave_out_rows(rows: Any, estimate: Callable[[AnyArray], FloatArray]) -> FloatArray:
     """Return the estimate without each row, ``float64[q]``."""
     totals = _sum_rows(rows)
     size = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
     blocks = [
-        estimate(totals - rows[start : start + size].toarray())
+        estimate(totals - _to_array(rows[start : start + size]))
         for start in range(0, rows.shape[0], size)
     ]
     return np.concatenate(blocks)
 
 
-def _sum_rows(rows: Matrix) -> AnyArray:
+def _sum_rows(rows: Any) -> AnyArray:
     return np.asarray(rows.sum(axis=0)).ravel()
 
 
-def _is_binary(rows: Matrix) -> bool:
+def _to_array(rows: Any) -> AnyArray:
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
+def _is_binary(rows: Any) -> bool:
     """Return whether all entries are 1, and no column is in a row twice."""
+    if isinstance(rows, np.ndarray):
+        return bool(((rows == 0) | (rows == 1)).all())
     return bool((rows.data == 1).all()) and not _has_duplicates(rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,6 @@ NAME = "paired_bootstrap"
 
 BLOCK_VALUES = 2**19
 """Weights and sums held in memory at once: as many as fit the processor's cache."""
-
-DENSE_CELLS = 2**25
-"""The number of sums of sets that are held as a dense matrix."""
 
 DENSE_BLOCK = 128
 """Samples of a dense matrix at once: so that the matrix is read a few times only."""
@@ -44,33 +41,69 @@ def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArra
     rng = np.random.default_rng(seed)
     rows = join_rows(matrix, rng)
     n_rows, dtype = rows.shape[0], np.float64 if matrix.dtype.kind == "f" else np.int32
-    columns = transpose_rows(rows, is_joined=n_rows < matrix.shape[0])
-    is_dense = isinstance(columns, np.ndarray)
-    size = DENSE_BLOCK if is_dense else max(16, BLOCK_VALUES // max(*rows.shape))
-    size = min(size, max(n_samples, 1))
-    for start in range(0, n_samples, size):
-        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=columns.dtype)
-        for row in weights:
-            row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
-        yield (columns @ np.ascontiguousarray(weights.T)).T.astype(dtype, copy=False)
+    size = max(16, BLOCK_VALUES // max(*rows.shape))
+    size = min(DENSE_BLOCK if isinstance(rows, np.ndarray) else size, max(n_samples, 1))
+    add_weighted = prepare_sums(rows)
+    for weights in _draw_weights(rng, n_rows, n_samples, size):
+        yield add_weighted(weights).astype(dtype, copy=False)
 
 
-def transpose_rows(rows: Matrix, *, is_joined: bool) -> Any:
-    """Return a matrix ``(m, q)`` that is fast to multiply by the weights of samples.
+def resample_squares(matrix: Matrix, n_samples: int, seed: int) -> FloatArray:
+    """Return the sum of the squared column sums of bootstrap samples, ``float64[n_samples]``.
 
-    It is CSR; for joined rows, which are few and full, a dense array if it is not too large, in
-    single precision if all sums over a sample are exact in it.
+        Σ_i ( Σ_j w_j x_ji )² = w' (X X') w
+
+    The samples w are those of ``resample_sums``. The products of joined rows, of which there are
+    fewer than columns, are computed once.
 
     >>> from scipy.sparse import csr_array
-    >>> transpose_rows(csr_array([[1, 0], [1, 2]]), is_joined=True).dtype.name
-    'float32'
+    >>> resample_squares(csr_array([[1.0, 0.0], [1.0, 0.0]]), 2, 0).tolist()
+    [4.0, 4.0]
+    """
+    rng = np.random.default_rng(seed)
+    rows = join_rows(matrix, rng)
+    if not isinstance(rows, np.ndarray) or rows.shape[0] > rows.shape[1]:
+        sums = resample_sums(matrix, n_samples, seed)
+        squares = [np.square(block, dtype=np.float64).sum(axis=-1) for block in sums]
+        return np.concatenate([np.empty(0), *squares])
+    rows = rows.astype(np.float64, copy=False)
+    products = rows @ rows.T
+    squares = [
+        ((weights.astype(np.float64) @ products) * weights).sum(axis=1)
+        for weights in _draw_weights(rng, rows.shape[0], n_samples, DENSE_BLOCK)
+    ]
+    return np.concatenate([np.empty(0), *squares])
+
+
+def _draw_weights(
+    rng: np.random.Generator, n_rows: int, n_samples: int, size: int
+) -> Iterator[AnyArray]:
+    """Yield how often each row is in each sample, ``int32[block, n_rows]``."""
+    for start in range(0, n_samples, size):
+        weights = np.zeros((min(size, n_samples - start), n_rows), dtype=np.int32)
+        for row in weights:
+            row[:] = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
+        yield weights
+
+
+def prepare_sums(rows: Any) -> Callable[[AnyArray], AnyArray]:
+    """Return a function from weights ``int[b, q]`` to the weighted sums of rows, ``(b, m)``.
+
+    Args:
+        rows: A CSR matrix, or an array of joined rows: the product of it is in single precision
+            if all sums over a sample are exact in that.
+
+    >>> prepare_sums(np.array([[1, 0], [1, 2]]))(np.array([[2, 0], [1, 1]])).tolist()
+    [[2.0, 0.0], [2.0, 2.0]]
     """
     is_float = rows.dtype.kind == "f"
-    if not is_joined or rows.shape[0] * rows.shape[1] > DENSE_CELLS:
-        return rows.T.tocsr().astype(np.float64 if is_float else np.int32)
-    is_whole = not is_float or bool((rows.data == np.rint(rows.data)).all())
-    is_exact = is_whole and rows.shape[0] * np.abs(rows.data).max(initial=0) < 2**24
-    return rows.toarray().astype(np.float32 if is_exact else np.float64).T
+    if not isinstance(rows, np.ndarray):
+        columns = rows.T.tocsr().astype(np.float64 if is_float else np.int32)
+        return lambda weights: (columns @ np.ascontiguousarray(weights.T, dtype=columns.dtype)).T
+    is_whole = not is_float or bool((rows == np.rint(rows)).all())
+    is_exact = is_whole and rows.shape[0] * max(rows.max(initial=0), -rows.min(initial=0)) < 2**24
+    table = rows.astype(np.float32 if is_exact else np.float64, copy=False)
+    return lambda weights: weights.astype(table.dtype) @ table
 
 
 def compare_replicates(

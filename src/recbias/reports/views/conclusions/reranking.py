@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recbias.reports.markup import to_line
-from recbias.reports.tradeoff_table import is_unbounded, select_tradeoffs
+from recbias.reports.tradeoff_table import is_unbounded, name_reranker, select_tradeoffs
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import list_single_datasets
@@ -67,18 +67,13 @@ def _select_versions(rows: Sequence[Row]) -> list[Row]:
     best: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
         if not math.isnan(row["bias_removed"]):
-            best.setdefault((row["baseline"], _name_reranker(row)), row)
+            best.setdefault((row["baseline"], name_reranker(row)), row)
     return [*best.values()]
-
-
-def _name_reranker(row: Row) -> str:
-    label = str(row["model"]).removeprefix(f"{row['baseline']} + ")
-    return label.partition(f"({row['setting']}=")[0] if row["setting"] else label
 
 
 def _describe(row: Row, metric: Definition) -> str:
     """Return a version with what it removes, what it costs, and the price if that is known."""
-    name, setting, strength = _name_reranker(row), row["setting"], row["strength"]
+    name, setting, strength = name_reranker(row), row["setting"], row["strength"]
     if not math.isnan(strength) and f"{setting}=" not in name:
         name = f"{name} ({setting} {strength:g})"
     subject = to_line(f"{name} of {row['baseline']}")

@@ -1,8 +1,9 @@
-"""A warning about lists of other tools that have no hit at all."""
+"""Warnings about values: lists of other tools without any hit, and units of one value."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from recbias.config.experiment import PluginSpec
@@ -38,3 +39,20 @@ def warn_about_zero_accuracy(
                 "this split? Give the one they were made for: "
                 "split: {name: given, train: train.csv, test: test.csv}"
             )
+
+
+def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
+    """Warn about the values without an interval whose units all have one value, and count them.
+
+    A metric with bounds has an interval nevertheless; see ``widen_ends``.
+    """
+    names = Counter(
+        measured.metric.label
+        for measured in measurements
+        if measured.measurement.std == 0 and math.isnan(measured.measurement.ci_low)
+    )
+    if names:
+        warn(
+            f"{names.total():,} values have no interval ({', '.join(names)}): all units have one "
+            "value, and the metric has no bounds"
+        )

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recbias.config.load_experiment import load_experiment
+from recbias.registry import REGISTRIES
+
+HEAD: dict[str, Any] = {"name": "x", "dataset": "demo", "split": "random", "metrics": ["nDCG"]}
+
+
+def load_labels(key: str, *entries: Any) -> list[str]:
+    """Return the labels of a section, and check that the resolved spec gives the same ones."""
+    spec = {"models": ["MostPop"], **HEAD, key: list(entries)}
+    experiment = load_experiment(spec, registries=REGISTRIES)
+    again = load_experiment(experiment.as_spec(), registries=REGISTRIES)
+    assert get_labels(again, key) == get_labels(experiment, key)
+    return get_labels(experiment, key)
+
+
+def get_labels(experiment: Any, key: str) -> list[str]:
+    specs = experiment.datasets if key == "dataset" else getattr(experiment, key)
+    return [spec.label for spec in specs]
+
+
+def test_models_state_the_settings_in_which_they_differ() -> None:
+    entries = ["MostPop", "ItemKNN", {"name": "ItemKNN", "neighbors": 5}]
+    assert load_labels("models", *entries) == [
+        "MostPop",
+        "ItemKNN(neighbors=100)",
+        "ItemKNN(neighbors=5)",
+    ]
+
+
+def test_a_label_of_the_spec_is_kept_and_does_not_lengthen_others() -> None:
+    entries = ["ItemKNN", {"name": "ItemKNN", "neighbors": 5, "label": "small"}]
+    assert load_labels("models", *entries) == ["ItemKNN", "small"]
+
+
+def test_versions_by_re_rankers_state_the_settings_in_which_they_differ() -> None:
+    fair = {"name": "FA*IR", "attribute": "genres"}
+    reranked = [
+        fair | {"protected": "Drama", "share": [0.2, 0.4]},
+        fair | {"protected": "Comedy", "share": [0.2]},
+        {"name": "MMR", "attribute": "genres"},
+        fair | {"protected": "Comedy", "label": "mine"},
+    ]
+    assert load_labels("models", {"name": "MostPop", "rerank": reranked}) == [
+        "MostPop",
+        "MostPop + FA*IR(protected=Drama, share=0.2)",
+        "MostPop + FA*IR(protected=Drama, share=0.4)",
+        "MostPop + FA*IR(protected=Comedy, share=0.2)",
+        "MostPop + MMR",
+        "MostPop + mine",
+    ]
+
+
+def test_a_value_of_a_list_of_strengths_is_stated_as_written() -> None:
+    mmr = {"name": "MMR", "attribute": "genres", "strength": [0, 0.5]}
+    labels = load_labels("models", {"name": "MostPop", "rerank": mmr})
+    assert labels[1:] == ["MostPop + MMR(strength=0)", "MostPop + MMR(strength=0.5)"]
+
+
+def test_models_that_differ_in_their_search_state_it() -> None:
+    tune = {"metric": "nDCG", "trials": 3, "space": {"neighbors": {"int": [5, 50]}}}
+    entries = [
+        {"name": "ItemKNN", "tune": tune},
+        {"name": "ItemKNN", "tune": tune | {"trials": 4}},
+    ]
+    assert load_labels("models", *entries) == ["ItemKNN(tune.trials=3)", "ItemKNN(tune.trials=4)"]
+
+
+def test_datasets_state_the_filters_in_which_they_differ() -> None:
+    entries = [{"name": "demo", "filters": [{"name": "k_core", "k": k}]} for k in (2, 3)]
+    assert load_labels("dataset", *entries) == ["demo(k_core.k=2)", "demo(k_core.k=3)"]
+
+
+@pytest.mark.parametrize(
+    ("differing", "labels"),
+    [
+        (
+            [{"reference_group": "F"}, {"reference_group": "M"}],
+            ["nDCG(by=gender, reference_group=F)", "nDCG(by=gender, reference_group=M)"],
+        ),
+        (
+            [{"gap": "difference"}, {"gap": "difference", "min_group": 5}],
+            ["nDCG(by=gender, gap=difference)", "nDCG(by=gender, gap=difference, min_group=5)"],
+        ),
+        ([{"gap": "groups"}, {"gap": "ratio"}], ["nDCG(by=gender)", "nDCG(by=gender, gap=ratio)"]),
+    ],
+)
+def test_metrics_state_how_their_groups_differ(
+    differing: list[dict[str, Any]], labels: list[str]
+) -> None:
+    entries = [{"name": "nDCG", "by": "gender", "gap": "groups"} | each for each in differing]
+    assert load_labels("metrics", *entries) == labels
+
+
+def test_metrics_state_a_setting_that_changes_no_value_only_to_tell_them_apart() -> None:
+    association = {
+        "name": "EAA",
+        "groups": {"attribute": "gender", "a": "F", "b": "M"},
+        "targets": {"attribute": "genres", "e": "Drama", "p": "Comedy"},
+    }
+    (plain,) = load_labels("metrics", association)
+    assert "permutations" not in plain
+    labels = load_labels("metrics", association, association | {"permutations": 500})
+    start = plain.removesuffix(")")
+    assert labels == [f"{start}, permutations=10000)", f"{start}, permutations=500)"]
