@@ -23,6 +23,7 @@ LARGEST_READ = 16 * 2**20
 """The most bytes of an archive that are read at once: the list of 10,000 members has fewer."""
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_OTHER_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def open_zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(cast("IO[bytes]", BoundedReads(stream))) as archive:
         for entry in archive.infolist():
             if entry.compress_type not in _METHODS:
-                method = zipfile.compressor_names.get(entry.compress_type, "an unknown method")
+                method = _OTHER_METHODS.get(entry.compress_type, "an unknown method")
                 message = f"{entry.filename[:60]!r} is compressed by {method}, not by deflate"
                 raise ValueError(message)
         yield archive
