@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.core.errors import ChangedFile
-from recbias.core.input_files import read_version
+from recbias.core.input_files import WatchedPath
 from recbias.runner.source_digest import digest_own_sources, strip_source
 from recbias.runner.stage import Stage
 
@@ -20,11 +20,11 @@ class OwnSource:
 
     Args:
         digest: The digest of its source code.
-        version: Its version before there were workers.
+        watched: Its file before there were workers.
     """
 
     digest: str
-    version: tuple[int, ...]
+    watched: WatchedPath
 
 
 _expected: dict[Path, OwnSource] = {}
@@ -36,7 +36,7 @@ def list_own_sources(stages: Iterable[Stage], *, omit: Collection[Path]) -> dict
     for stage in stages:
         digests |= digest_own_sources(stage.work)
     return {
-        path: OwnSource(digest, read_version(path))
+        path: OwnSource(digest, WatchedPath.look(path))
         for path, digest in digests.items()
         if path not in omit
     }
@@ -60,13 +60,13 @@ def require_own_sources() -> None:
             back since there are workers.
     """
     for path, planned in _expected.items():
-        version = read_version(path)
+        now = WatchedPath.look(path)
         try:
             source = path.read_text(encoding="utf-8", errors="backslashreplace")
         except OSError:
             source = ""
         digest = hashlib.sha256(strip_source(source).encode()).hexdigest()
-        if OwnSource(digest, version) != planned:
+        if digest != planned.digest or not planned.watched.is_same(now):
             message = f"the code in {path} changed while the run was using it"
             remedy = "run again, and do not change the code before the run has ended"
             raise ChangedFile(message, remedy=remedy)

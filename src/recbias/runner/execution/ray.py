@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import UserError
-from recbias.core.input_files import read_version as read_file_version
+from recbias.core.input_files import WatchedPath
 from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
@@ -183,7 +183,7 @@ class _Code:
         add_to_search_path(self.search_path)
         seen = {path: each for path, each in self.sources.items() if path.exists()}
         expect_own_sources(
-            {path: replace(each, version=read_file_version(path)) for path, each in seen.items()}
+            {path: replace(each, watched=WatchedPath.look(path)) for path, each in seen.items()}
             if is_other_node
             else self.sources
         )
