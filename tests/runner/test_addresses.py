@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recbias.core.digests import compute_digest
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.models.unpersonalised import MostPop
 from recbias.runner.addresses import assign_address, library_version
+from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Keys, Stage
 
 
@@ -47,3 +50,22 @@ def test_an_address_changes_with_everything_that_could_change_the_result(
 
 def test_an_absent_library_has_no_version() -> None:
     assert library_version("no-such-package-anywhere") == ""
+
+
+def test_an_address_is_the_digest_of_canonical_json() -> None:
+    work: Any = ItemKNN()
+    inputs = (Stage("fit", "fit", "a" * 64, work, (), Keys()),)
+    stage = Stage("measure", "measure", "", work, inputs, Keys())
+    identity = {"seed": 1, "metric": {"name": '"é\ud83d', "at": (1.0, Path("x"))}}
+    expected = compute_digest(
+        {
+            "kind": "measure",
+            "identity": identity,
+            "inputs": ["a" * 64],
+            "code": digest_sources(work),
+            "libraries": {
+                name: library_version(name) for name in ("numpy", "scipy", "pandas", "absent")
+            },
+        }
+    )
+    assert assign_address(stage, identity, libraries=("absent",)).digest == expected

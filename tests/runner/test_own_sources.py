@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import recbias
 from recbias.core.errors import UserError
-from recbias.runner.source_digest import OWN_SOURCES
 from support.specs import make_small_spec
 
 OWN = '''
@@ -51,7 +52,7 @@ def make_spec(folder: Path, changed: str, content: str) -> dict[str, Any]:
     """Return a spec with a plug-in, of which a file changes while the run splits the data."""
     files = {"own.py": OWN, "split.py": SPLIT, "counts_of_neighbors.py": "N = 40\n"}
     for name, text in (files | {f"{changed}.new": content}).items():
-        (folder / name).write_text(f"{text}# {changed}\n")  # not the module of the other test
+        (folder / name).write_text(f"{text}# {folder.name}\n")  # not the module of the other test
     return make_small_spec(
         split={"name": f"{folder}/split.py:Changing", "test": 0.2},
         models=[f"{folder}/own.py:Own"],
@@ -71,8 +72,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, module in list(sys.modules.items()):  # workers of later tests would import them
         if Path(getattr(module, "__file__", None) or "/").is_relative_to(tmp_path):
             del sys.modules[name]
-    for path in [path for path in OWN_SOURCES if path.is_relative_to(tmp_path)]:
-        del OWN_SOURCES[path]
 
 
 def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: Path) -> None:
@@ -83,12 +82,34 @@ def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: P
     assert read_value(recbias.run(spec, out=folder / "one")) == read_value(run)
 
 
+HAS_RAY = importlib.util.find_spec("ray") is not None
+RAY = pytest.param(
+    "ray", marks=[pytest.mark.skipif(not HAS_RAY, reason="ray is absent"), pytest.mark.rotating]
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("executor", ["local", RAY])
 def test_nothing_is_stored_of_a_module_that_changed_before_a_worker_imported_it(
-    folder: Path,
+    folder: Path, executor: Literal["local", "ray"]
 ) -> None:
+    options: dict[str, Any] = {"workers": 2, "executor": executor}
     spec = make_spec(folder, "counts_of_neighbors.py", "N = 1\n")
     with pytest.raises(UserError, match=r"counts_of_neighbors\.py changed while the run"):
-        recbias.run(spec, out=folder / "out", workers=2)
+        recbias.run(spec, out=folder / "out", **options)
     make_spec(folder, "counts_of_neighbors.py", "N = 40\n")
-    again = recbias.run(spec, out=folder / "out", workers=2)
+    again = recbias.run(spec, out=folder / "out", **options)
     assert read_value(again) == read_value(recbias.run(spec, out=folder / "one"))
+
+
+def test_nothing_is_stored_of_a_module_that_was_replaced_and_put_back(folder: Path) -> None:
+    body = "import os\nfrom pathlib import Path\n\nN = 1\nhere = Path(__file__)\n"
+    back = 'os.replace(here.with_suffix(".old"), here)\n'
+    spec = make_spec(folder, "counts_of_neighbors.py", body + back)
+    original = folder / "counts_of_neighbors.py"
+    os.link(original, original.with_suffix(".old"))
+    with pytest.raises(UserError, match=r"counts_of_neighbors\.py changed while the run"):
+        recbias.run(spec, out=folder / "out", workers=2)
+    assert original.read_text().startswith("N = 40")
+    run = recbias.run(spec, out=folder / "out")
+    assert read_value(run) == read_value(recbias.run(spec, out=folder / "one"))

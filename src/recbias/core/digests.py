@@ -16,14 +16,17 @@ def to_canonical_json(value: object) -> str:
     >>> to_canonical_json({"b": 1, "a": (2.0, Path("x"))})
     '{"a":[2.0,"x"],"b":1}'
     """
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_to_plain
-    )
+    return _CANONICAL.encode(value)
 
 
 def compute_digest(value: object) -> str:
     """Return the SHA-256 of a value's canonical JSON, in hex."""
-    return hashlib.sha256(to_canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_text(to_canonical_json(value))
+
+
+def digest_text(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_file(path: Path) -> str:
@@ -41,3 +44,8 @@ def _to_plain(value: Any) -> object:
         return value.item()
     message = f"not JSON: {type(value).__name__}"
     raise TypeError(message)
+
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_to_plain
+)

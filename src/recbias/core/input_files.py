@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from recbias.core.machine.shortage import is_shortage
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 """Error numbers of a path at which there is nothing."""
+
+_SAME_CHANGE_NS = 20_000_000
+"""How far apart the two times of one change of a folder may be, in nanoseconds."""
 
 _LONGEST_INSIDE = "x" * 150
 """As long as the path of a file within a folder of results."""
@@ -73,6 +77,49 @@ def read_version(path: Path) -> tuple[int, ...]:
         ]
         return (*fields[0], *fields[1])
     return ()
+
+
+@dataclass(frozen=True)
+class WatchedPath:
+    """A file as it is at one moment, with the folders and links on the way to it.
+
+    Args:
+        version: The version of the file.
+        folders: The mode, device, number and times of change of each folder and link.
+    """
+
+    version: tuple[int, ...]
+    folders: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def look(cls, path: Path) -> WatchedPath:
+        """Return a file as it is now; without a version if it cannot be examined."""
+        folders: dict[str, tuple[int, ...]] = {}
+        with suppress(OSError, ValueError, RuntimeError):
+            for folder in {*path.absolute().parents, *path.resolve().parents}:
+                status = os.lstat(folder)
+                identity = status.st_mode, status.st_dev, status.st_ino
+                folders[str(folder)] = (*identity, status.st_ctime_ns, status.st_mtime_ns)
+        return cls(read_version(path), folders)
+
+    def is_same(self, now: WatchedPath) -> bool:
+        """Return whether nothing was put in the place of the file between two moments.
+
+        A folder that was moved away and back has a later time of change. That of one in which
+        files were created or removed is the time of the last change of its content, too.
+        """
+        if self.version != now.version or self.folders.keys() != now.folders.keys():
+            return False
+        return all(_is_in_place(self.folders[key], now.folders[key]) for key in self.folders)
+
+
+def _is_in_place(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    """Return whether a folder or a link was not moved; what a folder contains may have changed."""
+    if stat.S_ISLNK(now[0]) or before[:-2] != now[:-2]:
+        return before == now
+    *_, changed, content = now
+    is_content = content != before[-1] and abs(changed - content) < _SAME_CHANGE_NS
+    return changed == before[-2] or is_content
 
 
 @contextmanager

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,10 @@ import numpy.typing as npt
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
+from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
+from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, open_zip
 from recbias.formats.limited.file_limits import get_unpacked_limit, make_size_error
 from recbias.formats.limited.number_arrays import HEADER_ERRORS, count_bytes, read_header
 from recbias.formats.text_files import BOM, get_suffix, open_binary
@@ -213,15 +214,16 @@ def _open_array(
     """Open an array of an archive behind its header; no pickle is read."""
     with open_input(path) as raw:
         try:
-            with zipfile.ZipFile(raw) as archive, archive.open(f"{name}.npy") as stream:
+            with open_zip(raw) as archive, archive.open(f"{name}.npy") as stream:
                 _refuse_bomb(path, archive)
                 yield stream, *read_header(stream)
-        except (*HEADER_ERRORS, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        except (*HEADER_ERRORS, *ARCHIVE_ERRORS) as error:
+            raise_shortage(error)
             message = f"the array {name!r} cannot be read: {str(error)[:200]}"
             raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS) from error
 
 
-def _refuse_bomb(path: Path, archive: zipfile.ZipFile) -> None:
+def _refuse_bomb(path: Path, archive: ZipFile) -> None:
     size = sum(entry.file_size for entry in archive.infolist())
     if size > (limit := get_unpacked_limit(path.stat().st_size)):
         raise make_size_error(str(path), limit)

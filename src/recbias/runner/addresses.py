@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from recbias.core.digests import compute_digest
+from recbias.core.digests import compute_digest, digest_text, to_canonical_json
 from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Stage
 
@@ -34,16 +34,38 @@ def assign_address(
         libraries: Packages whose version matters besides ``LIBRARIES``.
         code: The digest of the modules, if it is known.
     """
-    digest = compute_digest(
-        {
-            "kind": stage.kind,
-            "identity": identity,
-            "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
-            "code": code or digest_sources(stage.work),
-            "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
-        }
+    digest = compute_address(
+        stage, to_canonical_json(identity), inputs=inputs, libraries=libraries, code=code
     )
     return replace(stage, digest=digest)
+
+
+def compute_address(
+    stage: Stage,
+    identity: str,
+    *,
+    inputs: tuple[Stage, ...] | None = None,
+    libraries: tuple[str, ...] = (),
+    code: str = "",
+) -> str:
+    """Return the content address of the result of a stage.
+
+    It is the digest of canonical JSON, of which the parts that many stages share are made once.
+    ``identity`` is canonical JSON; see ``assign_address`` for the others.
+    """
+    digests = [source.digest for source in (stage.inputs if inputs is None else inputs)]
+    return digest_text(
+        f'{{"code":"{code or digest_sources(stage.work)}","identity":{identity},'
+        f'"inputs":{to_canonical_json(digests)},"kind":"{stage.kind}",'
+        f'"libraries":{_list_versions(libraries)}}}'
+    )
+
+
+@cache
+def _list_versions(libraries: tuple[str, ...]) -> str:
+    """Return the versions of ``LIBRARIES`` and of other packages as canonical JSON."""
+    names = (*LIBRARIES, *libraries)
+    return to_canonical_json({name: library_version(name) for name in names})
 
 
 def address_values(

@@ -12,12 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from recbias.core.digests import compute_digest, digest_file
+from recbias.runner.loaded_modules import require_loaded_version
 
 DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
-
-OWN_SOURCES: dict[Path, str] = {}
-"""The digests of the modules outside recbias on which the addresses of this process depend."""
 
 _LITERAL = (
     r'(?:"""(?:[^"\\]++|\\.|"(?!""))*+"""'
@@ -50,8 +48,17 @@ def digest_sources(work: object) -> str:
     It covers the modules of the work's class and of each dataclass instance among its fields; the
     modules of recbias and of their own top-level package (or folder, for ``./file.py``) that these
     import, at any depth; and the data files of the packages of these modules.
+
+    Raises:
+        ChangedFile: A module that is not of recbias was changed after this process imported it.
     """
     return _digest_modules(frozenset(_iterate_modules(work)))
+
+
+def digest_own_sources(work: object) -> dict[Path, str]:
+    """Return the digest of each module that is not of recbias among those of a stage's work."""
+    modules = set[_Module]().union(*map(_list_modules, set(_iterate_modules(work))))
+    return {module.path: _digest(module) for module in modules if module.tree != _RECBIAS}
 
 
 @cache
@@ -128,8 +135,8 @@ def _digest_modules(names: frozenset[str]) -> str:
 
 
 @cache
-def _digest_files(name: str) -> frozenset[tuple[str, str]]:
-    """Return the path and digest of each source and data file that a module depends on."""
+def _list_modules(name: str) -> frozenset[_Module]:
+    """Return a module and those that it imports, at any depth."""
     modules: set[_Module] = set()
     waiting = [*_locate(name)]
     while waiting:
@@ -137,6 +144,13 @@ def _digest_files(name: str) -> frozenset[tuple[str, str]]:
         if module not in modules:
             modules.add(module)
             waiting += _list_imports(module) - modules
+    return frozenset(modules)
+
+
+@cache
+def _digest_files(name: str) -> frozenset[tuple[str, str]]:
+    """Return the path and digest of each source and data file that a module depends on."""
+    modules = _list_modules(name)
     packages = {(module.tree.base, module.path.parent) for module in modules}
     return frozenset(
         {
@@ -216,7 +230,7 @@ def _read_source(module: _Module) -> str:
 def _digest(module: _Module) -> str:
     digest = hashlib.sha256(_read_source(module).encode()).hexdigest()
     if module.tree != _RECBIAS:
-        OWN_SOURCES[module.path] = digest
+        require_loaded_version(module.path)
     return digest
 
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import stat
+import string
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
@@ -217,4 +220,158 @@ def test_a_header_of_a_tar_that_would_fill_the_memory_is_refused(
         stream.write(header.tobuf(tarfile.GNU_FORMAT))
         stream.write(bytes(header.size))
     with pytest.raises(DownloadFailed, match="a header of 41,943,040 bytes"):
+        unpack(path, into)
+
+
+LINKS = {
+    "a link to a link to outside": [
+        make_member("a", tarfile.SYMTYPE, "b"),
+        make_member("b", tarfile.SYMTYPE, "/tmp"),
+        make_member("a/evil"),
+    ],
+    "a hard link to a hard link": [
+        make_member("f"),
+        make_member("a", tarfile.LNKTYPE, "f"),
+        make_member("b", tarfile.LNKTYPE, "a"),
+    ],
+    "a file through a link": [
+        make_member("d", tarfile.DIRTYPE),
+        make_member("d/x", tarfile.SYMTYPE, "../../out"),
+        make_member("d/x"),
+    ],
+}
+
+
+@pytest.mark.parametrize("chain", LINKS)
+def test_chains_of_links_in_a_tar_are_refused(tmp_path: Path, into: Path, chain: str) -> None:
+    path = write_tar(tmp_path / "a.tar.gz", LINKS[chain], b"x")
+    with pytest.raises(DownloadFailed, match="a link or a device"):
+        unpack(path, into)
+    assert not any(file.is_symlink() for file in into.rglob("*"))
+    assert read_files(tmp_path).keys() <= {path.name, "into/f"}
+
+
+def pack_sparse(headers: dict[str, str], content: bytes) -> bytes:
+    member = make_member("GNUSparseFile.0/f")
+    member.size, member.pax_headers = len(content), headers
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as packed:
+        packed.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def write_sparse_header(n_blocks: int = 0) -> bytes:
+    """Return the header of GNU tar for a file of 1 TB, of which nothing is stored."""
+    header = bytearray(make_member("f", tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
+    header[482] = n_blocks > 0  # an extension of the map follows
+    header[483:495] = b"\x80" + (10**12).to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    more = bytearray(512)
+    more[504] = 1
+    return bytes(header) + bytes(more) * n_blocks + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (write_sparse_header(), "a sparse file"),
+        (write_sparse_header(30_000), "its headers are too long"),
+        (
+            pack_sparse({"GNU.sparse.map": "0,1", "GNU.sparse.size": str(10**12)}, b"x"),
+            "a sparse file",
+        ),
+        (pack_sparse({"GNU.sparse.map": "0,a", "GNU.sparse.size": "1"}, b"x"), "damaged"),
+        (
+            pack_sparse({"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}, b"9999\n0\n1\n"),
+            "damaged",
+        ),
+        (pack_sparse({"size": "-512"}, b"x"), "has 0 bytes, not -512"),
+        (pack_sparse({"path": "a/" * 2000}, b"x"), "too long a name"),
+    ],
+)
+def test_tars_that_are_not_what_their_headers_say_are_refused(
+    tmp_path: Path, into: Path, content: bytes, problem: str
+) -> None:
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(content, 1))
+    with pytest.raises(DownloadFailed, match=problem):
+        unpack(tmp_path / "a.tar.gz", into)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Ratings.csv", "ratings.csv"],
+        ["ml/ratings.csv", "ML/users.csv"],
+        ["\u00e9.csv", "e\u0301.csv"],
+        ["ratings.csv", "ratings.csv."],
+    ],
+)
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_names_that_some_systems_do_not_distinguish_are_refused(
+    tmp_path: Path, into: Path, names: list[str], kind: str
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "zip":
+        write_zip(path, dict.fromkeys(names, b"x"))
+    else:
+        write_tar(path, [make_member(name) for name in names], b"x")
+    with pytest.raises(DownloadFailed, match="do not distinguish"):
+        unpack(path, into)
+
+
+def change_entry(path: Path, at: int, form: str, value: int) -> Path:
+    """Change a field of the last entry in the list of members of a zip archive."""
+    content = bytearray(path.read_bytes())
+    start = content.rindex(b"PK\1\2") + at
+    content[start : start + struct.calcsize(form)] = struct.pack(form, value)
+    path.write_bytes(bytes(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("at", "form", "value", "problem"),
+    [
+        (24, "<I", 2**32 - 2, "has 60,000 bytes, not 4,294,967,294"),
+        (24, "<I", 5, "Bad CRC"),
+        (20, "<I", 3, "damaged"),
+        (42, "<I", 2**31, "damaged"),
+        (8, "<H", 1, "encrypted"),
+        (10, "<H", zipfile.ZIP_BZIP2, "compressed by bzip2"),
+        (10, "<H", 99, "compressed by an unknown method"),
+        (46, "<B", 0, "damaged"),  # a name that begins with NUL
+    ],
+)
+def test_a_zip_whose_list_of_members_is_wrong_is_refused(
+    tmp_path: Path, into: Path, at: int, form: str, value: int, problem: str
+) -> None:
+    path = write_zip(tmp_path / "a.zip", {"f": bytes(range(250)) * 240})
+    with pytest.raises(DownloadFailed, match=problem):
+        unpack(change_entry(path, at, form, value), into)
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_members_of_a_zip_that_share_their_content_are_refused(
+    tmp_path: Path, into: Path, is_renamed: bool
+) -> None:
+    path = write_zip(tmp_path / "a.zip", {"ff": bytes(100_000)})
+    content = path.read_bytes()
+    start, end = content.rindex(b"PK\1\2"), content.rindex(b"PK\5\6")
+    entry = content[start:end]
+    pairs = itertools.product(string.ascii_lowercase, repeat=2)
+    names = [f"{a}{b}".encode() if is_renamed else b"ff" for a, b in pairs]
+    entries = b"".join(entry[:46] + name + entry[48:] for name in names)
+    sizes = struct.pack("<HHIIH", len(names), len(names), len(entries), start, 0)
+    path.write_bytes(content[:start] + entries + content[end : end + 8] + sizes)
+    with pytest.raises(DownloadFailed, match="damaged"):
+        unpack(path, into)
+
+
+def test_a_zip_whose_list_of_members_would_fill_the_memory_is_refused(
+    tmp_path: Path, into: Path
+) -> None:
+    path = tmp_path / "a.zip"
+    sizes = struct.pack("<HHIIH", 1, 1, 17 * 2**20, 0, 0)
+    path.write_bytes(bytes(17 * 2**20) + b"PK\5\6\0\0\0\0" + sizes)
+    with pytest.raises(DownloadFailed, match="a header of 17,825,792 bytes"):
         unpack(path, into)

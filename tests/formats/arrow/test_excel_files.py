@@ -62,3 +62,72 @@ def test_faults_of_a_file_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(MalformedLine, match="is no Excel file") as caught:
         read_sheet(path)
     assert caught.value.remedy == "download or save it again, or save it as CSV"
+
+
+def rewrite(path: Path, old: str, new: str, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    """Replace a text in the sheet of a workbook."""
+    with zipfile.ZipFile(path) as archive:
+        members = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            is_sheet = name == "xl/worksheets/a.xml"
+            archive.writestr(
+                name, content.replace(old.encode(), new.encode()) if is_sheet else content
+            )
+    return path
+
+
+END = "</sheetData>"
+CELL = "<c><v>1</v></c>"
+
+
+@pytest.mark.parametrize(
+    ("rows", "extent"),
+    [
+        ('<row r="9"><c r="XFD1048576"><v>1</v></c></row>', "1,048,577 rows and 16,384 columns"),
+        ('<row r="9"><c r="A4294967295"/></row>', "4,294,967,296 rows and 4 columns"),
+        ('<x:row r = "9"><x:c s="1" r\n=\'ZZZZZ7\'/></x:row>', "12,356,630 columns"),
+        (f'<row r="{"9" * 5000}">{CELL}</row>', "rows and 4 columns"),
+        (f"<row>{CELL * 3000}</row>" + f"<row>{CELL}</row>" * 1000, "2,006 rows and 3,000"),
+        (f'<row><c r="A4"/>{" " * 2**21}<c r="XFD1048576"/></row>', "bytes without a tag"),
+    ],
+)
+def test_a_sheet_of_few_cells_that_extends_far_is_refused(
+    tmp_path: Path, rows: str, extent: str
+) -> None:
+    path = rewrite(write_excel(tmp_path / "a.xlsx", ROWS), END, f"{rows}{END}")
+    with pytest.raises(MalformedLine, match=extent):
+        read_sheet(path)
+
+
+def test_cells_apart_from_the_table_are_read(tmp_path: Path) -> None:
+    path = write_excel(tmp_path / "a.xlsx", [("id", "rank"), ("a", 1)])
+    rewrite(path, END, f'<row r="20000"><c r="B20000"><v>7</v></c></row>{END}')
+    table = read_sheet(path)
+    assert table.num_rows == 19_999
+    assert table["rank"].to_pylist()[-1] == 7
+
+
+def test_a_workbook_that_promises_too_many_strings_is_refused(tmp_path: Path) -> None:
+    path = write_excel(tmp_path / "a.xlsx", ROWS)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("xl/sharedStrings.xml", '<sst uniqueCount="99999999999"></sst>')
+    with pytest.raises(MalformedLine, match="promises 99,999,999,999 strings"):
+        read_sheet(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compression_is_refused(tmp_path: Path, method: int) -> None:
+    path = rewrite(write_excel(tmp_path / "a.xlsx", ROWS), "", "", method)
+    with pytest.raises(MalformedLine, match="not by deflate"):
+        read_sheet(path)
+
+
+def test_infinite_numbers_and_other_spreadsheets_are_refused(tmp_path: Path) -> None:
+    path = write_excel(tmp_path / "a.xlsx", [("id", "rank"), ("a", 1)])
+    with pytest.raises(MalformedLine, match="infinity"):
+        read_sheet(rewrite(path, "<v>1</v>", "<v>1e999</v>"))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("content.xml", "<x/>")
+    with pytest.raises(MalformedLine, match=r"contains content\.xml"):
+        read_sheet(path)

@@ -101,6 +101,50 @@ def test_a_file_that_is_replaced_and_put_back_is_refused(
         watched.require_unchanged()
 
 
+@pytest.mark.parametrize("way", ["renamed", "a folder above renamed", "linked", "link renamed"])
+def test_a_file_whose_folder_is_replaced_and_put_back_is_refused(tmp_path: Path, way: str) -> None:
+    store, folder = Store(tmp_path / "store"), tmp_path / "data"
+    for name in ("first", "other"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "lists.csv").write_text(name)
+    replaced = folder / "inner" if way == "renamed" else folder
+    if "link" in way:
+        folder.symlink_to("first")
+    else:
+        (tmp_path / "first").rename(folder)
+    path = folder / "inner" / "lists.csv"
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    watched.require_unchanged()
+    away, other = tmp_path / "away", tmp_path / "other"
+    if way == "linked":
+        for target in ("other", "first"):
+            folder.unlink()
+            folder.symlink_to(target)
+    else:
+        replaced.rename(away)
+        replaced.symlink_to(other / "inner" if way == "renamed" else other)
+        assert path.read_text() == "other"
+        replaced.unlink()
+        away.rename(replaced)
+    assert path.read_text() == "first"
+    with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
+        watched.require_unchanged()
+
+
+def test_files_beside_an_input_may_change(tmp_path: Path) -> None:
+    path, store = tmp_path / "data" / "lists.csv", Store(tmp_path / "store")
+    path.parent.mkdir()
+    path.write_text("first")
+    path.parent.rename(tmp_path / "new")  # its time of change is not that of its content
+    (tmp_path / "new").rename(path.parent)
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    (path.parent / "results").mkdir()
+    (path.parent / "results" / "a.csv").write_text("a")
+    watched.require_unchanged()
+    (path.parent / "results" / "a.csv").unlink()
+    watched.require_unchanged()
+
+
 def put(path: Path, source: Path, way: str) -> None:
     """Give a file the content and the time of another one."""
     if way == "linked":

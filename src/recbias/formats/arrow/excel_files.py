@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 
 from recbias.core.errors import MalformedLine
+from recbias.core.input_files import open_input
+from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import require_packages
+from recbias.formats.arrow.excel_extents import find_excess
+from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, open_zip
 from recbias.formats.limited.file_limits import check_columns, get_unpacked_limit, make_size_error
 
 SUFFIX = ".xlsx"
@@ -30,20 +34,18 @@ def read_sheet(path: Path) -> Any:
     Raises:
         MissingExtra: The package that reads Excel files is not installed.
         MalformedLine: The file is not an Excel file, is larger than ``MAX_BYTES`` when unpacked,
-            has no rows, or two columns have one name.
+            has cells far from the others, has no rows, or two columns have one name.
     """
     require_packages(f"{path.name}, an Excel file,", "python-calamine", where=str(path))
     import pandas as pd
     from python_calamine import CalamineError
 
-    _check_size(path)
+    _check_archive(path)
     options: Any = {"engine": "calamine", "header": None, "na_filter": False, "dtype": object}
     try:
         frame = pd.read_excel(path, **options)
-    except (CalamineError, ValueError) as error:
-        raise MalformedLine(
-            f"is no Excel file: {error}", where=str(path), remedy=REMEDY
-        ) from error
+    except (CalamineError, ValueError, OverflowError) as error:
+        raise _make_error(path, error) from error
     if frame.empty:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_cell(cell) or "" for cell in frame.iloc[0]]
@@ -53,19 +55,36 @@ def read_sheet(path: Path) -> Any:
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
-def _check_size(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise MalformedLine(
-            f"is no Excel file: {error}", where=str(path), remedy=REMEDY
-        ) from error
+def _check_archive(path: Path) -> None:
+    """Refuse a file for which the reader would allocate more memory than its content takes up."""
+    with open_input(path) as stream:
+        try:
+            with open_zip(stream) as archive:
+                _check_members(path, archive)
+                excess = find_excess(archive)
+        except ARCHIVE_ERRORS as error:
+            raise_shortage(error)
+            raise _make_error(path, error) from error
+    if excess:
+        remedy = "delete what is far from the table, or save it as CSV"
+        raise MalformedLine(excess, where=str(path), remedy=remedy)
+
+
+def _check_members(path: Path, archive: ZipFile) -> None:
+    """Refuse other formats of spreadsheets, which the reader knows, and too large a content."""
+    names = {entry.filename.lower() for entry in archive.infolist()}
+    if other := names & {"xl/workbook.bin", "mimetype", "content.xml"}:
+        raise _make_error(path, f"it contains {min(other)}")
+    size = sum(entry.file_size for entry in archive.infolist())
     if size > MAX_BYTES:
         message = f"has {size:,} bytes when unpacked, more than {MAX_BYTES:,}"
         raise MalformedLine(message, where=str(path), remedy="save it as CSV")
     if size > (limit := get_unpacked_limit(path.stat().st_size)):
         raise make_size_error(str(path), limit)
+
+
+def _make_error(path: Path, reason: object) -> MalformedLine:
+    return MalformedLine(f"is no Excel file: {reason}", where=str(path), remedy=REMEDY)
 
 
 def _build_column(cells: list[Any]) -> Any:

@@ -107,6 +107,10 @@ class Jobs:
         self.waiting = [job for job in self.waiting if job not in ready]
         return ready
 
+    def list_stages(self) -> list[Stage]:
+        """Return the stages of the waiting jobs."""
+        return [stage for job in self.waiting for stage in job.stages]
+
     def _list_lost_answers(self) -> set[str]:
         """Return the addresses of the answers of waiting jobs that need a failed stage."""
         records = self.executor.records

@@ -20,8 +20,9 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.operating_system import measure_peak_memory_mb
-from recbias.runner.own_sources import expect_own_sources, list_own_sources
+from recbias.runner.own_sources import OwnSource, expect_own_sources, list_own_sources
 from recbias.runner.planning.plan import Plan
+from recbias.runner.stage import Stage
 
 POLL_SECONDS = 0.05
 """How often the memory of a worker is read whose job is repeated because it died."""
@@ -54,7 +55,8 @@ class Processes:
         """Run jobs at the same time; return those that were running when a worker died."""
         suspects: list[Job] = []
         running: dict[Future[list[StageRecord]], Job] = {}
-        with _open_pool(min(self.workers, max(1, len(jobs.waiting)))) as pool:
+        n_workers = min(self.workers, max(1, len(jobs.waiting)))
+        with _open_pool(n_workers, jobs.list_stages()) as pool:
             while True:
                 for job in jobs.take(0 if suspects else self.workers - len(running)):
                     running[_submit(pool, jobs, job)] = job
@@ -70,7 +72,7 @@ class Processes:
 
 def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
     peak_mb = 0.0
-    with _open_pool(1) as pool:
+    with _open_pool(1, job.stages) as pool:
         future = _submit(pool, jobs, job)
         processes = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14
         while not wait([future], POLL_SECONDS).done:
@@ -91,10 +93,12 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
 
 
 @contextmanager
-def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of workers, which are terminated when the run is interrupted."""
+def _open_pool(workers: int, stages: Iterable[Stage]) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of workers for stages; they are terminated when the run is interrupted."""
     files = list_imported_files()
-    sources = list_own_sources(omit={path for path, _ in files})  # workers get these as they were
+    sources = list_own_sources(
+        stages, omit={path for path, _ in files}
+    )  # workers get these as they were
     with hold_signals():  # the process that tracks semaphores starts here
         pool = ProcessPoolExecutor(
             workers,
@@ -126,7 +130,7 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
 
 
 def _prepare_worker(
-    workers: int, files: Sequence[tuple[Path, bytes]], sources: Mapping[Path, str]
+    workers: int, files: Sequence[tuple[Path, bytes]], sources: Mapping[Path, OwnSource]
 ) -> None:
     """Prepare a worker: limit its threads, and import the user's plug-in files."""
     from threadpoolctl import threadpool_limits

@@ -8,6 +8,7 @@ there, and returns its records only. What a node did not finish when it died, an
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import UserError
+from recbias.core.input_files import WatchedPath
 from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
@@ -35,6 +37,12 @@ from recbias.runner.execution.ray_nodes import (
     take_store,
 )
 from recbias.runner.execution.stage_records import make_record
+from recbias.runner.own_sources import (
+    OwnSource,
+    add_to_search_path,
+    expect_own_sources,
+    list_own_sources,
+)
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.planning.preview import preview
 from recbias.runner.source_digest import digest_package
@@ -99,7 +107,10 @@ class _RunningTasks:
         self.store = replace(store, folder=store.folder.absolute())
         self.origin = self.ray.get_runtime_context().get_node_id()
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
-        self.facts = (read_version(), digest_package()), self.origin, list_imported_files()
+        files = list_imported_files()
+        sources = list_own_sources(self.jobs.list_stages(), omit={path for path, _ in files})
+        code = _Code(files, sources, [str(Path(folder).absolute()) for folder in sys.path])
+        self.facts = (read_version(), digest_package()), self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)
@@ -159,8 +170,28 @@ def _stay_on(node: str) -> Any:
     return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
+@dataclass(frozen=True)
+class _Code:
+    """The code of plug-ins: files with their content, other modules, and where they are found."""
+
+    files: Sequence[tuple[Path, bytes]]
+    sources: Mapping[Path, OwnSource]
+    search_path: Sequence[str]
+
+    def prepare(self, *, is_other_node: bool) -> None:
+        """Import the files; another node may have the modules elsewhere."""
+        add_to_search_path(self.search_path)
+        seen = {path: each for path, each in self.sources.items() if path.exists()}
+        expect_own_sources(
+            {path: replace(each, watched=WatchedPath.look(path)) for path, each in seen.items()}
+            if is_other_node
+            else self.sources
+        )
+        import_files(self.files)
+
+
 def _run_task(
-    expected: tuple[str, str], origin: str, files: Sequence[tuple[Path, bytes]], pickled: bytes
+    expected: tuple[str, str], origin: str, code: _Code, pickled: bytes
 ) -> list[StageRecord]:
     import ray
 
@@ -168,7 +199,7 @@ def _run_task(
     node = context.get_node_id()
     limit_card(context.get_assigned_resources().get("GPU", 0))
     require_same_recbias(*expected, "that started the run")
-    import_files(files)
+    code.prepare(is_other_node=node != origin)
     store, job, records, fresh, run_id = ForkingPickler.loads(pickled)
     store = take_store(store, node=node, origin=origin)
     failure = find_lacking_files(job, store)

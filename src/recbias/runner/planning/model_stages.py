@@ -17,6 +17,7 @@ from recbias.runner.planning.plan import (
     list_missing_outputs,
 )
 from recbias.runner.planning.round_stages import get_world, plan_rounds
+from recbias.runner.planning.stage_planner import StageFacts
 from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
@@ -72,6 +73,17 @@ class ModelPlanner(OutputPlanner):
         k = self.experiment.k
         return self.plan_outputs(context, models[0], k).answer if models else None
 
+    def _gather_measure(
+        self, metric: PluginSpec, compute: ComputeMetric, seed: int, fold: int
+    ) -> StageFacts:
+        """Return what the stages that measure by a metric have in common."""
+        return self.gather_facts(
+            metric,
+            identity={"metric": self.identify(metric), "seed": seed, "fold": fold},
+            libraries=list_libraries(metric.plugin),
+            code="" if compute.world is not None else digest_sources(compute),
+        )
+
     def _plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
@@ -90,16 +102,12 @@ class ModelPlanner(OutputPlanner):
         compute = ComputeMetric(
             *(metric.plugin, metric.name, answer is not None, choice is not None, world)
         )
-        code = "" if world else self.recall("code", metric, make=lambda: digest_sources(compute))
         read = join_stages(*shared, answer, choice, *labels)
-        return self.place(
-            Stage("measure", title, "", compute, read, keys, location),
+        stage = Stage("measure", title, "", compute, read, keys, location)
+        seed, fold = keys.seed or 0, keys.fold or 0
+        facts: StageFacts = self.recall(
+            f"measure {seed} {fold} {world is not None}",
             metric,
-            identity={
-                "metric": self.identify(metric),
-                "seed": keys.seed or 0,
-                "fold": keys.fold or 0,
-            },
-            libraries=self.recall("libraries", metric, make=lambda: list_libraries(metric.plugin)),
-            code=code,
+            make=lambda: self._gather_measure(metric, compute, seed, fold),
         )
+        return facts.place(stage)

@@ -9,6 +9,7 @@ from pathlib import Path
 from recbias.config.experiment import DatasetSpec, Experiment
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, MissingFile, UserError
+from recbias.core.machine.collection import pause_collection
 from recbias.core.packages import list_libraries
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
@@ -35,7 +36,8 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         Faults: Parts of the experiment contradict each other, or an input file is missing.
     """
     check_experiment(experiment, options, fingerprints)
-    return plan_stages(experiment, options, fingerprints)
+    with pause_collection():
+        return plan_stages(experiment, options, fingerprints)
 
 
 def check_experiment(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
-from recbias.core.digests import compute_digest
+from recbias.core.digests import compute_digest, to_canonical_json
 from recbias.core.labelled_texts import evaluates_texts
 from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import ActsAfterFit, ReadsModels
-from recbias.runner.addresses import address_values, assign_address
+from recbias.runner.addresses import address_values, compute_address
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import Fingerprints
 
@@ -68,6 +68,31 @@ def find_learner(spec: PluginSpec) -> PluginSpec:
 
 
 @dataclass(frozen=True)
+class StageFacts:
+    """What many stages share, such as those of one metric for each model.
+
+    Args:
+        identity: What decides their addresses, as canonical JSON.
+        files: The files that their plug-ins read, with their digests.
+        subject: The name of the plug-in and the digest of the settings; empty without one.
+        libraries: The packages whose version matters.
+        code: The digest of the modules of their work, blank if it is not known.
+    """
+
+    identity: str
+    files: Mapping[Path, str]
+    subject: Mapping[str, str]
+    libraries: tuple[str, ...]
+    code: str
+
+    def place(self, stage: Stage) -> Stage:
+        """Return a stage at its address, with its files."""
+        digest = compute_address(stage, self.identity, libraries=self.libraries, code=self.code)
+        changes: dict[str, Any] = {"subject": type(stage.work).__name__, **self.subject}
+        return replace(stage, digest=digest, files={**stage.files, **self.files}, **changes)
+
+
+@dataclass(frozen=True)
 class StagePlanner:
     """Places stages at their addresses."""
 
@@ -90,9 +115,10 @@ class StagePlanner:
         The plug-ins are kept, as their identities, by which they are found, would be used again.
         """
         key = (purpose, *map(id, specs))
-        if key not in self._known:
-            self._known[key] = specs, make()
-        return self._known[key][1]
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = specs, make()
+        return known[1]
 
     def list_files(self, *specs: PluginSpec) -> dict[Path, str]:
         """Return the files that plug-ins read, with the digests that ``identify`` has of them."""
@@ -120,13 +146,20 @@ class StagePlanner:
 
         ``code`` is the digest of the modules of its work, if it is known.
         """
-        files = {**stage.files, **self.list_files(*specs)}
-        subject: Mapping[str, Any] = {
-            "subject": type(stage.work).__name__,
-            **self.describe(*specs),
-        }
-        stage = replace(stage, files=files, **subject)
-        return assign_address(stage, identity, libraries=libraries, code=code)
+        return self.gather_facts(*specs, identity=identity, libraries=libraries, code=code).place(
+            stage
+        )
+
+    def gather_facts(
+        self,
+        *specs: PluginSpec,
+        identity: Mapping[str, object],
+        libraries: tuple[str, ...] = (),
+        code: str = "",
+    ) -> StageFacts:
+        """Return what stages with the same plug-ins, settings and seed share; see ``place``."""
+        files, subject = self.list_files(*specs), self.describe(*specs)
+        return StageFacts(to_canonical_json(identity), files, subject, libraries, code)
 
     def describe(self, *specs: PluginSpec) -> dict[str, str]:
         """Return the subject and the digest of the settings of a stage with some plug-ins."""

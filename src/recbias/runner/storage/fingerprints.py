@@ -11,7 +11,12 @@ from typing import Any
 
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
-from recbias.core.input_files import convert_read_errors, open_input, read_version
+from recbias.core.input_files import (
+    WatchedPath,
+    convert_read_errors,
+    open_input,
+    read_version,
+)
 from recbias.runner.own_sources import require_own_sources
 from recbias.runner.storage.records import seal_record, unseal_record
 from recbias.runner.storage.store import Store
@@ -73,11 +78,10 @@ class WatchedFiles:
 
     files: Mapping[Path, str]
     store: Store
-    versions: Mapping[Path, tuple[int, ...]] = field(init=False, repr=False)
+    seen: Mapping[Path, WatchedPath] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        versions = {path: read_version(path) for path in self.files}
-        object.__setattr__(self, "versions", versions)
+        object.__setattr__(self, "seen", {path: WatchedPath.look(path) for path in self.files})
 
     def call(self, work: Callable[..., Any], *inputs: Any) -> Any:
         """Call a function that reads the files; return its result if they did not change.
@@ -93,8 +97,8 @@ class WatchedFiles:
     def require_unchanged(self) -> None:
         """Check that the files had the digests of the plan at every moment until now.
 
-        They have them now, and are the versions that they were at first: otherwise one could have
-        been replaced while it was read, and put back.
+        They have them now, and are the versions that they were at first: otherwise one, or a
+        folder of it, could have been replaced while it was read, and put back.
 
         Raises:
             ChangedFile: A file was changed, replaced or removed.
@@ -105,5 +109,5 @@ class WatchedFiles:
                 is_unchanged = current.of(path) == planned
             except MissingFile:
                 is_unchanged = False
-            if not is_unchanged or read_version(path) != self.versions[path]:
+            if not is_unchanged or not self.seen[path].is_same(WatchedPath.look(path)):
                 raise ChangedFile(f"{path} changed while the run was reading it")

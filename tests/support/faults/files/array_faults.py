@@ -28,9 +28,9 @@ def _write_objects() -> bytes:
     return stream.getvalue()
 
 
-def _zip(**members: bytes) -> bytes:
+def _zip(method: int = zipfile.ZIP_DEFLATED, **members: bytes) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w", method) as archive:
         for name, data in members.items():
             archive.writestr(f"{name}.npy", data)
     return stream.getvalue()
@@ -86,6 +86,8 @@ def _make_archives() -> Mapping[str, bytes]:
         "no arrays": _zip(),
         "no words": to_archive(vectors=np.ones((2, 3))),
         "a bomb": _zip(words=bytes(80 * 2**20), vectors=vectors),
+        "bzip2": _zip(zipfile.ZIP_BZIP2, words=bytes(2**20), vectors=vectors),
+        "lzma": _zip(zipfile.ZIP_LZMA, words=bytes(2**20), vectors=vectors),
     }
 
 
