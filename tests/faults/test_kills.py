@@ -114,11 +114,9 @@ def start_run(folder: Path) -> subprocess.Popen[str]:
 
 
 def list_workers(pid: int) -> list[int]:
-    """Return the processes that a run has spawned to train models: children of its child."""
-    pids = [pid]
-    for _ in range(2):
-        paths = [Path(f"/proc/{parent}/task/{parent}/children") for parent in pids]
-        pids = [int(word) for path in paths if path.exists() for word in path.read_text().split()]
+    """Return the processes that a run has spawned to train models."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    pids = [int(word) for word in children.read_text().split()] if children.exists() else []
     return [
         child for child in pids if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]

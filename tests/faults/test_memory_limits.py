@@ -98,7 +98,7 @@ DEMANDS = {
         "import threading as t; [t.Timer(3, int).start() for _ in range(10**5)]",
         2,
     ),
-    "C++ ends the process": ("ctypes.CDLL(None).abort()", 1),
+    "C++ ends the process": ("ctypes.CDLL(None).abort()", -6),
     "OpenBLAS ends the process": ("ctypes.CDLL(None).exit(1)", 1),
 }
 """Statements that need too much memory, or do what libraries do then; with the exit code."""

@@ -193,22 +193,16 @@ def test_an_interrupt_ends_workers_and_prints_one_message(
     assert process.returncode == 130
 
 
-def list_children(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in children.read_text().split()] if children.exists() else []
-
-
 def test_an_interrupt_while_workers_start_prints_one_message(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(json.dumps(make_small_spec()))
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if not children.exists():
             pytest.skip("this system does not list child processes")
-        while not (command_process := list_children(process.pid)):
-            time.sleep(0.002)
-        while len(list_children(command_process[0])) < 2:  # the tracker and a worker
+        while len(children.read_text().split()) < 2:  # the tracker and a worker
             time.sleep(0.002)
         os.killpg(process.pid, signal.SIGINT)
         _, message = process.communicate(timeout=60)

@@ -216,7 +216,7 @@ def test_a_killed_search_resumes_with_the_same_result(tmp_path: Path) -> None:
     kill_switch.touch()
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--out", "killed", "-q"]
     environment = {name: value for name, value in os.environ.items() if name != "RECBIAS_DATA"}
-    assert subprocess.run(command, cwd=tmp_path, env=environment, timeout=60).returncode == 1
+    assert subprocess.run(command, cwd=tmp_path, env=environment, timeout=60).returncode == -9
     assert len(log.read_text().splitlines()) == 6
     kill_switch.unlink()
     resumed = recbias.run(path, out=tmp_path / "killed")
@@ -465,7 +465,7 @@ def test_a_killed_exhaustive_search_resumes_with_the_same_result(tmp_path: Path)
     kill_switch.touch()
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--out", "killed", "-q"]
     environment = {name: value for name, value in os.environ.items() if name != "RECBIAS_DATA"}
-    assert subprocess.run(command, cwd=tmp_path, env=environment, timeout=60).returncode == 1
+    assert subprocess.run(command, cwd=tmp_path, env=environment, timeout=60).returncode == -9
     assert count_fits(tmp_path) == 6
     kill_switch.unlink()
     resumed = recbias.run(path, out=tmp_path / "killed")

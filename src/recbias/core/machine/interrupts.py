@@ -17,12 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar
 
-from recbias.core.machine.sudden_end import (
-    TO_FIRST_COLUMN,
-    announce_end,
-    announce_signals,
-    kill_workers,
-)
+from recbias.core.machine.sudden_end import announce_end
 
 REASONS = {
     "SIGINT": "interrupted",
@@ -37,6 +32,9 @@ GRACE_SECONDS = 1.5
 _OF_SEMAPHORES = "ignore:resource_tracker:UserWarning"
 """Hides what Python says of the semaphores of a process that was ended, and removes, as a value
 of ``-W`` that the processes started by this one inherit."""
+
+_TO_FIRST_COLUMN = b"\r\x1b[K\x1b[?25h"
+"""Clears the line of a terminal, and shows the cursor that a progress bar has hidden."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -225,21 +223,26 @@ def _watch(state: SignalState, readable: int) -> None:
     begin = time.monotonic()
     while not signals:
         signals += [number for number in os.read(readable, 64) if number in numbers]
-        announce_signals(len(signals))
         begin = time.monotonic()
     state.received = state.received or signals[0]
     os.set_blocking(readable, False)
     while len(signals) == 1 and time.monotonic() < begin + state.grace_seconds:
         with suppress(BlockingIOError):
-            more = [number for number in os.read(readable, 64) if number in numbers]
-            announce_signals(len(more))
-            signals += more
+            signals += [number for number in os.read(readable, 64) if number in numbers]
         time.sleep(0.05)
     try:
-        kill_workers()
+        _kill_workers()
         if state.claim_line():
-            start = TO_FIRST_COLUMN if os.isatty(2) else b""
+            start = _TO_FIRST_COLUMN if os.isatty(2) else b""
             os.write(2, start + describe_signal(signals[0]).encode() + b"\n")
     finally:
         announce_end()
         os._exit(128 + signals[0])
+
+
+def _kill_workers() -> None:
+    """Kill the processes that this one has started, also while the main thread ends them."""
+    processes = sys.modules.get("multiprocessing.process")
+    for process in processes.active_children() if processes else ():
+        with suppress(OSError, ValueError):
+            process.kill()
