@@ -10,34 +10,38 @@ from recbias.core.stage_context import warn
 
 
 @contextmanager
-def undo_failed_capture(pool: Any, generators: Sequence[Any] = ()) -> Iterator[None]:
+def undo_failed_capture(device: Any, pool: Any, generators: Sequence[Any] = ()) -> Iterator[None]:
     """Bring a device back to where it was before the block, if a capture in it fails.
+
+    The device is the current one in the block.
 
     A capture that fails leaves its stream as the current one, generators that wait for its end, so
     that no number can be drawn, and an allocator that takes it to be under way.
 
     Args:
+        device: A ``torch.device`` with a number.
         pool: The memory pool of the capture.
         generators: The generators that the graph draws from, besides that of the device.
     """
     import torch
 
     allocator = torch._C  # noqa: SLF001  torch does this nowhere else
-    number, stream = torch.cuda.current_device(), torch.cuda.current_stream()
-    default = torch.cuda.default_generators[number]
+    stream = torch.cuda.current_stream(device)
+    default = torch.cuda.default_generators[device.index]
     states = [(generator, generator.get_state()) for generator in (default, *generators)]
     try:
-        yield
+        with torch.cuda.device(device):
+            yield
     except RuntimeError:
         torch.cuda.set_stream(stream)
         for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
             with suppress(RuntimeError):  # the end of the capture may have come so far
-                getattr(allocator, name)(number, pool)
+                getattr(allocator, name)(device.index, pool)
         for generator, state in states:
             fresh = torch.Generator(generator.device)
             fresh.set_state(state)
             generator.graphsafe_set_state(fresh.graphsafe_get_state())
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
         raise
 
 

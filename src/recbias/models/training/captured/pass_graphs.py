@@ -79,10 +79,11 @@ class PassGraphs:
 
     @classmethod
     def capture(
-        cls, module: Any, inputs: Mapping[str, Any], gradients: Gradients, pool: Any
+        cls, module: Any, inputs: Mapping[str, Any], gradients: Gradients, place: tuple[Any, Any]
     ) -> PassGraphs:
         """Capture both passes; RuntimeError if the module does what a graph cannot.
 
+        The place of the capture is a memory pool and a stream, the same ones for all graphs.
         They read the parameters as new leaves in the same memory, since autograd may still hold
         the old ones for an earlier pass on another stream.
         """
@@ -103,7 +104,7 @@ class PassGraphs:
         }
         forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         torch.clear_autocast_cache()
-        with torch.cuda.graph(forward, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(forward, *place, capture_error_mode="thread_local"):
             leaves, tree = tree_flatten(
                 functional_call(module, aliases, kwargs={**inputs, **tensors})
             )
@@ -116,7 +117,7 @@ class PassGraphs:
         outputs = [leaves[number] for number in numbers]
         output_gradients = [torch.zeros_like(output) for output in outputs]
         gradients.make_sums(range(len(gradients.parameters)))
-        with torch.cuda.graph(backward, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(backward, *place, capture_error_mode="thread_local"):
             found = torch.autograd.grad(outputs, trained, output_gradients, allow_unused=True)
             places = [place for place, gradient in enumerate(found) if gradient is not None]
             torch._foreach_add_(

@@ -67,7 +67,7 @@ class _CapturedPasses:
         self.gradients = Gradients(
             [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         )
-        self.pool = torch.cuda.graph_pool_handle()
+        self.place = (torch.cuda.graph_pool_handle(), torch.cuda.Stream(self.gradients.device))
         self.anchor = torch.zeros((), device=self.gradients.device, requires_grad=True)
 
     def __call__(self, *args: Any, **inputs: Any) -> Any:
@@ -96,9 +96,9 @@ class _CapturedPasses:
             return None
         self.is_capturing = True
         try:
-            with undo_failed_capture(self.pool):
+            with undo_failed_capture(self.gradients.device, self.place[0]):
                 self.graphs[key] = PassGraphs.capture(
-                    self.module, inputs, self.gradients, self.pool
+                    self.module, inputs, self.gradients, self.place
                 )
         except RuntimeError as error:
             self.has_failed = True

@@ -60,11 +60,13 @@ class CapturedStep:
         self.batch = [tensor.clone() for tensor in batch]
         self.clear()
         graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+        device = batch[0].device
+        stream = torch.cuda.Stream(device)
         try:
-            with undo_failed_capture(pool, self.generators):
+            with undo_failed_capture(device, pool, self.generators):
                 for generator in self.generators:
                     graph.register_generator_state(generator)
-                with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
                     self.total = self.step(*self.batch)
         except RuntimeError as error:
             self.has_failed = True
