@@ -71,6 +71,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace(*changes.get(name, ("", ""))), encoding="utf-8")
         clear_caches()
+        remove_modules("shop")  # as in a new process: changes after an import are refused
         return digest_sources(importlib.import_module("shop.model").Model())
 
     yield digest

@@ -91,9 +91,13 @@ def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.Monke
     import torch
 
     gib = 2**30
-    held = {"cuda": 30, "cuda:0": 1, "cuda:1": 30}
-    shares = {"cuda": 1.0, "cuda:0": 1.0, "cuda:1": 0.25}
+    held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none
+    shares = {0: 1.0, 1: 1.0, 2: 0.25}
+    monkeypatch.setattr(
+        devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu")
+    )
     for name, function in (
+        ("current_device", lambda: 0),
         ("get_per_process_memory_fraction", shares.get),
         ("mem_get_info", lambda device: ((80 - 2 - held[device]) * gib, 80 * gib)),
         ("memory_reserved", lambda device: 2 * gib),
@@ -101,9 +105,9 @@ def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.Monke
         monkeypatch.setattr(torch.cuda, name, function)
     devices._warn_about_others.cache_clear()
     with collect_warnings() as warnings:
-        for name in ("cuda", "cuda", "cuda:0", "cuda:1", "cpu"):
+        for name in ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu"):
             resolve_device(name)  # type: ignore[arg-type]
     assert warnings == [
-        "cuda: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
+        "cuda:0: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
     ]
     devices._warn_about_others.cache_clear()
