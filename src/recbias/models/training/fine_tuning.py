@@ -19,9 +19,10 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> Learnin
 
     The same generator gives the same weights on the same kind of device, also if training is
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
-    and the step only. The global random state of torch does not change. Several devices give the
-    weights of one up to rounding, and other random numbers within the module. When a device is
-    full, batches are computed in twice as many parts, with a warning.
+    and the step only. On CUDA, sums of gradients and passes that are captured as graphs make these
+    weights equal up to rounding. The global random state of torch does not change. Several devices
+    give the weights of one up to rounding, and other random numbers within the module. When a
+    device is full, batches are computed in twice as many parts, with a warning.
 
     Returns:
         The parts of the loss of each step; ``loss`` alone if the task does not name parts.
