@@ -1,7 +1,7 @@
 """Loops that sample triples of a block of users, to be compiled by ``compile_loop``.
 
 The memory of a block is a tuple of arrays, which ``gather_block`` fills: of each pair its user's
-place in the block and its item; of each user the first of its pairs, the first word of its bits
+slot in the block and its item; of each user the first of its pairs, the first word of its bits
 and the shift of its hashes; and the bits. An item sets the bit of its hash among those of the
 user, at least 8 for each pair, so that most items whose bit is 0 need no search.
 """
@@ -32,18 +32,18 @@ def gather_block(users: Codes, starts: AnyArray, items: Codes, memory: Arrays) -
     """Copy the pairs of the users to the memory of a block, and set their bits."""
     owners, seen, firsts, words, shifts, bits = memory
     pair, word = np.int64(0), np.int64(0)
-    for place in range(users.size):
-        start, end = starts[users[place]], starts[users[place] + 1]
+    for slot in range(users.size):
+        start, end = starts[users[slot]], starts[users[slot] + 1]
         n_bits, shift = np.int64(WORD), np.uint32(27)
         while n_bits < BITS_PER_PAIR * (end - start):
             n_bits *= 2
             shift -= ONE
-        firsts[place], words[place], shifts[place] = pair, word, shift
+        firsts[slot], words[slot], shifts[slot] = pair, word, shift
         for index in range(n_bits // WORD):
             bits[word + index] = 0
         for row in range(start, end):
             item = items[row]
-            seen[pair], owners[pair] = item, place
+            seen[pair], owners[pair] = item, slot
             pair += 1
             bit = np.uint32(np.uint32(item) * MULTIPLIER) >> np.uint32(shift)
             bits[word + np.int64(bit >> WORD_SHIFT)] |= ONE << np.uint32(bit & BIT_MASK)
@@ -73,13 +73,13 @@ def draw_triples(
             prefetch_row(owners, pairs[s])
             prefetch_row(seen, pairs[s])
         for s in range(size):
-            place, item = np.uintp(owners[np.uintp(pairs[s])]), items[s]
-            bit = np.uint32(np.uint32(item) * MULTIPLIER) >> np.uint32(shifts[place])
-            word = bits[np.uintp(words[place] + np.int64(bit >> WORD_SHIFT))]
+            slot, item = np.uintp(owners[np.uintp(pairs[s])]), items[s]
+            bit = np.uint32(np.uint32(item) * MULTIPLIER) >> np.uint32(shifts[slot])
+            word = bits[np.uintp(words[slot] + np.int64(bit >> WORD_SHIFT))]
             if (word >> np.uint32(bit & BIT_MASK)) & ONE:
-                history = seen[firsts[place] : firsts[place + np.uintp(1)]]
+                history = seen[firsts[slot] : firsts[slot + np.uintp(1)]]
                 item = replace_seen(item, history, n_items, state)
-            sampled_users[begin + s], negatives[begin + s] = users[place], item
+            sampled_users[begin + s], negatives[begin + s] = users[slot], item
             positives[begin + s] = seen[np.uintp(pairs[s])]
 
 

@@ -27,21 +27,21 @@ class Gradients:
         """The device of the parameters."""
         return self.parameters[0].device
 
-    def make_sums(self, places: Sequence[int]) -> None:
+    def make_sums(self, positions: Sequence[int]) -> None:
         """Allocate the sums of some parameters, by position."""
         import torch
 
-        for place in places:
-            if place not in self.sums:
-                self.sums[place] = torch.zeros_like(self.parameters[place])
+        for position in positions:
+            if position not in self.sums:
+                self.sums[position] = torch.zeros_like(self.parameters[position])
 
-    def prepare(self, places: Sequence[int]) -> None:
+    def prepare(self, positions: Sequence[int]) -> None:
         """Let the gradients of some parameters be their sums, which keep what was added before."""
         import torch
 
         cleared = []
-        for place in places:
-            parameter, total = self.parameters[place], self.sums[place]
+        for position in positions:
+            parameter, total = self.parameters[position], self.sums[position]
             if parameter.grad is None:
                 cleared.append(total)
             elif parameter.grad is not total:
@@ -63,8 +63,11 @@ class PassGraphs:
         inputs: The tensors that the forward pass reads.
         outputs: Those that it writes, of which there are gradients.
         output_gradients: Their gradients, which the backward pass reads.
-        others: The output with the place of each tensor of ``outputs``.
-        places: The parameters that have gradients.
+        structure: The tree of the output, its leaves, and the numbers of those in ``outputs``.
+        gradients: The gradients of all parameters.
+        positions: The parameters that have gradients, by position.
+        forward: The graph of the forward pass.
+        backward: That of the backward pass.
     """
 
     inputs: Mapping[str, Tensor]
@@ -72,18 +75,18 @@ class PassGraphs:
     output_gradients: Sequence[Tensor]
     structure: tuple[Any, Sequence[Any], Sequence[int]]
     gradients: Gradients
-    places: Sequence[int]
+    positions: Sequence[int]
     forward: Any
     backward: Any
     token: Any = None
 
     @classmethod
     def capture(
-        cls, module: Any, inputs: Mapping[str, Any], gradients: Gradients, place: tuple[Any, Any]
+        cls, module: Any, inputs: Mapping[str, Any], gradients: Gradients, target: tuple[Any, Any]
     ) -> PassGraphs:
         """Capture both passes; RuntimeError if the module does what a graph cannot.
 
-        The place of the capture is a memory pool and a stream, the same ones for all graphs.
+        The target of the capture is a memory pool and a stream, the same ones for all graphs.
         They read the parameters as new leaves in the same memory, since autograd may still hold
         the old ones for an earlier pass on another stream.
         """
@@ -104,7 +107,7 @@ class PassGraphs:
         }
         forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         torch.clear_autocast_cache()
-        with torch.cuda.graph(forward, *place, capture_error_mode="thread_local"):
+        with torch.cuda.graph(forward, *target, capture_error_mode="thread_local"):
             leaves, tree = tree_flatten(
                 functional_call(module, aliases, kwargs={**inputs, **tensors})
             )
@@ -117,11 +120,18 @@ class PassGraphs:
         outputs = [leaves[number] for number in numbers]
         output_gradients = [torch.zeros_like(output) for output in outputs]
         gradients.make_sums(range(len(gradients.parameters)))
-        with torch.cuda.graph(backward, *place, capture_error_mode="thread_local"):
-            found = torch.autograd.grad(outputs, trained, output_gradients, allow_unused=True)
-            places = [place for place, gradient in enumerate(found) if gradient is not None]
+        with torch.cuda.graph(backward, *target, capture_error_mode="thread_local"):
+            weight_gradients = torch.autograd.grad(
+                outputs, trained, output_gradients, allow_unused=True
+            )
+            positions = [
+                position
+                for position, gradient in enumerate(weight_gradients)
+                if gradient is not None
+            ]
             torch._foreach_add_(
-                [gradients.sums[place] for place in places], [found[place] for place in places]
+                [gradients.sums[position] for position in positions],
+                [weight_gradients[position] for position in positions],
             )
         leaves = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         return cls(
@@ -130,7 +140,7 @@ class PassGraphs:
             output_gradients,
             (tree, leaves, numbers),
             gradients,
-            places,
+            positions,
             forward,
             backward,
         )
@@ -165,7 +175,7 @@ class PassGraphs:
                 tensor.zero_()
             else:
                 tensor.copy_(gradient)
-        self.gradients.prepare(self.places)
+        self.gradients.prepare(self.positions)
         self.backward.replay()
         self.token = None
 

@@ -67,7 +67,8 @@ class _CapturedPasses:
         self.gradients = Gradients(
             [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         )
-        self.place = (torch.cuda.graph_pool_handle(), torch.cuda.Stream(self.gradients.device))
+        stream = torch.cuda.Stream(self.gradients.device)  # type: ignore[no-untyped-call]
+        self.target = (torch.cuda.graph_pool_handle(), stream)
         self.anchor = torch.zeros((), device=self.gradients.device, requires_grad=True)
 
     def __call__(self, *args: Any, **inputs: Any) -> Any:
@@ -96,9 +97,9 @@ class _CapturedPasses:
             return None
         self.is_capturing = True
         try:
-            with undo_failed_capture(self.gradients.device, self.place[0]):
+            with undo_failed_capture(self.gradients.device, self.target[0]):
                 self.graphs[key] = PassGraphs.capture(
-                    self.module, inputs, self.gradients, self.place
+                    self.module, inputs, self.gradients, self.target
                 )
         except RuntimeError as error:
             self.has_failed = True

@@ -61,7 +61,7 @@ class CapturedStep:
         self.clear()
         graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
         device = batch[0].device
-        stream = torch.cuda.Stream(device)
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         try:
             with undo_failed_capture(device, pool, self.generators):
                 for generator in self.generators:
