@@ -231,6 +231,7 @@ def test_intervals_of_small_groups_over_seeds_are_those_of_the_run(tmp_path: Pat
         split={"name": "random", "test": 0.2},
         models=["MostPop", "Random"],
         metrics=[{"name": "nDCG", "by": "age", "gap": "groups"}],
+        tests=[{"name": "paired_t", "correction": "holm"}],
         k=3,
     )
     run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
@@ -240,6 +241,7 @@ def test_intervals_of_small_groups_over_seeds_are_those_of_the_run(tmp_path: Pat
     assert (run.groups["std"] == 0).any()  # groups of equal values
     assert_equal(found.groups, run.groups, VALUES)
     assert_equal(found.metrics, run.metrics, VALUES)
+    assert_equal(found.significance, run.significance, [*PAIRS, "family_size"])
 
 
 @pytest.mark.parametrize(("scale", "same"), [(1e-9, False), (1.0, False), (0.0, True)])
