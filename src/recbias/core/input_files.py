@@ -105,17 +105,29 @@ class WatchedPath:
     def is_same(self, now: WatchedPath) -> bool:
         """Return whether nothing was put in the place of the file between two moments.
 
-        A folder that was moved away and back has a later time of change. That of one in which
-        files were created or removed is the time of the last change of its content, too.
+        A folder that was moved away and back has a later time of change, and so has the folder
+        around it, which has not if only the rights or times of the inner one were set. The time
+        of change of a folder in which files were created or removed is that of its content, too.
         """
         if self.version != now.version or self.folders.keys() != now.folders.keys():
             return False
-        return all(_is_in_place(self.folders[key], now.folders[key]) for key in self.folders)
+        pairs = {key: (before, now.folders[key]) for key, before in self.folders.items()}
+        changed = {key for key, (before, after) in pairs.items() if before != after}
+        return all(
+            _is_same_entry(*pairs[key])
+            and (os.path.dirname(key) not in changed or _is_in_place(*pairs[key]))  # noqa: PTH120
+            for key in changed
+        )
+
+
+def _is_same_entry(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    """Return whether the kind, device and number of a folder or a link are the same."""
+    return (stat.S_IFMT(before[0]), *before[1:3]) == (stat.S_IFMT(now[0]), *now[1:3])
 
 
 def _is_in_place(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
     """Return whether a folder or a link was not moved; what a folder contains may have changed."""
-    if stat.S_ISLNK(now[0]) or before[:-2] != now[:-2]:
+    if stat.S_ISLNK(now[0]):
         return before == now
     *_, changed, content = now
     is_content = content != before[-1] and abs(changed - content) < _SAME_CHANGE_NS

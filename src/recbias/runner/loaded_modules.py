@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
+from types import CodeType
 
 from recbias.core.errors import ChangedFile
 
@@ -18,15 +20,19 @@ def require_loaded_version(path: Path) -> None:
     """Check that the module that this process imported from a file is the one in the file.
 
     Python writes the time and the size of the source into the compiled file (``.pyc``) when it
-    imports a module. Where it writes none, a change cannot be seen.
+    imports a module. If they differ, the code is compared: a source that was only written again,
+    or has other comments, runs the same. Where Python writes no such file, as for a module that
+    pytest imports in its own way, a change cannot be seen.
 
     Raises:
         ChangedFile: The file was changed after the import: the code that runs is another one.
     """
     for module in list(sys.modules.values()):
-        cached = getattr(getattr(module, "__spec__", None), "cached", None)
+        spec = getattr(module, "__spec__", None)
+        cached = getattr(spec, "cached", None)
         if cached and getattr(module, "__file__", None) == str(path):
-            if not _is_of_source(Path(cached), path):
+            is_usual = type(getattr(spec, "loader", None)) is SourceFileLoader
+            if is_usual and not _is_of_source(Path(cached), path):
                 message = f"the code in {path} changed after this process had imported it"
                 remedy = "start Python again; in a notebook, restart the kernel"
                 raise ChangedFile(message, remedy=remedy)
@@ -44,5 +50,24 @@ def _is_of_source(cached: Path, path: Path) -> bool:
         expected = (int(status.st_mtime) & _MASK, status.st_size & _MASK)
         fields = [int.from_bytes(header[at : at + 4], "little") for at in (4, 8, 12)]
         if len(header) == _HEADER_BYTES and header[:4] == MAGIC_NUMBER and fields[0] == 0:
-            return tuple(fields[1:]) == expected
+            return tuple(fields[1:]) == expected or _runs_same(cached, path)
     return True
+
+
+def _runs_same(cached: Path, path: Path) -> bool:
+    """Return whether a source has the code of a compiled file, on whatever lines."""
+    name = path.stem
+    compiled = SourcelessFileLoader(name, str(cached)).get_code(name)
+    try:
+        now = SourceFileLoader(name, str(path)).source_to_code(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError):
+        return False
+    return compiled is not None and _drop_lines(compiled) == _drop_lines(now)
+
+
+def _drop_lines(code: CodeType) -> CodeType:
+    """Return code without the numbers of its lines."""
+    constants = tuple(
+        _drop_lines(each) if isinstance(each, CodeType) else each for each in code.co_consts
+    )
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_consts=constants)

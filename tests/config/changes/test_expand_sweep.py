@@ -130,6 +130,19 @@ def test_checks_of_a_varied_model_mean_its_variants() -> None:
     assert list_labels(experiment) == list(experiment.checks[0].models)
 
 
+def test_checks_of_a_label_mean_all_entries_that_have_it() -> None:
+    head = (
+        "name: x\ndataset: ml-1m\nmetrics: [nDCG]\nmodels: [ItemKNN, {name: ItemKNN, shrink: 2}]\n"
+    )
+    check = "checks: [{metric: nDCG, at_least: 0.1, models: [ItemKNN]}]\n"
+    one = load(f"{check}sweep: {{models.0.neighbors: [5, 20]}}\n", head=head)
+    assert list_labels(one) == list(one.checks[0].models)
+    both = "sweep: {models.0.neighbors: [5], models.1.neighbors: [7]}\n"
+    experiment = load(check + both, head=head)
+    assert experiment.sweep == {"models": ["ItemKNN(neighbors=5)", "ItemKNN(neighbors=7)"]}
+    assert list_labels(experiment) == list(experiment.checks[0].models)
+
+
 def test_files_are_relative_to_the_file_of_the_sweep() -> None:
     Path("sub").mkdir()
     Path("sub/mine.csv").touch()

@@ -222,6 +222,28 @@ def test_intervals_of_samples_are_within_the_range_of_the_metric(tmp_path: Path)
     assert_equal(recompute_run(earlier).metrics, earlier.metrics, VALUES)
 
 
+def test_intervals_of_small_groups_over_seeds_are_those_of_the_run(tmp_path: Path) -> None:
+    spec = make_small_spec(
+        name="small-groups",
+        seed=None,
+        seeds=[1, 2],
+        dataset={"name": "demo", "n_users": 60, "n_items": 40},
+        split={"name": "random", "test": 0.2},
+        models=["MostPop", "Random"],
+        metrics=[{"name": "nDCG", "by": "age", "gap": "groups"}],
+        tests=[{"name": "paired_t", "correction": "holm"}],
+        k=3,
+    )
+    run = read_run(recbias.run(spec, out=tmp_path / "results").folder)
+    found = recompute_run(run)
+    assert run.groups is not None
+    assert found.groups is not None
+    assert (run.groups["std"] == 0).any()  # groups of equal values
+    assert_equal(found.groups, run.groups, VALUES)
+    assert_equal(found.metrics, run.metrics, VALUES)
+    assert_equal(found.significance, run.significance, [*PAIRS, "family_size"])
+
+
 @pytest.mark.parametrize(("scale", "same"), [(1e-9, False), (1.0, False), (0.0, True)])
 def test_intervals_of_small_values_are_compared_on_their_scale(scale: float, same: bool) -> None:
     # ends that differ by a tenth are of another formula, also where both are below 1e-9

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +45,13 @@ def test_replicates_are_averaged_over_folds_one_by_one() -> None:
         [make_resampled(5.0, [1, 2, 3]), make_resampled(7.0, [3, 4, 5])], 6.0
     )
     assert (low, high) == pytest.approx((6 - 1.959964, 6 + 1.959964), abs=1e-6)
+
+
+def test_replicates_without_a_spread_give_no_interval_if_those_of_the_folds_gave_none() -> None:
+    folds = [make_resampled(0.0, [0, 0, 0]), make_resampled(0.0, [0, 0, 0])]
+    assert all(math.isnan(bound) for bound in estimate_interval(folds, 0.0))
+    folds = [replace(fold, ci_low=0.0, ci_high=0.0) for fold in folds]
+    assert estimate_interval(folds, 0.0) == (0.0, 0.0)
 
 
 def test_folds_with_different_users_have_no_interval() -> None:

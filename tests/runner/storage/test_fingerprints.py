@@ -145,6 +145,18 @@ def test_files_beside_an_input_may_change(tmp_path: Path) -> None:
     watched.require_unchanged()
 
 
+def test_the_rights_and_times_of_a_folder_of_an_input_may_change(tmp_path: Path) -> None:
+    path, store = tmp_path / "data" / "lists.csv", Store(tmp_path / "store")
+    path.parent.mkdir()
+    path.write_text("first")
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    path.parent.chmod(0o700)
+    watched.require_unchanged()
+    (path.parent / "more.csv").write_text("a")  # as rsync and tar do
+    os.utime(path.parent, (1, 1))
+    watched.require_unchanged()
+
+
 def put(path: Path, source: Path, way: str) -> None:
     """Give a file the content and the time of another one."""
     if way == "linked":

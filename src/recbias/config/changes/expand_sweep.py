@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ def expand_sweep(document: Document, registries: Mapping[str, Registry]) -> dict
             expander.expand(changes)
             made[kind] = [label for labels in expander.labels.values() for label in labels]
             if kind == "models":
-                _widen_checks(document, expander.labels)
+                _widen_checks(document, expander.labels, expander.unchanged)
     if seeds := sweep.get(Target(SEED)):
         made["seeds"] = _expand_seeds(document, seeds)
     document.data.pop(SWEEP, None)
@@ -57,9 +57,17 @@ def _expand_seeds(document: Document, changes: Sequence[Change]) -> list[str]:
     return [str(seed) for seed in document.data["seeds"]]
 
 
-def _widen_checks(document: Document, labels: Mapping[str, Sequence[str]]) -> None:
-    """Let the checks of a model that the sweep varies mean each of its variants."""
-    variants = {normalize_name(label): own for label, own in labels.items()}
+def _widen_checks(
+    document: Document, labels: Mapping[str, Sequence[str]], unchanged: Collection[str]
+) -> None:
+    """Let the checks of a model that the sweep varies mean each of its variants.
+
+    They still mean a model of the same label that the sweep does not vary.
+    """
+    variants = {
+        normalize_name(label): [*own, *([label] if label in unchanged else [])]
+        for label, own in labels.items()
+    }
     checks = document.data.get("checks")
     for check in checks if isinstance(checks, list) else ():
         names = check.get("models") if isinstance(check, dict) else None
@@ -76,13 +84,15 @@ class _EntryExpander:
     """Replaces the entries of a list by one for each change.
 
     Args:
-        labels: The labels of the variants of each entry that has any, by its own label.
+        labels: The labels of the variants of the entries that have any, by their own label.
+        unchanged: The labels of the other entries.
     """
 
     document: Document
     key: str
     registry: Registry
     labels: dict[str, list[str]] = field(default_factory=dict)
+    unchanged: set[str] = field(default_factory=set)
 
     def expand(self, changes: Mapping[int, Sequence[Change]]) -> None:
         """Replace the entries; ``changes`` are those of the entries that have any."""
@@ -96,6 +106,8 @@ class _EntryExpander:
             variants = [self.change(part, change) for change in changes.get(at, [()])]
             if at in changes:
                 self.name_variants(part, variants, changes[at])
+            else:
+                self.unchanged.add(self.get_label(part.data[self.key]))
             for variant in variants:
                 position = (self.key, len(data[self.key]))
                 data[self.key].append(variant.data[self.key])
@@ -141,7 +153,7 @@ class _EntryExpander:
                 settings = ", ".join(_show(value, part.data[self.key]) for value in displayed)
                 name = entry["label"] = _make_unique(f"{name}({settings})", names)
             names.append(name)
-        self.labels[self.get_label(part.data[self.key])] = names
+        self.labels.setdefault(self.get_label(part.data[self.key]), []).extend(names)
 
     def get_label(self, entry: Any) -> str:
         """Return the label that an entry has in the reports, blank if it has a fault."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -95,26 +96,37 @@ def keep_stored(row: RebuiltRow) -> RebuiltRow:
 
 
 def _rebuild(tables: StoredTables, row: Mapping[Any, Any]) -> RebuiltRow:
-    key, stored = make_row_key(row), _restore(row)
+    key, stored = make_row_key(row), restore_measurement(row)
     derivation = tables.find_derivation(key[4], stored.target)
     measurement, basis, bounds = stored, "stored", UNBOUNDED
     if (units := tables.units.get(key)) is not None:
-        measurement, basis = _summarize(units, stored, derivation), "units"
+        limit = partial(limit_as_stored, tables, key, stored=stored)
+        measurement, basis = _summarize(units, stored, derivation, limit), "units"
     elif (samples := tables.samples.get(key)) is not None:
         values, df, log_scale = samples
         measurement = replace(stored, replicates=values, df=df, log_scale=log_scale)
         measurement, basis = _add_interval(measurement), "samples"
-    limits = tables.find_bounds(key[4])
-    limited = limit_interval(measurement, limits)
-    # earlier versions did not limit intervals
-    if derivation is not None or (
-        _measure_distance(limited, stored) <= _measure_distance(measurement, stored)
-    ):
-        measurement, bounds = limited, limits
+    limited = limit_as_stored(tables, key, measurement, stored)
+    if limited is not measurement:
+        measurement, bounds = limited, tables.find_bounds(key[4])
     names = (str(row["dataset"]), str(row["model"]), _to_part(row["seed"]), _to_part(row["fold"]))
     metric = _make_metric(tables, row)
     measured = ModelMeasurement(*names, metric, measurement, bounds=bounds)
     return RebuiltRow(key, measured, stored, cast("Basis", basis))
+
+
+def limit_as_stored(
+    tables: StoredTables, key: Key, measurement: Measurement, stored: Measurement
+) -> Measurement:
+    """Return a value with its interval within the range of its metric, as the file has it.
+
+    Earlier versions did not limit intervals: one that is nearer to that of the file stays.
+    """
+    limited = limit_interval(measurement, tables.find_bounds(key[4]))
+    is_limited = tables.find_derivation(key[4], stored.target) is not None or (
+        _measure_distance(limited, stored) <= _measure_distance(measurement, stored)
+    )
+    return limited if is_limited else measurement
 
 
 def _add_interval(measurement: Measurement) -> Measurement:
@@ -168,7 +180,8 @@ def _make_metric(tables: StoredTables, row: Mapping[Any, Any]) -> PluginSpec:
     return PluginSpec("metrics", name, label, None, {"k": k}, ())
 
 
-def _restore(row: Mapping[Any, Any]) -> Measurement:
+def restore_measurement(row: Mapping[Any, Any]) -> Measurement:
+    """Return the value of a row of a table, without units and samples."""
     n, undefined = (0 if math.isnan(row[name]) else int(row[name]) for name in ("n", "undefined"))
     return Measurement(
         value=float(row["value"]),
@@ -183,7 +196,10 @@ def _restore(row: Mapping[Any, Any]) -> Measurement:
 
 
 def _summarize(
-    units: UnitScores, stored: Measurement, derivation: Derivation | None
+    units: UnitScores,
+    stored: Measurement,
+    derivation: Derivation | None,
+    limit: Callable[[Measurement], Measurement],
 ) -> Measurement:
     """Return the mean of units, with the interval of the manifest or the one nearer to the file's.
 
@@ -197,7 +213,7 @@ def _summarize(
     share = Measurement.from_units(replace(units, share=True), **labels)
     if derivation is not None and derivation.interval in {"t", "wilson"}:
         return share if derivation.interval == "wilson" else mean
-    return min((mean, share), key=lambda other: _measure_distance(other, stored))
+    return min((mean, share), key=lambda other: _measure_distance(limit(other), stored))
 
 
 def _measure_distance(computed: Measurement, stored: Measurement) -> float:

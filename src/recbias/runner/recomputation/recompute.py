@@ -14,7 +14,11 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import ALL, POOLED, VALUE_COLUMNS
 from recbias.core.measurements.scores import Measurement
-from recbias.runner.recomputation.rebuilt_rows import RebuiltRow
+from recbias.runner.recomputation.rebuilt_rows import (
+    RebuiltRow,
+    limit_as_stored,
+    restore_measurement,
+)
 from recbias.runner.recomputation.recomputed_checks import recompute_checks
 from recbias.runner.recomputation.recomputed_tests import (
     rebuild_estimates,
@@ -203,7 +207,8 @@ def _recompute_groups(
         key = make_row_key(row)
         measurements = folds.get((key[0], key[1], *key[4:]), [])
         if ALL in key[2:4] and measurements:
-            (computed[key],) = pool_groups(measurements)
+            (pooled,) = pool_groups(measurements)
+            computed[key] = limit_as_stored(tables, key, pooled, restore_measurement(row))
         values = _get_values(computed[key]) if key in computed else {}
         rows.append({name: values.get(str(name), value) for name, value in row.items()})
     return pd.DataFrame(rows, columns=tables.groups.columns), computed

@@ -79,7 +79,7 @@ def recompute_significance(
         rows.append({name: values.get(str(name), value) for name, value in row.items()})
         is_tested.append(new is not None)
     table = pd.DataFrame(rows, columns=stored.columns)
-    return _correct(table, tests), is_tested
+    return _correct(table, tests, groups), is_tested
 
 
 def _make_test_key(row: Mapping[Any, Any]) -> Key:
@@ -122,7 +122,9 @@ def _get_numbers(contrast: Contrast) -> dict[str, float]:
     return {name: float(vars(contrast)[name]) for name in PAIR_COLUMNS}
 
 
-def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
+def _correct(
+    table: pd.DataFrame, tests: Sequence[PluginSpec], groups: Mapping[Key, Measurement]
+) -> pd.DataFrame:
     """Return a table with its p-values corrected again.
 
     The rows of a test are the comparisons of models by it or by the bootstrap, and the tests
@@ -145,32 +147,45 @@ def _correct(table: pd.DataFrame, tests: Sequence[PluginSpec]) -> pd.DataFrame:
         for name in used:
             block = rows[~is_other.iloc[positions] | (rows[REQUESTED] == name)]
             parts.append(
-                block.assign(**correct_families(block, level_of_rows, _number_tests(block)))
+                block.assign(
+                    **correct_families(block, level_of_rows, _number_tests(block, groups))
+                )
             )
     corrected: pd.DataFrame = pd.concat(parts)
     corrected = corrected[~corrected.index.duplicated()].sort_index()
     return corrected[columns_of_table]
 
 
-def _number_tests(table: pd.DataFrame) -> AnyArray:
+def _number_tests(table: pd.DataFrame, groups: Mapping[Key, Measurement]) -> AnyArray:
     """Return the number of the test of each row: a group with all units has that of the whole.
 
-    Comparisons of models are one test if they differ in the group only; those by the bootstrap,
-    of metrics without units, are all different.
+    Comparisons of models are one test if they differ in the group only, and the groups have the
+    same units; those by the bootstrap, of metrics without units, are all different.
     """
     names = ["target", "between", *PAIR_COLUMNS]
     keys = table[[*FAMILY_KEYS, *names]].astype(str).agg("|".join, axis=1)
     columns = (table[name].fillna("").astype(str) for name in ("group", "a", "b"))
     firsts: dict[tuple[str, ...], int] = {}
     numbers = np.arange(len(table))
-    for row, (key, group, *sides) in enumerate(zip(keys, *columns, strict=True)):
+    rows = [*enumerate(zip(keys, *columns, strict=True))]
+    for row, (key, group, *sides) in sorted(rows, key=lambda item: item[1][1] != ""):
         test = (key, *(side.removeprefix(f"{group}{JOIN}") for side in sides))
         if table["test"].iloc[row] == BOOTSTRAP:
             continue
-        if not group or table["between"].iloc[row] == "models":
+        if not group:
+            firsts.setdefault(test, row)
+        elif table["between"].iloc[row] == "models" and test not in firsts:
+            test = (*test, _name_units(table.iloc[row].to_dict(), groups))
             firsts.setdefault(test, row)
         numbers[row] = firsts.get(test, row)
     return numbers
+
+
+def _name_units(row: Mapping[Any, Any], groups: Mapping[Key, Measurement]) -> str:
+    """Return the units of the group of a comparison of models; blank where it has none."""
+    measurement = groups.get(make_row_key({**row, "model": row["a"]}))
+    units = None if measurement is None else measurement.units
+    return "" if units is None else "|".join(map(str, units.ids.tolist()))
 
 
 def _read_level(correction: str, family: str, alpha: float) -> CorrectedTest:

@@ -74,6 +74,8 @@ def find_df(measurements: Sequence[Measurement]) -> float:
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
     """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
 
+    Samples without a spread give none where those of single folds gave none.
+
     Intervals that do not follow from the units are averaged, which is conservative: the standard
     error of a mean is at most the mean of the standard errors.
     """
@@ -86,9 +88,11 @@ def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple
     values, replicates = pool_units(measurements), average_replicates(measurements)
     if replicates is not None:
         log_scale = all(row.log_scale for row in measurements)
-        return compute_sample_interval(
+        low, high = compute_sample_interval(
             mean, replicates, df=find_df(measurements), log_scale=log_scale
         )
+        has_interval = any(not math.isnan(row.ci_low) for row in measurements)
+        return (low, high) if has_interval or low != high else (math.nan, math.nan)
     if values is not None:
         summary = Measurement.from_values(values, share=_are_shares(measurements))
         shift = mean - summary.value
