@@ -158,5 +158,5 @@ def test_equal_means_of_units_over_folds_have_the_interval_of_equal_values() -> 
         for fold, values in enumerate(folds, start=1)
     ]
     mean = build_metrics_table(rows).iloc[-1]
-    width = 0.5 * (1 - 0.05 ** (1 / 3))
+    width = 0.5 * (1 - 0.025 ** (1 / 3))
     assert (mean["ci_low"], mean["ci_high"]) == pytest.approx((0.5 - width, 0.5 + width))

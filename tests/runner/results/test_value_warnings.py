@@ -53,8 +53,8 @@ def test_given_lists_without_any_hit_ask_for_their_split(
     ]
     assert (ours["value"].dropna() == 0).all() == is_warned
     scores = ours[ours["metric"] == "nDCG"].dropna(subset="value")
-    if is_warned:  # equal values: 1 - 0.05^(1/n)
-        assert scores["ci_high"].tolist() == pytest.approx(1 - 0.05 ** (1 / scores["n"]))
+    if is_warned:  # equal values: 1 - 0.025^(1/n)
+        assert scores["ci_high"].tolist() == pytest.approx(1 - 0.025 ** (1 / scores["n"]))
 
 
 def make_row(label: str, values: list[float], bounds: Bounds) -> ModelMeasurement:

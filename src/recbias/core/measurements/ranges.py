@@ -56,28 +56,27 @@ def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
 def widen_ends(ends: Bounds, bounds: Bounds, value: float, n: int) -> Bounds:
     """Return the 95% interval of the mean of ``n`` equal values in place of one without a width.
 
-        v - q (v - a)  to  v + q (b - v),    q = 1 - 0.05^(1/n)
+        v - q (v - a)  to  v + q (b - v),    q = 1 - 0.025^(1/n)
 
     Student's interval of equal values has no width, although others may differ. q is the largest
     share of the population that may have other values: if it were larger, n equal values would
-    have a probability below 5%. The others are between the bounds a and b. A value without bounds
-    has no interval then. An interval with a width is returned as it is.
+    have a probability below 2.5%, which is what a two-sided interval leaves to each side. The
+    others are between the bounds a and b. A value without bounds has no interval then. An
+    interval with a width is returned as it is.
 
     >>> low, high = widen_ends((1.0, 1.0), (0.0, 1.0), 1.0, 3)
-    >>> round(low, 4), high  # 0.05^(1/3)
-    (0.3684, 1.0)
+    >>> round(low, 4), high  # 0.025^(1/3)
+    (0.2924, 1.0)
     >>> widen_ends((2.0, 2.0), UNBOUNDED, 2.0, 3)
     (nan, nan)
 
     Source:
         The bound of a share of which no case was seen: Clopper and Pearson, "The use of confidence
-        or fiducial limits illustrated in the case of the binomial", Biometrika 1934; as the rule
-        of three: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA
-        1983.
+        or fiducial limits illustrated in the case of the binomial", Biometrika 1934.
     """
     if ends[0] != ends[1] or n < 1:  # NaN differs from itself
         return ends
-    share = 1.0 - 0.05 ** (1.0 / n)
+    share = 1.0 - 0.025 ** (1.0 / n)
     low, high = (value + share * (bound - value) for bound in bounds)
     return (low, high) if math.isfinite(high - low) else (math.nan, math.nan)
 
