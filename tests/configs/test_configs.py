@@ -174,6 +174,7 @@ def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     assert len(significance) == 21 * 7
 
 
+@pytest.mark.rotating
 @pytest.mark.real_data
 def test_218_children_are_evaluated(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")

@@ -47,6 +47,7 @@ def test_the_specs_for_a_start_need_the_core_only(spec: str, tmp_path: Path) -> 
     assert "report.html" in finished.out
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["models", "metrics", "filters", "detectors"])
 def test_lists_name_the_extra_of_each_plugin(kind: str, tmp_path: Path) -> None:
     listed = run_core("list", kind, folder=tmp_path)

@@ -37,6 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+@pytest.mark.rotating
 def test_the_wheel_holds_every_spec_with_its_tables(wheel: zipfile.ZipFile) -> None:
     packed = {
         name.removeprefix("recbias/configs/"): wheel.read(name)
@@ -48,6 +49,7 @@ def test_the_wheel_holds_every_spec_with_its_tables(wheel: zipfile.ZipFile) -> N
     assert packed == {path.relative_to(configs).as_posix(): path.read_bytes() for path in files}
 
 
+@pytest.mark.rotating
 def test_the_description_has_absolute_links_and_addresses(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
     metadata = wheel.read(name).decode()
@@ -59,6 +61,7 @@ def test_the_description_has_absolute_links_and_addresses(wheel: zipfile.ZipFile
     assert "Description-Content-Type: text/markdown" in metadata
 
 
+@pytest.mark.rotating
 def test_the_citation_is_valid_and_has_the_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     required = {"cff-version", "message", "title", "authors", "type", "version", "license"}
@@ -70,6 +73,7 @@ def test_the_citation_is_valid_and_has_the_version() -> None:
     assert all({"name", "family-names"} & set(author) for author in citation["authors"])
 
 
+@pytest.mark.rotating
 def test_the_version_stands_in_one_place() -> None:
     assert "version" in PROJECT["dynamic"]
     assert "version" not in PROJECT

@@ -63,6 +63,7 @@ def send_slowly(head: bytes, piece: bytes) -> Iterable[bytes]:
         yield piece
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("head", "piece"),
     [

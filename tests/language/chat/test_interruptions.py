@@ -91,6 +91,7 @@ def test_an_interrupted_process_keeps_the_replies_in_flight(tmp_path: Path) -> N
         assert missing == N_REQUESTS - len(server.payloads)
 
 
+@pytest.mark.rotating
 def test_an_interrupt_does_not_wait_for_a_hanging_server(tmp_path: Path) -> None:
     def script(payload: dict[str, Any]) -> Answer:
         is_late = len(server.payloads) > 55

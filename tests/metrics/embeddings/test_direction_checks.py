@@ -85,6 +85,7 @@ def test_a_planted_direction_passes_all_three() -> None:
     assert all(contrast.p < 0.0033 for contrast in contrasts.values())
 
 
+@pytest.mark.rotating
 def test_a_random_direction_does_not() -> None:
     hits: dict[str, int] = defaultdict(int)
     for seed in range(60):

@@ -180,6 +180,7 @@ def test_a_planted_association_is_found() -> None:
     assert measurements["genres=Romance"].ci_low > 0 > measurements["genres=Action"].ci_high
 
 
+@pytest.mark.rotating
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
     hits = np.zeros(2)
     for seed in range(200):

@@ -322,6 +322,7 @@ def browse(
     return results, process.stderr.decode(errors="replace")
 
 
+@pytest.mark.rotating
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 @pytest.mark.parametrize(

@@ -137,6 +137,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.stop()
 
 
+@pytest.mark.rotating
 def test_a_run_by_s3_has_the_same_metrics_and_is_computed_once(
     tmp_path: Path, bucket: str
 ) -> None:
