@@ -52,6 +52,8 @@ class Interactions:
 
     def take(self, rows: AnyArray) -> Interactions:
         """Return some of the rows (a mask or positions) over the same vocabularies."""
+        if rows.dtype == np.bool_:  # a mask takes five times as long, for each array
+            rows = np.flatnonzero(rows)
         users, items, values = self.users[rows], self.items[rows], self.values[rows]
         times = None if self.times is None else self.times[rows]
         return Interactions(users, items, values, times, self.user_ids, self.item_ids)
