@@ -8,11 +8,17 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import typer.testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from recbias.cli.app import app
+
+vars(typer.testing)["_get_command"] = cache(get_command)
+"""Built once and not for each invocation, which takes as long as many of them."""
 
 
 @dataclass(frozen=True)
