@@ -138,19 +138,40 @@ def test_a_large_spec_is_refused_in_three_seconds(tmp_path: Path, text: str, err
     assert "\nhelp: " in result.err
 
 
-def test_a_plan_of_ten_thousand_stages_is_fast(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("n", "seconds"), [(100, 3.0), pytest.param(300, 6.0, marks=pytest.mark.slow)]
+)
+def test_a_plan_of_many_stages_is_fast(tmp_path: Path, n: int, seconds: float) -> None:
     """What distinguishes a metric is found once, not once for every model."""
-    models = [f"{{name: ItemKNN, neighbors: {n}, label: m{n}}}" for n in range(1, 102)]
-    metrics = [f"{{name: nDCG, k: {n}, label: n{n}}}" for n in range(1, 101)]
+    models = [f"{{name: ItemKNN, neighbors: {at}, label: m{at}}}" for at in range(1, n + 1)]
+    metrics = [f"{{name: nDCG, k: {at}, label: n{at}}}" for at in range(1, n + 1)]
     parts = write_entries("models", models) + write_entries("metrics", metrics)
-    dataset = "dataset: {name: demo, n_users: 60, n_items: 200}\n"
-    text = f"name: x\n{dataset}split: {{name: random, test: 0.2}}\nk: 100\n{parts}"
+    dataset = "dataset: {name: demo, n_users: 60, n_items: 400}\n"
+    text = f"name: x\n{dataset}split: {{name: random, test: 0.2}}\nk: 300\n{parts}"
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    begin = time.process_time()
+    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
+    assert time.process_time() - begin < seconds
+    assert (result.code, result.err) == (0, "")
+    assert f"{n * n + 2 * n + 3} stages ({n * n} metrics)" in result.out
+
+
+@pytest.mark.slow
+def test_a_plan_of_many_trials_is_fast(tmp_path: Path) -> None:
+    models = [
+        f"{{name: ItemKNN, label: m{at}, tune: {{metric: nDCG, trials: 900,"
+        f" space: {{neighbors: {{int: [{at + 1}, 2000]}}}}}}}}"
+        for at in range(90)
+    ]
+    dataset = "dataset: {name: demo, n_users: 60, n_items: 400}\n"
+    split = "split: {name: random, test: 0.2, validation: 0.1}\n"
+    text = f"name: x\n{dataset}{split}metrics: [nDCG]\n{write_entries('models', models)}"
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     begin = time.process_time()
     result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
     assert time.process_time() - begin < 6.0
     assert (result.code, result.err) == (0, "")
-    assert "10305 stages (10100 metrics)" in result.out
+    assert "81000 trials" in result.out
 
 
 MIXED = """\

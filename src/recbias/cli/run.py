@@ -24,6 +24,7 @@ from recbias.cli.printing import (
     report_errors,
 )
 from recbias.core.errors import Faults, RecbiasError, UserError
+from recbias.core.machine.collection import pause_collection
 
 if TYPE_CHECKING:
     from recbias.runner.planning.plan import Plan
@@ -163,8 +164,7 @@ def act_on_each(
         stops = {*STOPPED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
         if codes & stops:
             break
-    worst = next((code for code in SEVERITY if code in codes), DONE)
-    if worst != DONE:
+    if (worst := next((code for code in SEVERITY if code in codes), DONE)) != DONE:
         raise typer.Exit(worst)
 
 
@@ -181,6 +181,7 @@ def _describe_errors_in(document: dict[str, Any]) -> Iterator[None]:
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
     from recbias import api
+    from recbias.cli.output.contents import describe_run
     from recbias.cli.output.tables import show_failures, show_run
     from recbias.progress import open_observer
 
@@ -220,9 +221,11 @@ def find_exit_code(run: Run) -> int:
 
 
 @_take_options
+@pause_collection()  # of a large plan it takes as long as the plan, and finds nothing
 def plan(options: SimpleNamespace) -> None:
     """Validate each SPEC; list its stages, the requests to language models, time and memory."""
     from recbias import api
+    from recbias.cli.output.contents import describe_plan
     from recbias.cli.output.tables import show_plan
     from recbias.progress import open_observer
     from recbias.runner.execution.executor import Executor
@@ -236,11 +239,9 @@ def plan(options: SimpleNamespace) -> None:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps, unchecked = api.preview_run(run_plan, store, fresh=options.fresh)
     if options.as_json:
-        from recbias.cli.output.contents import describe_plan
-
         options.document.update(describe_plan(run_plan, steps, requests, unchecked))
     else:
         show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
-    for dataset in unchecked:
-        message = f"labels, columns and given lists of {dataset} are checked when it is loaded"
-        print_line(f"note: {message}", to_stderr=True)
+    note = "note: labels, columns and given lists of {} are checked when it is loaded"
+    for name in unchecked:
+        print_line(note.format(name), to_stderr=True)

@@ -26,9 +26,11 @@ def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> st
     >>> make_printable("0123456789" * 10, max_length=40)
     '01234567890123 [...82 left out...] 6789'
     """
+    line = shorten(str(text), max_length)
+    if line.isascii() and line.isprintable():  # most are, and the search takes longer
+        return line
     line = _CONTROL_CHARACTERS.sub(
-        lambda character: character[0].encode("unicode_escape").decode("ascii"),
-        shorten(str(text), max_length),
+        lambda character: character[0].encode("unicode_escape").decode("ascii"), line
     )
     return shorten(line, max_length)
 

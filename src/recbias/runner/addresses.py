@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -53,10 +53,22 @@ def compute_address(
     It is the digest of canonical JSON, of which the parts that many stages share are made once.
     ``identity`` is canonical JSON; see ``assign_address`` for the others.
     """
-    digests = [source.digest for source in (stage.inputs if inputs is None else inputs)]
+    return join_address(
+        stage.kind,
+        identity,
+        stage.inputs if inputs is None else inputs,
+        libraries,
+        code or digest_sources(stage.work),
+    )
+
+
+def join_address(
+    kind: str, identity: str, inputs: Iterable[Stage], libraries: tuple[str, ...], code: str
+) -> str:
+    """Return the content address of the result of a stage of a kind; see ``compute_address``."""
+    digests = ",".join([f'"{source.digest}"' for source in inputs])
     return digest_text(
-        f'{{"code":"{code or digest_sources(stage.work)}","identity":{identity},'
-        f'"inputs":{to_canonical_json(digests)},"kind":"{stage.kind}",'
+        f'{{"code":"{code}","identity":{identity},"inputs":[{digests}],"kind":"{kind}",'
         f'"libraries":{_list_versions(libraries)}}}'
     )
 

@@ -37,7 +37,7 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
 
 def measure_files(files: Iterable[Path]) -> int:
     """Return the bytes of the files that are there."""
-    return sum(path.stat().st_size for path in files if path.is_file())
+    return sum([path.stat().st_size for path in files if path.is_file()])
 
 
 def get_extent(kind: str, sizes: Mapping[str, int]) -> int:

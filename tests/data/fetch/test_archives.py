@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import itertools
+import lzma
 import stat
 import string
 import struct
 import tarfile
 import zipfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -336,9 +340,6 @@ def change_entry(path: Path, at: int, form: str, value: int) -> Path:
         (24, "<I", 5, "Bad CRC"),
         (20, "<I", 3, "damaged"),
         (42, "<I", 2**31, "damaged"),
-        (8, "<H", 1, "encrypted"),
-        (10, "<H", zipfile.ZIP_BZIP2, "compressed by bzip2"),
-        (10, "<H", 99, "compressed by an unknown method"),
         (46, "<B", 0, "damaged"),  # a name that begins with NUL
     ],
 )
@@ -348,6 +349,55 @@ def test_a_zip_whose_list_of_members_is_wrong_is_refused(
     path = write_zip(tmp_path / "a.zip", {"f": bytes(range(250)) * 240})
     with pytest.raises(DownloadFailed, match=problem):
         unpack(change_entry(path, at, form, value), into)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "problem"),
+    [
+        (8, 1, "is encrypted"),
+        (10, zipfile.ZIP_BZIP2, "is compressed by bzip2"),
+        (10, zipfile.ZIP_LZMA, "is compressed by lzma"),
+        (10, 99, "is compressed by an unknown method"),
+    ],
+)
+def test_a_zip_that_is_packed_otherwise_is_not_said_to_be_damaged(
+    tmp_path: Path, into: Path, at: int, value: int, problem: str
+) -> None:
+    path = write_zip(tmp_path / "a.zip", {"f": bytes(1000)})
+    with pytest.raises(DownloadFailed, match=f"'f' {problem}, which is not supported") as caught:
+        unpack(change_entry(path, at, "<H", value), into)
+    assert "damaged" not in str(caught.value)
+    assert "again with deflate" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar"])
+@pytest.mark.parametrize(("pack", "method"), [(bz2.compress, "bzip2"), (lzma.compress, "xz")])
+def test_another_format_under_the_name_of_a_known_one_is_named(
+    tmp_path: Path, into: Path, name: str, pack: Callable[[bytes], bytes], method: str
+) -> None:
+    (tmp_path / name).write_bytes(pack(bytes(1000)))
+    with pytest.raises(DownloadFailed, match=f"is compressed by {method}, which is not") as caught:
+        unpack(tmp_path / name, into)
+    assert "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("of_name", "expected"), [(b"d\x8aj\x85 vu", "d\xe9j\xe0 vu"), (b"other", "d\xe8j\xe0 vu")]
+)
+def test_the_name_in_utf_8_that_info_zip_writes_is_read(
+    tmp_path: Path, into: Path, of_name: bytes, expected: str
+) -> None:
+    """It counts only if its checksum is that of the name in the encoding of the system."""
+    written, unicode = b"d\x8aj\x85 vu", "déjà vu".encode()
+    entry = zipfile.ZipInfo("xxxx vu")
+    field = struct.pack("<BI", 1, zlib.crc32(of_name)) + unicode
+    entry.extra = struct.pack("<HH", 0x7075, len(field)) + field
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr(entry, b"text")
+    path = tmp_path / "a.zip"
+    path.write_bytes(path.read_bytes().replace(b"xxxx vu", written))
+    unpack(path, into)
+    assert read_files(into) == {expected: b"text"}
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])

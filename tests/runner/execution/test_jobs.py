@@ -111,7 +111,8 @@ def test_jobs_that_need_a_failed_trial_never_start(plan_and_store: tuple[Plan, S
         ),
         (-9, 300.0, "the worker process died (signal 9) when it used 300 MB"),
         (-11, 900.0, "the worker process died (signal 11) when it used 900 MB"),
-        (1, 0.0, "the worker process died"),
+        (1, 0.0, "the worker process died (exit code 1)"),
+        (127, 0.0, "the worker process died (exit code 127)"),
     ],
 )
 def test_a_killed_worker_near_the_limit_ran_out_of_memory(

@@ -17,6 +17,7 @@ import pytest
 import recbias
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
+from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
 MORTAL = '''
@@ -38,6 +39,24 @@ class Mortal(ItemKNN):
         if deadly.exists() and deadly.read_text() == str(self.neighbors):
             os.kill(os.getpid(), 9)
         return ItemKNN.fit(self, data, rng)
+'''
+
+
+ENDING = '''
+import os
+from dataclasses import dataclass
+
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending(ItemKNN):
+    """ItemKNN in a library that ends its process, as OpenBLAS does without memory."""
+
+    def fit(self, data, rng):
+        if self.neighbors == 1:
+            os._exit(127)
+        os.abort()
 '''
 
 
@@ -108,6 +127,23 @@ def test_processes_give_the_same_metrics_and_report_every_stage(
         "fit ItemKNN",
         "measure nDCG of MostPop",
     }
+
+
+def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(ENDING)
+    ending = [
+        {"name": f"{tmp_path}/own.py:Ending", "neighbors": n, "label": f"n{n}"} for n in (1, 2)
+    ]
+    spec = make_small_spec(models=["MostPop", *ending], metrics=["nDCG"], tests=[])
+    (tmp_path / "x.yaml").write_text(json.dumps(spec))
+    result = invoke_recbias("run", "x.yaml", "--workers", "2", folder=tmp_path)
+    assert result.code == 1
+    failed = [line for line in result.err.splitlines() if line.startswith("failed: ")]
+    assert [line.partition(" when ")[0] for line in failed] == [
+        "failed: fit n1: the worker process died (exit code 127)",
+        "failed: fit n2: the worker process died (signal 6)",
+    ]
+    assert "MostPop" in result.out
 
 
 @pytest.mark.rotating

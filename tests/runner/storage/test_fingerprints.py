@@ -157,6 +157,45 @@ def test_the_rights_and_times_of_a_folder_of_an_input_may_change(tmp_path: Path)
     watched.require_unchanged()
 
 
+@pytest.mark.parametrize("large", [1, 10**9])
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_the_rights_and_links_of_an_input_may_change_but_not_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, is_linked: bool
+) -> None:
+    """A backup by hard links, say; the content is found by its checksum in any case."""
+    monkeypatch.setattr(fingerprints, "LARGE", large)
+    path, store = tmp_path / "data" / "lists.csv", Store(tmp_path / "store")
+    path.parent.mkdir()
+    (tmp_path / "backups").mkdir()
+    path.write_text("first")
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    if is_linked:
+        os.link(path, tmp_path / "backups" / "lists.csv")
+    else:
+        path.chmod(0o400)
+    watched.require_unchanged()
+    status = path.stat()
+    path.chmod(0o600)
+    path.write_text("other")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
+        watched.require_unchanged()
+
+
+def test_a_file_that_is_replaced_and_linked_back_is_refused(tmp_path: Path) -> None:
+    path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
+    path.write_text("first")
+    watched = WatchedFiles(Fingerprints(store).of_files([path]), store)
+    os.link(path, tmp_path / "backup.csv")
+    path.unlink()
+    path.write_text("other")
+    path.unlink()
+    os.link(tmp_path / "backup.csv", path)
+    assert path.stat().st_nlink == 2
+    with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
+        watched.require_unchanged()
+
+
 def put(path: Path, source: Path, way: str) -> None:
     """Give a file the content and the time of another one."""
     if way == "linked":

@@ -20,6 +20,10 @@ _CGROUP_FILES = (
 """The limits of a container, in version 2 and version 1 of control groups."""
 
 
+_ALWAYS_THERE = 2**20
+"""Bytes for which the limit is not looked up: every process that runs has as many."""
+
+
 def measure_memory_limit() -> int:
     """Return the bytes that this process may use; 0 if the system does not say (Windows).
 
@@ -47,7 +51,7 @@ def require_memory(n_bytes: float, content: str, *, where: str, remedy: str) -> 
     Raises:
         TooLittleMemory: It needs more than this process may use.
     """
-    limit = measure_memory_limit()
+    limit = measure_memory_limit() if n_bytes > _ALWAYS_THERE else 0
     if limit and n_bytes > limit:
         message = f"{content} need at least {_render(n_bytes)}, and there are {_render(limit)}"
         raise TooLittleMemory(message, where=where, remedy=remedy)

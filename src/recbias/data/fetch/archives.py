@@ -15,7 +15,14 @@ from typing import IO, cast
 
 from recbias.core.errors import DownloadFailed
 from recbias.core.machine.shortage import raise_shortage
-from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, BoundedReads, open_zip
+from recbias.formats.limited.archive_files import (
+    ARCHIVE_ERRORS,
+    BoundedReads,
+    UnsupportedArchive,
+    open_zip,
+    read_name,
+    require_known_format,
+)
 
 CHUNK_BYTES = 2**20
 MAX_RATIO, FREE_BYTES = 30, 100 * 2**20
@@ -39,7 +46,8 @@ def unpack(archive: Path, into: Path, *, max_bytes: int | None = None) -> None:
     Raises:
         DownloadFailed: A member is outside the folder, is a link, a device or a sparse file, has
             too long a name, or differs from another by letter case only; the archive is damaged,
-            or it unpacks to too many bytes or members.
+            it unpacks to too many bytes or members, or it is packed in a way
+            that is not read.
     """
     n_bytes = 0
     names = _Names(archive)
@@ -118,6 +126,8 @@ class _Names:
 def _wrap_read_errors(archive: Path) -> Iterator[None]:
     try:
         yield
+    except UnsupportedArchive as error:
+        raise DownloadFailed(str(error), where=str(archive), remedy=error.remedy) from error
     except ARCHIVE_ERRORS as error:
         raise_shortage(error)
         raise _make_damage_error(error, archive) from error
@@ -152,10 +162,11 @@ def _read_pieces(member: _Member, archive: Path) -> Generator[bytes]:
 def _open_members(archive: Path) -> Generator[_Member]:
     """Yield the members of an archive; the only one of another file is the file itself."""
     with _wrap_read_errors(archive):
-        if archive.name.endswith(".zip"):
-            yield from _open_zipped(archive)
-        elif archive.name.endswith((".tar", ".tar.gz", ".tgz")):
-            yield from _open_tarred(archive)
+        if archive.name.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
+            with archive.open("rb") as stream:
+                require_known_format(stream.read(8))
+            is_zip = archive.name.endswith(".zip")
+            yield from (_open_zipped if is_zip else _open_tarred)(archive)
         else:
             yield _Member(archive.name, archive.stat().st_size, archive.open("rb"))
 
@@ -165,10 +176,10 @@ def _open_zipped(archive: Path) -> Generator[_Member]:
         for entry in packed.infolist():
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-                raise _refuse_member(entry.filename, "is a link or a device", archive)
+                raise _refuse_member(read_name(entry), "is a link or a device", archive)
             is_folder = entry.filename.endswith("/")
             source = None if is_folder else packed.open(entry)
-            yield _Member(entry.filename, entry.file_size, source)
+            yield _Member(read_name(entry), entry.file_size, source)
 
 
 def _open_tarred(archive: Path) -> Generator[_Member]:

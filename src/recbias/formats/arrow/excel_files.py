@@ -13,7 +13,7 @@ from recbias.core.input_files import open_input
 from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.formats.arrow.excel_extents import find_excess
-from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, open_zip
+from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, UnsupportedArchive, open_zip
 from recbias.formats.limited.file_limits import check_columns, get_unpacked_limit, make_size_error
 
 SUFFIX = ".xlsx"
@@ -62,6 +62,8 @@ def _check_archive(path: Path) -> None:
             with open_zip(stream) as archive:
                 _check_members(path, archive)
                 excess = find_excess(archive)
+        except UnsupportedArchive as error:
+            raise MalformedLine(str(error), where=str(path), remedy=error.remedy) from error
         except ARCHIVE_ERRORS as error:
             raise_shortage(error)
             raise _make_error(path, error) from error

@@ -22,25 +22,85 @@ ARCHIVE_ERRORS = (
 LARGEST_READ = 16 * 2**20
 """The most bytes of an archive that are read at once: the list of 10,000 members has fewer."""
 
+_ENCRYPTED, _UTF_8 = 1, 0x800  # bits of the flags of a member
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_OTHER_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
+_OTHER_METHODS = {
+    9: "deflate64",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+    93: "zstandard",
+    95: "xz",
+    98: "PPMd",
+}
+
+
+_OTHER_FORMATS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"Rar!\x1a\x07": "RAR",
+}
+_UNICODE_NAME = 0x7075
+"""The extra field of a member with its name in UTF-8, as Info-ZIP writes it."""
+
+
+class UnsupportedArchive(ValueError):
+    """An archive, or a member of a zip archive, is packed in a way that is not read."""
+
+    remedy = "pack it again with deflate and without a password, as zip -r does"
 
 
 @contextmanager
 def open_zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive whose members can be read piece by piece.
 
-    One of ``ARCHIVE_ERRORS`` is raised if the archive is malformed, if its list of members would
-    fill the memory, or if a member is compressed by another method than deflate: of the others,
-    Python unpacks a piece whole, which may be a thousand times as large.
+    One of ``ARCHIVE_ERRORS`` is raised if the archive is malformed, or if its list of members
+    would fill the memory.
+
+    Raises:
+        UnsupportedArchive: A member is encrypted, or compressed by another method than deflate:
+            of the others, Python unpacks a piece whole, which may be a thousand times as large.
     """
     with zipfile.ZipFile(cast("IO[bytes]", BoundedReads(stream))) as archive:
         for entry in archive.infolist():
-            if entry.compress_type not in _METHODS:
-                method = _OTHER_METHODS.get(entry.compress_type, "an unknown method")
-                message = f"{entry.filename[:60]!r} is compressed by {method}, not by deflate"
-                raise ValueError(message)
+            _require_readable(entry)
         yield archive
+
+
+def _require_readable(entry: zipfile.ZipInfo) -> None:
+    name = repr(entry.filename[:60])
+    if entry.flag_bits & _ENCRYPTED:
+        raise UnsupportedArchive(f"{name} is encrypted, which is not supported")
+    if entry.compress_type not in _METHODS:
+        method = _OTHER_METHODS.get(entry.compress_type, "an unknown method")
+        message = f"{name} is compressed by {method}, which is not supported"
+        raise UnsupportedArchive(message)
+
+
+def require_known_format(start: bytes) -> None:
+    """Refuse an archive in a format that is not read, by its first bytes.
+
+    Raises:
+        UnsupportedArchive: It is compressed by bzip2, xz, 7-Zip, zstandard or RAR.
+    """
+    for magic, name in _OTHER_FORMATS.items():
+        if start.startswith(magic):
+            raise UnsupportedArchive(f"is compressed by {name}, which is not supported")
+
+
+def read_name(entry: zipfile.ZipInfo) -> str:
+    """Return the name of a member: that in UTF-8, if it has one and it belongs to the other."""
+    extra, at = entry.extra, 0
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at)
+        field, at = extra[at + 4 : at + 4 + size], at + 4 + size
+        if kind != _UNICODE_NAME or len(field) <= 5 or field[0] != 1:
+            continue
+        written = entry.orig_filename.encode("utf-8" if entry.flag_bits & _UTF_8 else "cp437")
+        if struct.unpack_from("<I", field, 1)[0] == zlib.crc32(written):
+            return field[5:].decode("utf-8")
+    return entry.filename
 
 
 @dataclass

@@ -188,7 +188,9 @@ def _describe_death(exit_code: int | None, peak_mb: float) -> Failure:
             "use --workers 1, or give it more memory"
         )
         return Failure(message, remedy, user=True)
-    how = f" (signal {-exit_code})" if exit_code is not None and exit_code < 0 else ""
+    how = ""
+    if exit_code is not None:
+        how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
     used = f" when it used {peak_mb:,.0f} MB" if peak_mb else ""
     remedy = "it may have run out of memory: try --workers 1"
     if own_limit := measure_process_limit():

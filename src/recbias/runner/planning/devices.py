@@ -18,6 +18,9 @@ from recbias.formats.yaml.source_map import KeyPath
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.plugin_contracts import raise_faults
 
+_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
+"""Types of settings that are no part with a device: a check of a protocol takes long."""
+
 
 def choose_devices(experiment: Experiment) -> Experiment:
     """Return an experiment whose plug-ins name the devices and precisions that they use here.
@@ -72,6 +75,8 @@ def _set_devices(plugin: Any, default: Device) -> Any:
     """Return a copy of a plug-in with the device and precision of each of its parts."""
     changes: dict[str, Any] = {}
     for name, value in vars(plugin).items() if is_dataclass(plugin) else ():
+        if type(value) in _PLAIN:
+            continue
         if isinstance(value, SelectedModel):
             changes[name] = replace(value, model=_set_devices(value.model, default))
         elif isinstance(value, UsesDevice):
@@ -167,6 +172,8 @@ def _has_device(plugin: Any, device: str) -> bool:
 def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
     """Yield the device and the precision of each part of a plug-in; blank if it is a server's."""
     for value in vars(plugin).values() if is_dataclass(plugin) else ():
+        if type(value) in _PLAIN:
+            continue
         part = value.model if isinstance(value, SelectedModel) else value
         if part is not value or isinstance(part, UsesDevice):
             yield from _list_placements(part)

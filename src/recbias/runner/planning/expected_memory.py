@@ -58,6 +58,7 @@ class PeakPlanner:
     """Plans the peaks of stages in their order, in one process: libraries stay in memory."""
 
     libraries: set[str] = field(default_factory=set)
+    _states: dict[tuple[int, ...], tuple[Sizes, float]] = field(default_factory=dict)
 
     def plan(self, stage: Stage, sizes: Sizes) -> float | None:
         """Return the bytes of the process at the peak of a stage; None if they cannot be told."""
@@ -67,20 +68,30 @@ class PeakPlanner:
             ranks = stage.kind != "fit" and _count_scores(sizes) >= COMPILED_SCORES
             if memory and (memory.compiled or ranks):
                 self.libraries.add("numba")
-        data = _plan_data(stage, sizes)
+        data = _plan_data(stage, sizes, self._find_state(stage, sizes))
         return None if data is None else self.base + data
+
+    def _find_state(self, stage: Stage, sizes: Sizes) -> float:
+        """Return the bytes of the models whose answers a metric reads, found once for each."""
+        if stage.kind != "measure" or "interactions" not in sizes:
+            return 0.0
+        key = (id(sizes), *map(id, stage.inputs))
+        if key not in self._states:
+            self._states[key] = sizes, _sum_states(stage, sizes)
+        return self._states[key][1]
 
     @property
     def base(self) -> float:
         """The bytes of the process without data."""
-        return BASE + float(sum(LIBRARIES.get(name, 0) for name in self.libraries))
+        return BASE + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
 
     def find_share(self, stage: Stage, sizes: Sizes, limit: float) -> float:
         """Return the share of the users, items and interactions with which a stage would fit."""
         low, high = 0.0, 1.0
         for _ in range(20):
             share = (low + high) / 2
-            data = _plan_data(stage, {name: int(n * share) for name, n in sizes.items()})
+            part = {name: int(n * share) for name, n in sizes.items()}
+            data = _plan_data(stage, part, _sum_states(stage, part))
             low, high = (share, high) if self.base + (data or 0) <= limit else (low, share)
         return low
 
@@ -94,8 +105,19 @@ def plan_card(stage: Stage, sizes: Sizes) -> float | None:
     return None if memory is None else CARD + _plan_model(stage, sizes, memory)
 
 
-def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
-    """Return the bytes at the peak of a stage beside those of the process."""
+def _sum_states(stage: Stage, sizes: Sizes) -> float:
+    """Return the bytes of the models whose answers a metric reads."""
+    if stage.kind != "measure" or "interactions" not in sizes:
+        return 0.0
+    answers = (_find_memory(source, sizes) for source in stage.inputs)
+    return sum(memory.state for memory in answers if memory is not None)
+
+
+def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
+    """Return the bytes at the peak of a stage beside those of the process.
+
+    ``state`` are the bytes of the models whose answers a metric reads.
+    """
     if stage.kind == "dataset":
         return _plan_load(sizes)
     if "interactions" not in sizes:
@@ -106,14 +128,9 @@ def _plan_data(stage: Stage, sizes: Sizes) -> float | None:
     if stage.kind in MODEL_KINDS:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
-    answers = (_find_memory(source, sizes) for source in stage.inputs if stage.kind == "measure")
-    state = sum(memory.state for memory in answers if memory is not None)
-    peaks = {
-        "split": ids + SPLIT * rows + SPLIT_TIME * times,
-        "queries": held,
-        "measure": held + _plan_measures(stage, sizes) + state,
-    }
-    return peaks.get(stage.kind)
+    if stage.kind == "measure":
+        return held + _plan_measures(stage, sizes) + state
+    return {"split": ids + SPLIT * rows + SPLIT_TIME * times, "queries": held}.get(stage.kind)
 
 
 def _plan_measures(stage: Stage, sizes: Sizes) -> float:
@@ -129,7 +146,7 @@ def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
     lists = memory.state + memory.lists + min(BLOCKS, PER_SCORE * _count_scores(sizes))
     if stage.kind == "fit":
         return memory.fit
-    is_trained = any(source.kind == "fit" for source in stage.inputs)
+    is_trained = stage.kind != "trial" and any(source.kind == "fit" for source in stage.inputs)
     return lists if is_trained else max(memory.fit, lists)
 
 

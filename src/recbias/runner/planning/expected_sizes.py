@@ -29,18 +29,30 @@ class ExpectedSizes:
     stored: Mapping[str, Stored]
     rehearsed: Mapping[str, StageRecord] = field(default_factory=dict)
     earlier: Sequence[Stored] = ()
-    _known: dict[str, dict[str, int]] = field(default_factory=dict)
+    _known: dict[str, Sizes] = field(default_factory=dict)
+    _of_inputs: dict[tuple[str, ...], Sizes] = field(default_factory=dict)
 
     def find(self, stage: Stage) -> Sizes:
         """Return the sizes of the inputs and of the result of a stage; a size may be missing."""
         if stage.digest not in self._known:
-            self._known[stage.digest] = dict(self._measured(stage) or self._estimate(stage))
+            self._known[stage.digest] = self._measured(stage) or self._estimate_once(stage)
         return self._known[stage.digest]
+
+    def _estimate_once(self, stage: Stage) -> Sizes:
+        """Return the sizes of a stage; the metrics of one model read the same."""
+        if stage.kind != "measure" or stage.files:
+            return self._estimate(stage)
+        key = tuple([source.digest for source in stage.inputs])
+        if key not in self._of_inputs:
+            self._of_inputs[key] = self._estimate(stage)
+        return self._of_inputs[key]
 
     def find_inputs(self, stage: Stage) -> dict[str, int]:
         """Return the sizes of the inputs of a stage, and the bytes of its files."""
         sizes: dict[str, int] = {}
         for source in stage.inputs:
+            if stage.kind == source.kind == "trial":  # earlier ones read the same, and are last
+                break
             read = self.find(source)
             if UNFILTERED not in read:
                 sizes |= {name: n for name, n in read.items() if name != "bytes"}

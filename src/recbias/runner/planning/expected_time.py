@@ -39,23 +39,30 @@ class StoredTimes:
 
     def __init__(self, records: Iterable[Stored]) -> None:
         self._records: dict[tuple[str, str], list[Stored]] = defaultdict(list)
+        self._basis: dict[tuple[str, str, str], tuple[dict[int, float], int]] = {}
         for record in records:
             if record.subject and get_extent(record.kind, record.sizes):
                 self._records[record.kind, record.subject].append(record)
 
     def estimate(self, stage: Stage, sizes: Sizes) -> ExpectedTime | None:
         """Return the time of a stage that reads data of some sizes; None without a basis."""
-        extent = get_extent(stage.kind, sizes)
-        similar = self._records.get((stage.kind, stage.subject), [])
-        same = [record for record in similar if record.settings == stage.settings]
-        chosen = same or similar
-        if not chosen or not extent:
+        extent = get_extent(stage.kind, sizes) if self._records else 0
+        if not extent:
             return None
+        key = stage.kind, stage.subject, stage.settings
+        if key not in self._basis:
+            self._basis[key] = self._average(*key)
+        times, n_records = self._basis[key]
+        return ExpectedTime(_extrapolate(times, extent), n_records) if times else None
+
+    def _average(self, kind: str, subject: str, settings: str) -> tuple[dict[int, float], int]:
+        """Return the mean time at each size of similar records, and their number."""
+        similar = self._records.get((kind, subject), [])
+        chosen = [record for record in similar if record.settings == settings] or similar
         seconds: dict[int, list[float]] = defaultdict(list)
         for record in chosen:
             seconds[get_extent(record.kind, record.sizes)].append(record.seconds)
-        times = {size: fmean(values) for size, values in seconds.items()}
-        return ExpectedTime(_extrapolate(times, extent), len(chosen))
+        return {size: fmean(values) for size, values in seconds.items()}, len(chosen)
 
 
 def _extrapolate(times: dict[int, float], extent: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
@@ -33,8 +33,33 @@ def measures_models(metric: PluginSpec) -> bool:
 
 
 @dataclass(frozen=True)
+class _Measure:
+    """What the stages of a metric in one data context share.
+
+    These two are kept, as their identities, by which this is found, would be used again.
+
+    Args:
+        location: The entry of the metric in the spec.
+        before: Their inputs before the answer of the model.
+        after: Those after it.
+    """
+
+    data_context: DataContext
+    metric: PluginSpec
+    location: str
+    work: ComputeMetric
+    facts: StageFacts
+    before: tuple[Stage, ...]
+    after: tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
 class ModelPlanner(OutputPlanner):
     """Plans the stages of each model, with those that measure it."""
+
+    _measures: dict[tuple[object, ...], _Measure] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
@@ -74,40 +99,44 @@ class ModelPlanner(OutputPlanner):
         return self.plan_outputs(context, models[0], k).answer if models else None
 
     def _gather_measure(
-        self, metric: PluginSpec, compute: ComputeMetric, seed: int, fold: int
-    ) -> StageFacts:
-        """Return what the stages that measure by a metric have in common."""
-        return self.gather_facts(
+        self, context: DataContext, metric: PluginSpec, keys: Keys, *, has_answer: bool
+    ) -> _Measure:
+        """Return what the stages of a data context that measure by a metric have in common."""
+        choice = self._plan_choice(context, metric)
+        world = get_world(context) if "odds" in metric.needs else None
+        compute = ComputeMetric(metric.plugin, metric.name, has_answer, choice is not None, world)
+        seed, fold = keys.seed or 0, keys.fold or 0
+        facts: StageFacts = self.recall(
+            f"facts {seed} {fold} {world is not None}",
             metric,
-            identity={"metric": self.identify(metric), "seed": seed, "fold": fold},
-            libraries=list_libraries(metric.plugin),
-            code="" if compute.world is not None else digest_sources(compute),
+            make=lambda: self.gather_facts(
+                metric,
+                identity={"metric": self.identify(metric), "seed": seed, "fold": fold},
+                libraries=list_libraries(metric.plugin),
+                code="" if world is not None else digest_sources(compute),
+            ),
         )
+        labels = context.labels if "items" in metric.needs else ()
+        before = (context.dataset, context.split, context.queries)
+        after = join_stages(choice, *labels)
+        return _Measure(context, metric, self.locate(metric), compute, facts, before, after)
 
     def _plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
         """Return the stage that measures; values by group come from a stage without groups."""
-        title, location = f"measure {metric.label} of {keys.model}", self.locate(metric)
+        title = f"measure {metric.label} of {keys.model}"
         if metric.grouping is not None:
             ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
             inputs = (context.queries, ungrouped)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
-            stage = Stage("measure", title, "", group, inputs, keys, location)
+            stage = Stage("measure", title, "", group, inputs, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
-        labels = context.labels if "items" in metric.needs else ()
-        shared = (context.dataset, context.split, context.queries)
-        choice = self._plan_choice(context, metric)
-        world = get_world(context) if "odds" in metric.needs else None
-        compute = ComputeMetric(
-            *(metric.plugin, metric.name, answer is not None, choice is not None, world)
-        )
-        read = join_stages(*shared, answer, choice, *labels)
-        stage = Stage("measure", title, "", compute, read, keys, location)
-        seed, fold = keys.seed or 0, keys.fold or 0
-        facts: StageFacts = self.recall(
-            f"measure {seed} {fold} {world is not None}",
-            metric,
-            make=lambda: self._gather_measure(metric, compute, seed, fold),
-        )
-        return facts.place(stage)
+        has_answer = answer is not None
+        key = id(context), id(metric), keys.seed, keys.fold, has_answer
+        measure = self._measures.get(key)
+        if measure is None:
+            measure = self._gather_measure(context, metric, keys, has_answer=has_answer)
+            self._measures[key] = measure
+        read = (*measure.before, *((answer,) if answer else ()), *measure.after)
+        return measure.facts.measure(title, measure.work, read, keys, measure.location)

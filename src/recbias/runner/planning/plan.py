@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
@@ -182,7 +183,7 @@ class Plan:
     spec_digest: str
     skipped: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Every stage once, after the stages that it depends on."""
         stages: list[Stage] = []

@@ -100,15 +100,16 @@ def preview(
         else _preview_stage(
             Step(
                 stage,
-                expected=times.estimate(stage, sizes.find(stage)),
-                memory_mb=_to_mb(peaks.plan(stage, sizes.find(stage))),
-                card_mb=_to_mb(_plan_card(stage, sizes.find(stage))),
+                expected=times.estimate(stage, expected),
+                memory_mb=_to_mb(peaks.plan(stage, expected)),
+                card_mb=_to_mb(_plan_card(stage, expected)),
             ),
             store,
             fresh=fresh,
             is_partial=stage.digest in unfinished,
         )
         for stage in stages
+        for expected in (sizes.find(stage),)
     )
     return Preview(steps)
 
@@ -131,8 +132,9 @@ def _plan_card(stage: Stage, sizes: Sizes) -> float | None:
 
 def _preview_stage(step: Step, store: Store, *, fresh: bool, is_partial: bool) -> Step:
     """Return the step of a stage to run, with what the store has of it."""
-    if fresh:
+    is_search = step.stage.kind == "search"
+    if fresh or not (is_search or is_partial):
         return step
-    trials = step.stage.inputs if step.stage.kind == "search" else ()
+    trials = step.stage.inputs if is_search else ()
     n_stored = sum(store.has(trial.digest) for trial in trials)
     return replace(step, trials=n_stored, partial=is_partial)

@@ -14,8 +14,9 @@ from recbias.core.models.devices import omit_device_numbers
 from recbias.core.models.selected_models import ReordersCandidates
 from recbias.core.packages import list_libraries
 from recbias.core.protocols import ActsAfterFit, ReadsModels
-from recbias.runner.addresses import address_values, compute_address
-from recbias.runner.stage import Stage
+from recbias.runner.addresses import address_values, compute_address, join_address
+from recbias.runner.source_digest import digest_sources
+from recbias.runner.stage import Keys, Stage
 from recbias.runner.storage.fingerprints import Fingerprints
 
 
@@ -90,6 +91,18 @@ class StageFacts:
         digest = compute_address(stage, self.identity, libraries=self.libraries, code=self.code)
         changes: dict[str, Any] = {"subject": type(stage.work).__name__, **self.subject}
         return replace(stage, digest=digest, files={**stage.files, **self.files}, **changes)
+
+    def measure(
+        self, title: str, work: object, inputs: tuple[Stage, ...], keys: Keys, location: str
+    ) -> Stage:
+        """Return a stage that measures, at its address; a plan may have 100,000 of them."""
+        code = self.code or digest_sources(work)
+        digest = join_address("measure", self.identity, inputs, self.libraries, code)
+        return Stage(
+            *("measure", title, digest, work, inputs, keys, location, self.files),  # type: ignore[arg-type]
+            subject=self.subject["subject"],
+            settings=self.subject["settings"],
+        )
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,12 @@ class Store:
 
     def has(self, digest: str) -> bool:
         """Return whether a complete result is stored: every file has its recorded size."""
-        stored, folder = self.record(digest), self.path(digest)
+        stored = self.record(digest)
+        if stored is None:
+            return False
+        folder = self.path(digest)
         try:
-            return stored is not None and all(
+            return all(
                 (folder / name).stat().st_size == size for name, (size, _) in stored.files.items()
             )
         except OSError:

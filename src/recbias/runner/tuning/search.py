@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.plugin_spec import Dimension
+from recbias.core.digests import to_canonical_json
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.runner.addresses import assign_address
+from recbias.runner.addresses import assign_address, join_address
 from recbias.runner.source_digest import digest_sources
 from recbias.runner.stage import Stage
 from recbias.runner.stages.model import AnswerQueries, FitModel
@@ -107,19 +108,40 @@ def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) ->
         search_identity["covering"] = True
         n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
     stages, code = list[Stage](), digest_sources(work)
+    libraries = (*work.model.libraries, "optuna")
+    before, after = _split_identity(search_identity)
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
-        title, trial = f"trial {number} of {first.keys.model}", replace(work, number=number)
+        counted = (*shared, *earlier[-batch_size:])
+        digest = join_address(first.kind, f"{before}{number}{after}", counted, libraries, code)
         stages.append(
-            assign_address(
-                replace(first, title=title, work=trial, inputs=(*shared, *earlier)),
-                {**search_identity, "number": number},
-                inputs=(*shared, *earlier[-batch_size:]),
-                libraries=(*work.model.libraries, "optuna"),
-                code=code,
+            Stage(  # ``replace`` takes several times as long
+                first.kind,
+                f"trial {number} of {first.keys.model}",
+                digest,
+                replace(work, number=number),
+                (*shared, *earlier),
+                first.keys,
+                spec_location=first.spec_location,
+                files=first.files,
+                devices=first.devices,
+                subject=first.subject,
+                settings=first.settings,
             )
         )
     return tuple(stages)
+
+
+def _split_identity(identity: Mapping[str, object]) -> tuple[str, str]:
+    """Return what is before and behind the number of a trial in its identity, as canonical JSON.
+
+    >>> _split_identity({"model": "A", "seed": 1})
+    ('{"model":"A","number":', ',"seed":1}')
+    """
+    before = to_canonical_json({key: identity[key] for key in identity if key < "number"})
+    after = to_canonical_json({key: identity[key] for key in identity if key > "number"})
+    start, end = (text[1:-1] for text in (before, after))
+    return f'{{{start}{"," if start else ""}"number":', f"{',' if end else ''}{end}}}"
 
 
 def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
