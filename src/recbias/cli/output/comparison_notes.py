@@ -39,7 +39,10 @@ def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
             f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
     if table["p"].isna().any():
-        notes.append("No p: the value has no units, or the runs have different units.")
+        notes.append(
+            "No p: the value has no units, the runs have different units, or all units differ by "
+            "the same amount."
+        )
     return notes
 
 

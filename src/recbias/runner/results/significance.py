@@ -136,7 +136,7 @@ def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
         metrics = ", ".join(dict.fromkeys(undefined["metric"]))
         reason = getattr(test.plugin, "undefined_where", "undefined by the test")
         counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
-        warn(f"{test.label}: {counts} ({metrics}): {reason}")
+        warn(f"{test.label}: {counts} ({metrics}) and count in no family: {reason}")
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
