@@ -50,7 +50,7 @@ class PairMoments:
     @property
     def lacks_spread(self) -> AnyArray:
         """Whether all differences of a pair are equal and not 0, so that it has no error."""
-        return (self.std == 0) & (self.difference != 0)
+        return np.asarray((self.std == 0) & (self.difference != 0))
 
     def columns(self, alpha: float) -> dict[str, AnyArray]:
         """Return the columns of ``significance.csv`` that all tests over units share.
