@@ -59,7 +59,8 @@ def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
     ):
         names = Counter(row.metric.label for row in rows)
         if names:
-            warn(f"{names.total():,} values have no interval ({', '.join(names)}): {reason}")
+            counts = "1 value has" if names.total() == 1 else f"{names.total():,} values have"
+            warn(f"{counts} no interval ({', '.join(names)}): {reason}")
 
 
 def _has_equal_samples(measurement: Measurement) -> bool:
