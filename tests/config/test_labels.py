@@ -71,6 +71,14 @@ def test_models_that_differ_in_their_search_state_it() -> None:
     assert load_labels("models", *entries) == ["ItemKNN(tune.trials=3)", "ItemKNN(tune.trials=4)"]
 
 
+def test_names_of_long_values_that_differ_in_the_middle_differ() -> None:
+    models = [f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyz"]
+    labels = load_labels("models", *({"name": "WOK", "llm": {"model": name}} for name in models))
+    assert len(set(labels)) == 3
+    assert all(len(label) < 90 for label in labels)
+    assert [label[-2:] for label in labels] == ["b)", "#2", "#3"]
+
+
 def test_datasets_state_the_filters_in_which_they_differ() -> None:
     entries = [{"name": "demo", "filters": [{"name": "k_core", "k": k}]} for k in (2, 3)]
     assert load_labels("dataset", *entries) == ["demo(k_core.k=2)", "demo(k_core.k=3)"]
