@@ -6,7 +6,15 @@ A label states the settings in which entries of one plug-in differ.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -69,19 +77,22 @@ def shorten_name(name: str) -> str:
 
 
 def distinguish_plugins(
-    specs: Sequence[PluginSpec], written: Sequence[Mapping[str, Any]] = ()
+    specs: Sequence[PluginSpec],
+    written: Sequence[Mapping[str, Any]] = (),
+    omitted: Collection[str] = (),
 ) -> list[PluginSpec]:
     """Return entries with labels that state the settings in which those of one plug-in differ.
 
     Entries with a label of their own keep it; equal entries keep one name and are refused later.
 
     Args:
-        specs: Entries of models, re-rankers or datasets.
+        specs: Entries of models, re-rankers, datasets or tests.
         written: For each of them the settings that its label states in any case, as written.
+        omitted: Settings that no label states, as they have columns of their own in the results.
     """
     stated = [dict(settings) for settings in written] or [{} for _ in specs]
     for members in _group(specs, lambda spec: spec.name):
-        settings = [_read_settings(specs[at]) for at in members]
+        settings = [_read_settings(specs[at], omitted) for at in members]
         for at, differing in zip(members, select_differing(settings), strict=True):
             stated[at] = {**differing, **stated[at]}
     owners: dict[str, str] = {}
@@ -122,10 +133,11 @@ def _group(
     yield from (members for members in groups.values() if len(members) > 1)
 
 
-def _read_settings(spec: PluginSpec) -> dict[str, Any]:
+def _read_settings(spec: PluginSpec, omitted: Collection[str] = ()) -> dict[str, Any]:
     """Return all settings by path, and what a search optimizes; ``label`` of a metric too."""
     tune = {} if spec.tune is None else {"tune": spec.tune.written}
-    return dict(flatten_settings({**spec.parameters, **tune}))
+    settings = flatten_settings({**spec.parameters, **tune})
+    return {name: value for name, value in settings if name not in omitted}
 
 
 def flatten_settings(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
+from recbias.config.labels import shorten_name
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import (
@@ -112,6 +113,7 @@ def compare_models(
             estimates,
             CheckedTest(test.plugin),
             name=test.name,
+            label=shorten_name(test.label),
             seed=seed,
             model_contrasts=contrasts,
         )
