@@ -19,6 +19,7 @@ from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
 from recbias.reports.run_files import REPAIR
 from recbias.reports.views.headline import select_headline
 from recbias.reports.views.run_tables import read_run
+from recbias.runner.comparison.aligned_names import align_names
 from recbias.runner.comparison.gap_comparison import compare_gaps
 from recbias.runner.comparison.run_comparison import RunFrames, compare_runs
 from recbias.runner.operating_system import follow_link
@@ -204,6 +205,9 @@ def compare(
 ) -> pd.DataFrame:
     """Return the values that runs share side by side, with differences and paired t-tests.
 
+    An entry whose settings are equal in two runs has the name of the earlier one, if only its
+    automatic name differs.
+
     The rows after the metric values are the gaps between groups (``group`` is ``g - h``). The
     tests of the metric values are one family, those of the gaps another.
 
@@ -229,10 +233,12 @@ def compare(
     labels = experiments if is_unique else [run.folder.name for run in loaded]
     pairs = zip(labels, loaded, strict=True)
     tables = [(label, read_run(run.folder)) for label, run in pairs]
-    frames = [
-        RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-        for label, run in tables
-    ]
+    frames, _ = align_names(
+        [
+            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+            for label, run in tables
+        ]
+    )
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

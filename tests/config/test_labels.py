@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from recbias.config.load_experiment import load_experiment
+from recbias.core.errors import Faults
 from recbias.registry import REGISTRIES
 
 HEAD: dict[str, Any] = {"name": "x", "dataset": "demo", "split": "random", "metrics": ["nDCG"]}
@@ -69,6 +70,28 @@ def test_models_that_differ_in_their_search_state_it() -> None:
         {"name": "ItemKNN", "tune": tune | {"trials": 4}},
     ]
     assert load_labels("models", *entries) == ["ItemKNN(tune.trials=3)", "ItemKNN(tune.trials=4)"]
+
+
+def test_names_of_long_values_that_differ_in_the_middle_differ() -> None:
+    models = [f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyz"]
+    labels = load_labels("models", *({"name": "WOK", "llm": {"model": name}} for name in models))
+    assert len(set(labels)) == 3
+    assert all(len(label) < 90 for label in labels)
+    assert [label[-2:] for label in labels] == ["b)", "#2", "#3"]
+
+
+def test_tests_state_the_settings_that_have_no_column() -> None:
+    entries = [
+        {"name": "sign_flip", "permutations": 99},
+        {"name": "sign_flip", "correction": "holm"},
+        "paired_t",
+        {"name": "paired_t", "correction": "holm"},
+        {"name": "paired_t", "label": "mine"},
+    ]
+    labels = ["sign_flip(permutations=99)", "sign_flip(permutations=10000)"]
+    assert load_labels("tests", *entries) == [*labels, "paired_t", "paired_t", "mine"]
+    with pytest.raises(Faults, match=r"mine is also tests\[0\]"):
+        load_labels("tests", *[{"name": "paired_t", "label": "mine"}] * 2)
 
 
 def test_datasets_state_the_filters_in_which_they_differ() -> None:

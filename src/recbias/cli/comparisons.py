@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.cli.gates.group_gaps import add_gaps, define_gaps
+from recbias.cli.gates.group_gaps import add_gaps, define_all_gaps
 from recbias.cli.gates.tolerances import (
     collect_all_definitions,
     explain_excess,
@@ -21,6 +21,8 @@ from recbias.cli.gates.tolerances import (
 from recbias.cli.grids import print_grid, print_rows
 from recbias.cli.output.comparison_notes import (
     explain_gaps,
+    explain_no_change,
+    explain_renamings,
     explain_rounds,
     explain_tests,
     find_common_size,
@@ -38,6 +40,7 @@ from recbias.reports.views.rounding import (
 )
 from recbias.reports.views.run_tables import read_run, to_records
 from recbias.runner.checks.tolerances import Tolerances
+from recbias.runner.comparison.aligned_names import Renaming, align_names
 from recbias.runner.comparison.gap_comparison import compare_gaps
 from recbias.runner.comparison.run_comparison import (
     RunFrames,
@@ -60,6 +63,7 @@ class RunComparison:
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
         rounds: A sentence on the rounds of feedback after the first, if runs have them.
+        renamings: The entries that are compared although their automatic names differ.
     """
 
     frames: Sequence[RunFrames]
@@ -71,6 +75,7 @@ class RunComparison:
     ungated: Sequence[str] = ()
     results: Table | None = None
     rounds: str = ""
+    renamings: Sequence[Renaming] = ()
 
     @property
     def unchanged(self) -> int:
@@ -89,7 +94,8 @@ class RunComparison:
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
             scope = " in the first round" if self.rounds else ""
-            for line in (f"{', '.join(labels)}: nothing changed{scope}", *notes[1:]):
+            verdict = explain_no_change(_list_excluded(self.frames))
+            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = explain_gaps(self.gaps, self.correction)
@@ -107,6 +113,7 @@ class RunComparison:
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
             "rounds": self.rounds,
+            "renamed": [vars(renaming) for renaming in self.renamings],
         }
 
     def explain_excesses(self) -> list[str]:
@@ -123,6 +130,7 @@ class RunComparison:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
         excluded += [self.rounds] if self.rounds else []
+        excluded += explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -184,15 +192,17 @@ def compare_side_by_side(
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     runs = [read_run(folder) for folder in folders]
     labels = label_runs(folders)
-    frames = [
-        RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-        for label, run in zip(labels, runs, strict=True)
-    ]
+    frames, renamings = align_names(
+        [
+            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+            for label, run in zip(labels, runs, strict=True)
+        ]
+    )
     by_label = dict(zip(labels, runs, strict=True))
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    gaps_of_groups = [define_gaps(collect_definitions(run)) for run in runs]
+    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
     judged = [add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
     changes = pd.concat([merge_metrics(*pair) for pair in combinations(judged, 2)])
     derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
@@ -210,7 +220,8 @@ def compare_side_by_side(
     ]
     rounds = explain_rounds([run.rounds for run in runs])
     return RunComparison(
-        frames, values, gaps, worse, correction, definitions, ungated, results, rounds
+        *(frames, values, gaps, worse, correction, definitions),
+        *(ungated, results, rounds, renamings),
     )
 
 

@@ -6,7 +6,15 @@ A label states the settings in which entries of one plug-in differ.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -69,23 +77,31 @@ def shorten_name(name: str) -> str:
 
 
 def distinguish_plugins(
-    specs: Sequence[PluginSpec], written: Sequence[Mapping[str, Any]] = ()
+    specs: Sequence[PluginSpec],
+    written: Sequence[Mapping[str, Any]] = (),
+    omitted: Collection[str] = (),
 ) -> list[PluginSpec]:
     """Return entries with labels that state the settings in which those of one plug-in differ.
 
     Entries with a label of their own keep it; equal entries keep one name and are refused later.
 
     Args:
-        specs: Entries of models, re-rankers or datasets.
+        specs: Entries of models, re-rankers, datasets or tests.
         written: For each of them the settings that its label states in any case, as written.
+        omitted: Settings that no label states, as they have columns of their own in the results.
     """
     stated = [dict(settings) for settings in written] or [{} for _ in specs]
     for members in _group(specs, lambda spec: spec.name):
-        settings = [_read_settings(specs[at]) for at in members]
-        for at, differing in zip(members, _select_differing(settings), strict=True):
+        settings = [_read_settings(specs[at], omitted) for at in members]
+        for at, differing in zip(members, select_differing(settings), strict=True):
             stated[at] = {**differing, **stated[at]}
+    owners: dict[str, str] = {}
     return [
-        spec if not settings else replace(spec, label=f"{spec.label}({_format(settings)})")
+        spec
+        if not settings
+        else replace(
+            spec, label=_make_unique(f"{spec.label}({_format(settings)})", settings, owners)
+        )
         for spec, settings in zip(specs, stated, strict=True)
     ]
 
@@ -95,12 +111,13 @@ def distinguish_metrics(specs: Sequence[PluginSpec]) -> list[PluginSpec]:
 
     These are the settings that do not change the value, which labels of metrics omit otherwise.
     """
-    labelled = list(specs)
+    labelled, owners = list(specs), dict[str, str]()
     for members in _group(specs, lambda spec: (spec.label, spec.cutoff)):
         settings = [_read_settings(specs[at]) | specs[at].split_settings for at in members]
-        for at, differing in zip(members, _select_differing(settings), strict=True):
+        for at, differing in zip(members, select_differing(settings), strict=True):
             if differing:
                 label = _add_settings(specs[at].label, _format(differing))
+                label = _make_unique(label, differing, owners)
                 labelled[at] = replace(specs[at], label=label)
     return labelled
 
@@ -116,22 +133,23 @@ def _group(
     yield from (members for members in groups.values() if len(members) > 1)
 
 
-def _read_settings(spec: PluginSpec) -> dict[str, Any]:
+def _read_settings(spec: PluginSpec, omitted: Collection[str] = ()) -> dict[str, Any]:
     """Return all settings by path, and what a search optimizes; ``label`` of a metric too."""
     tune = {} if spec.tune is None else {"tune": spec.tune.written}
-    return dict(_flatten({**spec.parameters, **tune}))
+    settings = flatten_settings({**spec.parameters, **tune})
+    return {name: value for name, value in settings if name not in omitted}
 
 
-def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_settings(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each setting, that of a setting by its path: ``llm.temperature``."""
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            yield from _flatten(value, f"{start}{name}.")
+            yield from flatten_settings(value, f"{start}{name}.")
         else:
             yield f"{start}{name}", value
 
 
-def _select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return of each entry the settings that not all entries have with one value."""
     names = dict.fromkeys(name for settings in members for name in settings)
     missing = object()
@@ -143,6 +161,20 @@ def _select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     return [
         {name: settings[name] for name in differing if name in settings} for settings in members
     ]
+
+
+def _make_unique(label: str, settings: Mapping[str, Any], owners: MutableMapping[str, str]) -> str:
+    """Return a label with a number if it is that of other settings, as of values that are cut.
+
+    >>> owners = {}
+    >>> [_make_unique("A(x=1 ... 2)", {"x": value}, owners) for value in ("132", "142", "132")]
+    ['A(x=1 ... 2)', 'A(x=1 ... 2) #2', 'A(x=1 ... 2)']
+    """
+    identity, unique, n = repr(settings), label, 1
+    while owners.setdefault(unique, identity) != identity:
+        n += 1
+        unique = f"{label} #{n}"
+    return unique
 
 
 def _format(settings: Mapping[str, Any]) -> str:

@@ -78,6 +78,8 @@ class Resolver:
         specs = [spec for spec in read if spec is not None]
         if kind == "models":
             specs = distinguish_plugins(specs)
+        elif kind == "tests":
+            specs = distinguish_plugins(specs, omitted=("alpha", "correction", "family"))
         variants = [variant for spec in specs for variant in _expand(spec)]
         return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
 

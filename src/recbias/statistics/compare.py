@@ -38,6 +38,7 @@ def compare(
     name: str,
     seed: int,
     model_contrasts: Sequence[ModelContrasts] = (),
+    label: str = "",
 ) -> pd.DataFrame:
     """Compare all pairs of systems on each quantity and correct the p-values within families.
 
@@ -51,7 +52,7 @@ def compare(
     does not count. A group that holds all units of the whole, or of another group, is not tested
     again: its rows repeat the numbers of the first, and both count as one test. Each quantity has
     a generator of its own from ``seed`` and the ``name`` of the test, so that it does not depend
-    on what else is compared.
+    on what else is compared. The column ``test`` has the ``label``, by default the name.
 
     Returns:
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
@@ -69,7 +70,7 @@ def compare(
         results.append(_test_pairs(compared[number], test, name=name, seed=seed))
         numbers.append(n_tests + np.arange(results[-1]["p"].size))
         n_tests += results[-1]["p"].size
-    keys = _collect_keys(compared, results, name)
+    keys = _collect_keys(compared, results, label or name)
     return _build_table(keys, results, numbers, model_contrasts, test)
 
 

@@ -61,7 +61,10 @@ class CorrectedTest(InheritsSections):
         Contradiction: An integer as the family of ``holm`` or ``bh``.
     """
 
-    undefined_where: ClassVar[str] = "fewer than two units"
+    undefined_where: ClassVar[str] = (
+        "fewer than two units, or no standard error, as all units or bootstrap samples have the "
+        "same difference"
+    )
     """Where a comparison has no p-value, for the warning that counts them."""
 
     alpha: Alpha = 0.05

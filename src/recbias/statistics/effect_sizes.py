@@ -14,7 +14,7 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
         d_z = mean(a - b) / sd(a - b)
 
     ``difference`` is the mean of the differences, ``std`` their sample standard deviation (n - 1).
-    NaN if all differences are 0, infinite if all are equal and not 0.
+    NaN if all differences are equal: then there is no spread to measure the mean in.
 
     >>> float(cohens_dz(0.5, 2.0))
     0.25
@@ -24,7 +24,8 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
         section 2.3.5.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.true_divide(difference, std), dtype=np.float64)
+        effect = np.true_divide(difference, std)
+    return np.asarray(np.where(np.asarray(std) == 0, np.nan, effect), dtype=np.float64)
 
 
 def cohens_d(a: AnyArray, b: AnyArray) -> float:

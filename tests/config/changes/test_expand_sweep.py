@@ -124,6 +124,22 @@ def test_long_values_are_shortened_in_labels_that_stay_different() -> None:
     assert [label[-2:] for label in labels] == ["b)", "#2", "#3"]
 
 
+def test_entries_of_one_plugin_state_what_else_differs() -> None:
+    head = (
+        "name: x\ndataset: ml-1m\n"
+        "models: [{name: ItemKNN, shrink: 3}, ItemKNN, {name: ItemKNN, shrink: 3, label: mine}]\n"
+    )
+    text = (
+        "sweep: {models.0.neighbors: [5, 9], models.1.neighbors: [5], models.2.neighbors: [5]}\n"
+    )
+    assert list_labels(load(text, head=head)) == [
+        "ItemKNN(shrink=3, neighbors=5)",
+        "ItemKNN(shrink=3, neighbors=9)",
+        "ItemKNN(neighbors=5)",
+        "mine(neighbors=5)",
+    ]
+
+
 def test_checks_of_a_varied_model_mean_its_variants() -> None:
     check = "checks: [{metric: nDCG, at_least: 0.1, models: [MostPop, itemknn]}]\n"
     experiment = load(f"{check}sweep: {{models.1.neighbors: [5, 20]}}\n")
@@ -139,7 +155,8 @@ def test_checks_of_a_label_mean_all_entries_that_have_it() -> None:
     assert list_labels(one) == list(one.checks[0].models)
     both = "sweep: {models.0.neighbors: [5], models.1.neighbors: [7]}\n"
     experiment = load(check + both, head=head)
-    assert experiment.sweep == {"models": ["ItemKNN(neighbors=5)", "ItemKNN(neighbors=7)"]}
+    labels = ["ItemKNN(neighbors=5)", "ItemKNN(shrink=2, neighbors=7)"]
+    assert experiment.sweep == {"models": labels}
     assert list_labels(experiment) == list(experiment.checks[0].models)
 
 

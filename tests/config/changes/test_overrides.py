@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.config.changes.overrides import find_entry, split_path
+from recbias.config.changes.swept_values import find_target
 from recbias.config.merge import read_spec
 from recbias.core.errors import Contradiction, Faults, UnknownKey
 from recbias.formats.yaml.source_map import Document
@@ -80,3 +81,35 @@ def test_seed_and_seeds_replace_each_other(
 def test_seed_and_seeds_are_not_both_overridden() -> None:
     document = read("seed: 7\n", "seeds=[1]", "seed=3")
     assert document.data == {"seeds": [1], "seed": 3}  # which the experiment refuses
+
+
+@pytest.mark.parametrize(
+    ("label", "path"),
+    [
+        ("v1.2", "v1.2"),
+        ("EASE(l2=0.5)", "EASE(l2=0.5)"),
+        ("KNN (k=5, s=[0])", "KNN (k=5, s=[0])"),
+        ("EASE + MMR(strength=0.5)", "EASE + MMR(strength=0.5)"),
+        ("a.b.c", "A.b.c"),
+    ],
+)
+def test_a_label_may_have_dots_and_settings(label: str, path: str) -> None:
+    text = f"models: [A, {{name: ItemKNN, label: '{label}'}}]\n"
+    document = read(text, f"models.{path}.llm.model='x=(1.5)'")
+    document.refuse()
+    assert document.data["models"][1]["llm"] == {"model": "x=(1.5)"}
+    document = read(text + f"sweep: {{'models.{path}.neighbors': [1, 2]}}\n")
+    target, steps = find_target(document, *split_first(f"models.{path}.neighbors"))
+    assert (target.at, steps) == (1, ("neighbors",))
+
+
+def split_first(path: str) -> tuple[str, list[str]]:
+    key, *steps = split_path(path)
+    return key, steps
+
+
+def test_a_name_that_is_made_later_has_the_positions_as_remedy() -> None:
+    entries = ["ItemKNN", "A", {"name": "ItemKNN", "neighbors": 5}]
+    with pytest.raises(UnknownKey, match=r"'ItemKNN\(neighbors=5\)' is no label of") as caught:
+        find_entry(entries, "ItemKNN(neighbors=5)", ("models",))
+    assert caught.value.remedy.startswith("write models.0 or models.2: ")

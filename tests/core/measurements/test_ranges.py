@@ -113,3 +113,11 @@ def test_the_share_of_other_values_is_the_largest_that_one_in_forty_samples_hide
     assert high == 1.0
     is_hidden = (rng.random((worlds, n)) >= 1.0 - low).all(axis=1)
     assert is_hidden.mean() == pytest.approx(0.025, abs=0.004)
+
+
+@pytest.mark.parametrize("half", [0.0, 1e-17])
+def test_a_value_that_no_sample_changes_has_no_interval(half: float) -> None:
+    row = Measurement(0.3, n=9, undefined=0, ci_low=0.3 - half, ci_high=0.3 + half)
+    limited = limit_interval(replace(row, replicates=np.full(99, 0.3)), (0.0, 1.0))
+    assert math.isnan(limited.ci_low)
+    assert math.isnan(limited.ci_high)

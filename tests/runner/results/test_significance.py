@@ -79,7 +79,21 @@ def test_comparisons_without_a_p_value_are_counted_in_a_warning() -> None:
         table, _ = compare_models([make_row("a", A), make_row("b", B)], [spec], 42)
     assert table["p"].isna().all()
     counts = "chi_squared: 1 of 1 comparisons of models have no p-value (nDCG)"
-    assert notes == [f"{counts}: values other than 0 and 1, or fewer than two units"]
+    assert notes[0].startswith(f"{counts} and count in no family: values other than 0 and 1, or")
+
+
+def test_models_that_differ_by_the_same_amount_for_every_unit_are_no_test_of_a_family() -> None:
+    rows = [make_row("a", A), make_row("b", B), make_row("c", [value - 0.25 for value in A])]
+    with collect_warnings() as notes:
+        table, _ = compare_models(rows, [TEST], 42)
+    defined = table["p"].notna()
+    assert defined.tolist() == [True, False, True]  # a - b, a - c, b - c
+    assert table["family_size"].tolist() == [2, 2, 2]
+    assert table.loc[defined, "p_adjusted"].tolist() == pytest.approx(
+        np.minimum(2 * table.loc[defined, "p"], 1).tolist()
+    )
+    assert not table["significant"][1]
+    assert "1 of 3 comparisons of models have no p-value (nDCG) and count in no family" in notes[0]
 
 
 def test_models_measured_on_different_units_are_refused() -> None:
@@ -91,7 +105,7 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
     rng = np.random.default_rng(1)
     replicates = rng.normal(0.5, 0.01, size=999)
     measurements = [Measurement(0.5, 10, 0, replicates=replicates)]
-    measurements.append(Measurement(0.3, 10, 0, replicates=replicates - 0.2))
+    measurements.append(Measurement(0.3, 10, 0, replicates=replicates[::-1] - 0.2))
     rows = [
         ModelMeasurement("d", name, 42, 1, METRIC, measurement)
         for name, measurement in zip("ab", measurements, strict=True)
@@ -99,8 +113,8 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
     table, _ = compare_models(rows, [TEST], 42)
     assert table["test"].tolist() == ["paired_bootstrap"]
     assert table["difference"][0] == pytest.approx(0.2)
-    # every replicate of the difference is 0.2, except for rounding
-    assert table["p"][0] == pytest.approx(0.0, abs=1e-12)
+    z = 0.2 / (replicates - replicates[::-1]).std(ddof=1)
+    assert table["p"][0] == pytest.approx(2 * stats.norm.sf(z), rel=1e-6)
 
 
 def test_a_single_model_has_no_comparison() -> None:

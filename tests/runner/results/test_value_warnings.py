@@ -81,3 +81,29 @@ def test_values_with_an_interval_are_not_counted(recwarn: pytest.WarningsRecorde
     ]
     warn_about_equal_values(rows)
     assert not recwarn.list
+
+
+def test_values_that_no_sample_of_the_queries_changes_are_counted(tmp_path: Path) -> None:
+    lists = [f"{user},{item},{rank}" for user in "abcd" for rank, item in enumerate("xy", 1)]
+    rows = [f"{user},{item}" for user in "abcd" for item in "uvw"] + ["a,x", "b,y"]
+    for name, lines in (
+        ("lists.csv", ["query_id,item_id,rank", *lists]),
+        ("rows.csv", ["user_id,item_id", *rows]),
+    ):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    spec = {
+        "name": "equal",
+        "dataset": {"name": "tables", "interactions": str(tmp_path / "rows.csv")},
+        "models": [
+            {"name": "lists", "label": label, "path": str(tmp_path / "lists.csv"), "seen": "keep"}
+            for label in "ab"
+        ],
+        "k": 2,
+        "metrics": ["ItemCoverage", "Gini"],
+        "tests": ["paired_t"],
+    }
+    run = recbias.run(spec, out=tmp_path / "results")
+    assert run.metrics["ci_low"].isna().all()
+    assert run.significance["p"].tolist() == [1, 1]
+    text = " ".join(str(warning) for warning in run.manifest["warnings"])
+    assert "4 values have no interval (ItemCoverage, Gini): all bootstrap samples" in text

@@ -154,11 +154,28 @@ def test_one_system_has_no_pairs(test: Any, shape: tuple[int, int]) -> None:
     assert compare_pairs(test(), np.zeros(shape))["p"].size == 0
 
 
-def test_differences_that_are_all_the_same_are_beyond_doubt_to_t() -> None:
-    columns = compare_pairs(PairedT(), np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
-    assert columns["p"].tolist() == [0]
-    assert columns["statistic"].tolist() == [math.inf]
-    assert columns["effect_size"].tolist() == [math.inf]
+@pytest.mark.parametrize("shift", [1.0, 0.1])  # 0.3 - 0.2 and 0.2 - 0.1 differ in the last bit
+def test_equal_differences_have_no_t_and_no_interval(shift: float) -> None:
+    values = np.array([[0.3, 0.2, 0.7], [0.3 - shift, 0.2 - shift, 0.7 - shift]])
+    columns = compare_pairs(PairedT(), values)
+    for name in ("p", "statistic", "effect_size", "ci_low", "ci_high"):
+        assert np.isnan(columns[name]).all(), name
+    assert columns["difference"][0] == pytest.approx(shift)
+
+
+@pytest.mark.parametrize(("test", "p"), [(Wilcoxon, 0.0833), (SignFlip, 0.25)])
+def test_equal_differences_have_ranks_and_signs(test: Any, p: float) -> None:
+    # signs: 2 of 8; W+ 6 of tied ranks 2, 2, 2: mean 3, variance 3 x 4 x 7 / 24 - 24 / 48 = 3
+    # z = 3 / sqrt 3 = 1.7321
+    columns = compare_pairs(test(), np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
+    assert columns["p"][0] == pytest.approx(p, abs=1e-4)
+    for name in ("ci_low", "ci_high"):
+        assert np.isnan(columns[name]).all()
+
+
+def test_differences_by_rounding_alone_are_none() -> None:
+    columns = compare_pairs(PairedT(), np.array([[0.3, 0.1 + 0.2], [0.1 + 0.2, 0.3 + 1e-16]]))
+    assert (columns["difference"].tolist(), columns["p"].tolist()) == ([0], [1])
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import f_oneway, ttest_ind
 
 from recbias.statistics.effect_sizes import cohens_d
+from recbias.statistics.tests.overlapping import overlap_contrasts
 from recbias.statistics.tests.unpaired import compute_moments, welch_anova, welch_contrasts
 
 
@@ -67,6 +68,20 @@ def test_a_group_of_one_or_none_has_no_test(b: list[float]) -> None:
     codes = np.repeat([0, 1], [2, len(b)])
     (contrast,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
     assert math.isnan(contrast.p)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (0.1, 0.2), (0.7, 0.7)])
+def test_groups_of_equal_values_have_no_test(a: float, b: float) -> None:
+    values, codes = np.repeat([a, b], [3, 7]), np.repeat([0, 1], [3, 7])  # 3 x 0.1 is not 0.3
+    moments = compute_moments(values, codes, 2)
+    members = np.stack([codes == 0, codes == 1])
+    pairs = (np.array([0]), np.array([1]))
+    (welch,) = welch_contrasts(("a", "b"), moments, between="groups")
+    (overlap,) = overlap_contrasts(("a", "b"), values, members, between="groups", pairs=pairs)
+    for test in (welch, overlap):
+        names = ("p", "statistic", "effect_size", "ci_low", "ci_high")
+        assert all(math.isnan(getattr(test, name)) for name in names), test
+    assert all(map(math.isnan, welch_anova(moments)))
 
 
 def test_values_outside_every_group_are_left_out() -> None:

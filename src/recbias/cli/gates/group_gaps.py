@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 
 from recbias.core.measurements.columns import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.reports.views.definitions import Definition, format_title
+from recbias.runner.comparison.aligned_names import Renaming
 from recbias.runner.comparison.run_comparison import RunFrames
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
@@ -28,6 +29,20 @@ def define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
         for title, metric in definitions.items()
         if metric.parameters.get("gap") == "groups" and _identify(metric) not in present
     }
+
+
+def define_all_gaps(
+    definitions: Sequence[Mapping[str, Definition]], renamings: Sequence[Renaming]
+) -> list[dict[str, Definition]]:
+    """Return the gaps of each run, also of metrics that have the name of the first run."""
+    gaps = [define_gaps(metrics) for metrics in definitions]
+    names = {item.name_a for item in renamings if item.column == "metric"}
+    renamed = {
+        title: gap
+        for title, gap in gaps[0].items()
+        if title in names or title.rpartition("@")[0] in names
+    }
+    return [{**renamed, **of_run} for of_run in gaps]
 
 
 def add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from recbias.reports.views.rounding import format_count
+from recbias.runner.comparison.aligned_names import Renaming
 
 _TESTS = {
     "paired_t": "paired t-test",
@@ -39,7 +41,10 @@ def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
             f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
     if table["p"].isna().any():
-        notes.append("No p: the value has no units, or the runs have different units.")
+        notes.append(
+            "No p: the value has no units, the runs have different units, or all units differ by "
+            "the same amount."
+        )
     return notes
 
 
@@ -53,6 +58,35 @@ def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
             f"else Welch's; p adjusted: {correction} over {tests}."
         ),
     ]
+
+
+def explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
+    """Return what to say of runs of which no shared value changed.
+
+    Args:
+        excluded: How many ``values`` each ``run`` has that another one is ``lacking``.
+
+    >>> explain_no_change([])
+    'nothing changed'
+    >>> explain_no_change([{"run": "a", "lacking": "b", "values": 2}])
+    'no value that both have changed; 2 results of a without a counterpart in b'
+    """
+    if not excluded:
+        return "nothing changed"
+    missing = [
+        f"{format_count(row['values'], 'result')} of {row['run']} without a counterpart in "
+        f"{row['lacking']}"
+        for row in excluded
+    ]
+    return f"no value that both have changed; {', '.join(missing)}"
+
+
+def explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
+    """Return a sentence on entries that are compared although their automatic names differ."""
+    pairs = dict.fromkeys(
+        f"{item.name_b} of {item.b} is {item.name_a} of {item.a}" for item in renamings
+    )
+    return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
 
 
 def explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:

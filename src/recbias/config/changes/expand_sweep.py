@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from recbias.config.changes.overrides import SWEEP, place_value
 from recbias.config.changes.sweep_settings import read_sweep
 from recbias.config.changes.swept_values import SEED, Change, SweptValue, Target, is_grid
-from recbias.config.labels import format_value
+from recbias.config.labels import flatten_settings, format_value, select_differing
 from recbias.config.specs import DEFAULT_SEED
 from recbias.core.errors import UnknownName, UserError
 from recbias.core.registry import Registry, is_file
@@ -101,11 +101,12 @@ class _EntryExpander:
         if isinstance(data.get(self.key), list):
             entries = [(entry, (self.key, at)) for at, entry in enumerate(data[self.key])]
         parts = [self.take_out(entry, origin) for entry, origin in entries]
+        own_settings = self.select_own_settings([part.data[self.key] for part in parts], changes)
         data[self.key] = []
         for at, part in enumerate(parts):
             variants = [self.change(part, change) for change in changes.get(at, [()])]
             if at in changes:
-                self.name_variants(part, variants, changes[at])
+                self.name_variants(part, variants, changes[at], own_settings[at])
             else:
                 self.unchanged.add(self.get_label(part.data[self.key]))
             for variant in variants:
@@ -139,10 +140,30 @@ class _EntryExpander:
             copied.origins[self.key, *value.steps] = value.written
         return copied
 
+    def select_own_settings(
+        self, entries: Sequence[Any], changes: Mapping[int, Sequence[Change]]
+    ) -> list[dict[str, Any]]:
+        """Return the settings in which entries of one plug-in differ without the sweep."""
+        own: list[dict[str, Any]] = [{} for _ in entries]
+        groups: dict[str, list[int]] = {}
+        for at, entry in enumerate(entries):
+            if not (isinstance(entry, dict) and "label" in entry):
+                groups.setdefault(self.get_label(entry), []).append(at)
+        for members in groups.values():
+            written = [_read_written(entries[at], changes.get(at, ())) for at in members]
+            for at, settings in zip(members, select_differing(written), strict=True):
+                own[at] = settings
+        return own
+
     def name_variants(
-        self, part: Document, variants: Sequence[Document], changes: Sequence[Change]
+        self,
+        part: Document,
+        variants: Sequence[Document],
+        changes: Sequence[Change],
+        own_settings: Mapping[str, Any],
     ) -> None:
         """Give each variant a label with its settings, unless the sweep sets its name or label."""
+        own = [f"{name}={format_value(value)}" for name, value in own_settings.items()]
         names: list[str] = []
         for variant, change in zip(variants, changes, strict=True):
             entry = variant.data[self.key]
@@ -150,7 +171,8 @@ class _EntryExpander:
             steps = {value.steps for value in change}
             displayed = [v for v in change if v.steps not in {(), ("name",)}]
             if name and displayed and ("label",) not in steps:
-                settings = ", ".join(_show(value, part.data[self.key]) for value in displayed)
+                swept = [_show(value, part.data[self.key]) for value in displayed]
+                settings = ", ".join([*own, *swept])
                 name = entry["label"] = _make_unique(f"{name}({settings})", names)
             names.append(name)
         self.labels.setdefault(self.get_label(part.data[self.key]), []).extend(names)
@@ -165,6 +187,17 @@ class _EntryExpander:
             return name.rpartition(":")[2] if is_file(name) else self.registry.resolve_name(name)
         except UnknownName:
             return name
+
+
+def _read_written(entry: Any, changes: Sequence[Change]) -> dict[str, Any]:
+    """Return the settings of an entry by path, without those that the sweep sets."""
+    settings = entry if isinstance(entry, dict) else {}
+    swept = {".".join(map(str, value.steps)) for change in changes for value in change}
+    return {
+        path: value
+        for path, value in flatten_settings(settings)
+        if path not in {*swept, "name", "rerank"}
+    }
 
 
 def _show(value: SweptValue, entry: Any) -> str:

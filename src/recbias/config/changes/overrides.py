@@ -15,6 +15,9 @@ from recbias.formats.yaml.tree import read_text
 SWEEP = "sweep"
 """The key of settings to vary; its keys are paths of settings."""
 
+_ASSIGNMENT = re.compile(r"((?:[^=()]|\([^()]*\))*)=(.*)", re.DOTALL)
+_PARENTHESES = re.compile(r"(\([^()]*\))")
+
 _ALTERNATIVES = {"seed": "seeds", "seeds": "seed"}
 """Keys of which a spec has one, with the other."""
 
@@ -31,7 +34,7 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
     source = text if text.startswith("--") else f"--set {text}"
     mark = Mark(source, rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
     try:
-        path, equals, value_text = text.removeprefix("--").partition("=")
+        path, equals, value_text = _split_assignment(text.removeprefix("--"))
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
         steps, value = split_path(path), read_text(value_text, mark)
@@ -41,6 +44,16 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
     except UserError as error:
         fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
         document.faults.append((mark, fault))
+
+
+def _split_assignment(text: str) -> tuple[str, str, str]:
+    """Return the path, the equals sign and the value; a sign in parentheses is of a label.
+
+    >>> _split_assignment("models.KNN(k=5).shrink=3")
+    ('models.KNN(k=5).shrink', '=', '3')
+    """
+    match = _ASSIGNMENT.match(text)
+    return (match[1], "=", match[2]) if match else text.partition("=")
 
 
 def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
@@ -62,10 +75,18 @@ def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
 def split_path(path: str) -> list[str]:
     """Return the steps of the path of a setting; a path inside ``sweep`` is one step.
 
+    What is in parentheses, as in a label, is not divided.
+
     >>> split_path("models[1].neighbors"), split_path("sweep.models.1.neighbors")
     (['models', '1', 'neighbors'], ['sweep', 'models.1.neighbors'])
+    >>> split_path("models.EASE(l2=0.5).l2")
+    ['models', 'EASE(l2=0.5)', 'l2']
     """
-    steps = re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
+    parts = [
+        part if part.startswith("(") else re.sub(r"\[(\d+)\]", r".\1", part).replace(".", "\n")
+        for part in _PARENTHESES.split(path.strip())
+    ]
+    steps = "".join(parts).split("\n")
     if steps[0] != SWEEP or len(steps) < 2:
         return steps
     n = 2 if steps[1].isdecimal() else 1  # the sweep is a list of settings
@@ -99,17 +120,14 @@ class _Override:
     def set(self, steps: Sequence[str], value: Any) -> KeyPath:
         container: Any = self.document.data
         location: KeyPath = ()
-        for step in steps[:-1]:
-            key = self.parse_key(container, step, location)
+        while True:
+            key, steps = take_step(container, steps, location)
             location = (*location, key)
+            if not steps:
+                container[key] = value
+                return location
             container[key] = self.open_container(container, key, location)
             container = container[key]
-        key = self.parse_key(container, steps[-1], location)
-        container[key] = value
-        return (*location, key)
-
-    def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
-        return step if isinstance(container, dict) else find_entry(container, step, location)
 
     def open_container(self, container: Any, key: str | int, location: KeyPath) -> Any:
         """Return the list or mapping at a key; a missing value or a name becomes a mapping."""
@@ -125,6 +143,26 @@ class _Override:
             message = f"{self.document.format_path(location)} is {value!r}, which has no settings"
             raise UnknownKey(message, remedy=f"set {self.document.format_path(location)} itself")
         return value
+
+
+def take_step(
+    container: Any, steps: Sequence[str], location: KeyPath
+) -> tuple[str | int, Sequence[str]]:
+    """Return the key that the first steps name, and the others; an error for a missing entry.
+
+    A label may have dots, so that it is several steps of a path: the longest one counts.
+
+    >>> take_step([{"name": "EASE", "label": "v1.2"}], ["v1", "2", "l2"], ("models",))
+    (0, ['l2'])
+    """
+    if not isinstance(container, list):
+        return steps[0], steps[1:]
+    labels = {normalize_name(label) for entry in container if (label := _get_label(entry))}
+    lengths = [
+        n for n in range(1, len(steps) + 1) if normalize_name(".".join(steps[:n])) in labels
+    ]
+    n = max(lengths, default=1)
+    return find_entry(container, ".".join(steps[:n]), location), steps[n:]
 
 
 def find_entry(entries: Sequence[Any], step: str, location: KeyPath) -> int:
@@ -147,6 +185,12 @@ def find_entry(entries: Sequence[Any], step: str, location: KeyPath) -> int:
         remedy = f"write {' or '.join(f'{name}.{at}' for at in matches)}"
         raise Contradiction(message, remedy=remedy)
     indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
+    start = normalize_name(re.split(r"\(| \+ ", step, maxsplit=1)[0])
+    same = [f"{name}.{at}" for at, label in enumerate(labels) if normalize_name(label) == start]
+    if same and start != wanted:
+        message = f"{step!r} is no label of {format_key_path(location)} in the spec"
+        remedy = f"write {' or '.join(same)}: names with settings are made later; or give a label"
+        raise UnknownKey(message, remedy=remedy)
     nearest = find_nearest(step, filter(None, labels), limit=1)
     remedy = f"did you mean {nearest[0]}?" if nearest else f"it has {indexes}"
     raise UnknownKey(

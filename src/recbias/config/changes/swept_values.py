@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from recbias.config.changes.overrides import find_entry
+from recbias.config.changes.overrides import take_step
 from recbias.core.digests import to_canonical_json
 from recbias.core.errors import Contradiction, UnknownKey
 from recbias.core.suggestions import suggest
@@ -92,8 +92,9 @@ def find_target(document: Document, key: str, steps: Sequence[str]) -> tuple[Tar
         raise UnknownKey(f"{key} is not a list in the spec", remedy="list the models under models")
     if not steps:
         raise UnknownKey("is not one entry", remedy=f"name one by its position: {key}.0")
-    at = find_entry(entries, steps[0], (key,))
-    return Target(key, at), _resolve_steps(entries[at], steps[1:], (key, at))
+    entry, rest = take_step(entries, steps, (key,))
+    at = int(entry)
+    return Target(key, at), _resolve_steps(entries[at], rest, (key, at))
 
 
 def locate(document: Document, target: Target, steps: KeyPath) -> KeyPath:
@@ -110,12 +111,11 @@ def is_grid(value: SweptValue) -> bool:
 def _resolve_steps(entry: Any, steps: Sequence[str], location: KeyPath) -> KeyPath:
     """Return the steps of a setting inside an entry, by position where they enter a list."""
     resolved: list[str | int] = []
-    for step in steps:
+    while steps:
+        step, steps = take_step(entry, steps, (*location, *resolved))
+        resolved.append(step)
         if isinstance(entry, list):
-            at = find_entry(entry, step, (*location, *resolved))
-            resolved.append(at)
-            entry = entry[at]
+            entry = entry[int(step)]
         else:
-            resolved.append(step)
             entry = entry.get(step) if isinstance(entry, dict) else None
     return tuple(resolved)

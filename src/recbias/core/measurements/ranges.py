@@ -15,6 +15,9 @@ Bounds: TypeAlias = tuple[float, float]
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 """The bounds of a metric that can have any value."""
 
+ROUNDING = 1e-12
+"""The width of an interval of equal samples, which differ by rounding alone, as a share of it."""
+
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _LOWEST = re.compile(rf"({_NUMBER}) (?:to|or more)\b")
 _HIGHEST = re.compile(
@@ -40,7 +43,8 @@ def read_bounds(text: str) -> Bounds:
 def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
     """Return a value whose interval ends at the bounds; see ``limit_ends``.
 
-    The interval of equal values of units is that of ``widen_ends``.
+    The interval of equal values of units is that of ``widen_ends``. There is none if it has no
+    width otherwise, as if all bootstrap samples of a value of the whole set of lists are equal.
 
     >>> row = Measurement(0.99, n=9, undefined=0, ci_low=0.97, ci_high=1.01)
     >>> limit_interval(row, (0.0, 1.0)).ci_high
@@ -49,6 +53,8 @@ def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
     ends = (measurement.ci_low, measurement.ci_high)
     if measurement.units is not None and not measurement.own_interval:
         ends = widen_ends(ends, bounds, measurement.value, measurement.n)
+    if not measurement.own_interval and ends[1] - ends[0] <= ROUNDING * max(map(abs, ends)):
+        ends = (math.nan, math.nan)
     low, high = limit_ends(ends, bounds, measurement.value)
     return replace(measurement, ci_low=low, ci_high=high)
 

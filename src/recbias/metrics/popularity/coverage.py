@@ -39,7 +39,8 @@ class CandidateMetric(InheritsSections):
     The value depends on the number of lists, also if the users of all of them are alike: compare
     values of equal numbers of lists. The interval refers to the value expected of as many lists of
     other users. Its standard error is that of the jackknife, which leaves out each list in turn,
-    with Student's t; there is none for a single list.
+    with Student's t; there is none for a single list, or if all samples have the same value, as
+    those of equal lists.
 
     Args:
         k: How many ranks of each list are evaluated; by default all.

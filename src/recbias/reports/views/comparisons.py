@@ -106,8 +106,13 @@ def describe_methods(comparisons: Sequence[Comparisons]) -> str:
 
 
 def describe_test(name: str) -> str:
-    """Return the name of a test as text: ``paired t-test``."""
-    return _TESTS.get(name, name)
+    """Return the name of a test as text, with the settings that tell it from others of the run.
+
+    >>> describe_test("sign_flip(permutations=99)")
+    'sign-flip permutation test (permutations=99)'
+    """
+    start, opening, settings = name.partition("(")
+    return f"{_TESTS[start]} {opening}{settings}".strip() if start in _TESTS else name
 
 
 def _describe_correction(comparisons: Sequence[Comparisons]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import FloatArray
+from recbias.statistics.bootstrap.query_bootstrap import NAME as BOOTSTRAP
 from recbias.statistics.interval_errors import derive_error
 from recbias.statistics.power import (
     MAX_UNITS,
@@ -88,9 +89,12 @@ def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
     """Return the design of one sample of units, from the interval of a comparison.
 
     The standard error is the half width of the interval divided by the quantile of its level. It
-    falls with the square root of the number of units.
+    falls with the square root of the number of units. It is 0 for models that differ by the same
+    amount on every unit, which have no interval.
     """
     (error, df), n = derive_error(row), float(row["n"])
+    if row["between"] == "models" and row["test"] != BOOTSTRAP and n > 1 and row["difference"]:
+        error = 0.0 if math.isnan(row["ci_low"]) else error
     lost = n - df if math.isfinite(df) else 0.0
     count = 0 if math.isnan(n) else int(n)
     measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))

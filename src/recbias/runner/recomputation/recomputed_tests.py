@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def recompute_significance(
     stored = tables.significance
     if stored.empty:
         return stored, []
+    tests = [_name_as_stored(test, stored) for test in tests]
     comparisons = _compare_models(estimates, tests, seed)
     rows: list[dict[Hashable, Any]] = []
     is_tested: list[bool] = []
@@ -82,6 +84,12 @@ def recompute_significance(
     return _correct(table, tests, groups), is_tested
 
 
+def _name_as_stored(test: PluginSpec, stored: pd.DataFrame) -> PluginSpec:
+    """Return a test with the label that the file has: earlier versions wrote the name."""
+    is_there = bool((stored["test"] == test.label).any())
+    return test if is_there else replace(test, label=test.name)
+
+
 def _make_test_key(row: Mapping[Any, Any]) -> Key:
     return (*make_row_key(row), *(str(row[name]) for name in _TEST_KEYS))
 
@@ -92,7 +100,7 @@ def _compare_models(
     """Return the columns of each comparison of models, by its key."""
     comparisons = {}
     for test in tests:
-        table = compare(estimates, test.plugin, name=test.name, seed=seed)
+        table = compare(estimates, test.plugin, name=test.name, seed=seed, label=test.label)
         for row in table.astype({"k": "Float64", "n": "Float64"}).to_dict("records"):
             numbers = {name: _to_float(row[name]) for name in PAIR_COLUMNS}
             comparisons[_make_test_key(row)] = numbers
@@ -131,13 +139,14 @@ def _correct(
     within models; a run with several tests corrects them with each.
     """
     columns_of_table = list(table.columns)
-    requested = table["test"].replace({EXACT: "chi_squared"})
+    of_shares = [test.label for test in tests if test.name == "chi_squared"]
+    requested = table["test"].replace({EXACT: next(iter(of_shares), "chi_squared")})
     table = table.assign(**{REQUESTED: requested})
     levels: dict[tuple[str, str, float], list[int]] = defaultdict(list)
     columns = (table[name].tolist() for name in ("correction", "family", "alpha"))
     for position, level in enumerate(zip(*columns, strict=True)):
         levels[level].append(position)
-    names = {test.name for test in tests}
+    names = {test.label for test in tests}
     is_other = (table["between"] == "models") & requested.isin(names)
     parts = []
     for (correction, family, alpha), positions in levels.items():

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
+from recbias.config.labels import shorten_name
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import (
@@ -112,6 +113,7 @@ def compare_models(
             estimates,
             CheckedTest(test.plugin),
             name=test.name,
+            label=shorten_name(test.label),
             seed=seed,
             model_contrasts=contrasts,
         )
@@ -136,7 +138,7 @@ def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
         metrics = ", ".join(dict.fromkeys(undefined["metric"]))
         reason = getattr(test.plugin, "undefined_where", "undefined by the test")
         counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
-        warn(f"{test.label}: {counts} ({metrics}): {reason}")
+        warn(f"{test.label}: {counts} ({metrics}) and count in no family: {reason}")
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:

@@ -1,4 +1,4 @@
-"""Warnings about values: lists of other tools without any hit, and units of one value."""
+"""Warnings about values: lists of other tools without any hit, and values without a spread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from recbias.config.experiment import PluginSpec
+from recbias.core.measurements.ranges import ROUNDING
+from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import ChecksFiles
 from recbias.core.stage_context import warn
 from recbias.runner.results.metric_rows import ModelMeasurement
@@ -42,17 +46,25 @@ def warn_about_zero_accuracy(
 
 
 def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
-    """Warn about the values without an interval whose units all have one value, and count them.
+    """Warn about the values without an interval whose units or samples are equal, and count them.
 
-    A metric with bounds has an interval nevertheless; see ``widen_ends``.
+    A metric of units with bounds has an interval nevertheless; see ``widen_ends``.
     """
-    names = Counter(
-        measured.metric.label
-        for measured in measurements
-        if measured.measurement.std == 0 and math.isnan(measured.measurement.ci_low)
-    )
-    if names:
-        warn(
-            f"{names.total():,} values have no interval ({', '.join(names)}): all units have one "
-            "value, and the metric has no bounds"
-        )
+    without = [row for row in measurements if math.isnan(row.measurement.ci_low)]
+    of_units = [row for row in without if row.measurement.std == 0]
+    of_samples = [row for row in without if _has_equal_samples(row.measurement)]
+    for rows, reason in (
+        (of_units, "all units have one value, and the metric has no bounds"),
+        (of_samples, "all bootstrap samples of the queries have one value"),
+    ):
+        names = Counter(row.metric.label for row in rows)
+        if names:
+            counts = "1 value has" if names.total() == 1 else f"{names.total():,} values have"
+            warn(f"{counts} no interval ({', '.join(names)}): {reason}")
+
+
+def _has_equal_samples(measurement: Measurement) -> bool:
+    samples = measurement.replicates
+    if measurement.units is not None or samples is None or np.isnan(samples).any():
+        return False
+    return bool(np.ptp(samples) <= ROUNDING * np.abs(samples).max(initial=0.0))

@@ -117,7 +117,8 @@ def compare_replicates(
     differences. Only the standard error of the samples is used: a sample holds fewer distinct
     queries, which biases metrics such as coverage, so that percentiles would be misleading. The
     statistic is z; there are no degrees of freedom and no effect size; ``n`` is missing. If all
-    samples are equal, z is ±inf and p is 0, or z is NaN and p is 1 if the estimates are equal.
+    resampled differences are equal, z is undefined; p is 1 if the estimates are equal too, else
+    p and the interval are undefined: there is no standard error.
 
     Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
     larger of |a|, |b| and the bootstrap standard errors of the two systems.
@@ -141,11 +142,13 @@ def compare_replicates(
     tolerance = ROUNDING * np.fmax(magnitudes[a], magnitudes[b])
     differences = points[a] - points[b], bootstrap_standard_error(replicates[a] - replicates[b])
     difference, error = (np.where(abs(x) < tolerance, 0.0, x) for x in differences)
+    is_same = (error == 0) & (difference == 0)
+    error = np.where((error == 0) & ~is_same, np.nan, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
     normal = math.isnan(df)
     tail = ndtr(-np.abs(z)) if normal else stdtr(df, -np.abs(z))
-    p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * tail)
+    p = np.where(is_same, 1.0, 2.0 * tail)
     half_width = error * (ndtri(1.0 - alpha / 2.0) if normal else stdtrit(df, 1.0 - alpha / 2.0))
     missing = np.full(a.size, np.nan)
     return {

@@ -19,6 +19,9 @@ Indices = npt.NDArray[np.intp]
 MIN_RELATIVE_SPREAD = 1e-2
 """Below this share of its terms a variance has lost digits and is computed explicitly."""
 
+ROUNDING = 1e-12
+"""Differences and spreads below this share of the means are rounding errors and count as 0."""
+
 BLOCK_VALUES = 2**22
 """Differences held in memory at once."""
 
@@ -32,7 +35,8 @@ class PairMoments:
         n: Number of units that both define, ``float64[p]``.
         mean_a: Mean of the first system over those units; NaN without any.
         difference: Mean of the differences.
-        std: Sample standard deviation (n - 1) of the differences; NaN below two units.
+        std: Sample standard deviation (n - 1) of the differences; NaN below two units, 0 if all
+            differences are equal up to rounding.
     """
 
     a: Indices
@@ -43,13 +47,20 @@ class PairMoments:
     difference: FloatArray
     std: FloatArray
 
+    @property
+    def lacks_spread(self) -> AnyArray:
+        """Whether all differences of a pair are equal and not 0, so that it has no error."""
+        return np.asarray((self.std == 0) & (self.difference != 0))
+
     def columns(self, alpha: float) -> dict[str, AnyArray]:
         """Return the columns of ``significance.csv`` that all tests over units share.
 
-        The interval is the t interval of the difference, not corrected for the family.
+        The interval is the t interval of the difference, not corrected for the family; there is
+        none if all differences are equal and not 0.
         """
         shared = ("a", "b", "n", "mean_a", "mean_b", "difference")
-        low, high = t_interval(self.difference, self.std, self.n, alpha)
+        std = np.where(self.lacks_spread, np.nan, self.std)
+        low, high = t_interval(self.difference, std, self.n, alpha)
         return {**{name: vars(self)[name] for name in shared}, "ci_low": low, "ci_high": high}
 
 
@@ -85,6 +96,9 @@ def compute_pair_moments(values: FloatArray) -> PairMoments:
     for block, block_differences in iterate_differences(values, a[cancelled], b[cancelled]):
         pairs = cancelled[block]
         difference[pairs], std[pairs] = _compute_mean_std(block_differences)
+    slack = ROUNDING * np.fmax(np.abs(mean_a), np.abs(mean_b))
+    std = np.where(std <= slack, 0.0, std)
+    difference = np.where((std == 0) & (np.abs(difference) <= slack), 0.0, difference)
     return PairMoments(a, b, n, mean_a, mean_b, difference, std)
 
 

@@ -25,8 +25,9 @@ class PairedT(CorrectedTest):
 
     Units that one of the two models does not define are excluded from their comparison. With fewer
     than two units there is no p-value. If all differences are 0, t and the effect size are
-    undefined and p is 1, as in the other paired tests. If all differences are equal and not 0, t
-    and d_z are infinite and p is 0.
+    undefined and p is 1, as in the other paired tests. If all differences are equal and not 0, the
+    standard error is 0 although that of other units need not be: t, d_z, the interval and p are
+    undefined. ``sign_flip`` and ``wilcoxon`` have a p then.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
     >>> columns = PairedT().pairs(values, np.random.default_rng(0))
@@ -45,6 +46,7 @@ class PairedT(CorrectedTest):
         df = np.where(moments.n > 1, moments.n - 1.0, np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             t = moments.difference / (moments.std / np.sqrt(moments.n))
+        t = np.where(moments.lacks_spread, np.nan, t)
         identical = (moments.difference == 0) & (moments.std == 0)
         return {
             **moments.columns(self.alpha),

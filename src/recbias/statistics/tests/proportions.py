@@ -56,7 +56,9 @@ class ChiSquared(CorrectedTest):
         reasonably supposed to have arisen from random sampling", Philosophical Magazine 1900.
     """
 
-    undefined_where: ClassVar[str] = "values other than 0 and 1, or fewer than two units"
+    undefined_where: ClassVar[str] = (
+        f"values other than 0 and 1, or {CorrectedTest.undefined_where}"
+    )
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Compare all pairs of rows of ``values``, ``float64[s, u]``; ``rng`` is not used."""

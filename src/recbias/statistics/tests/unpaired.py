@@ -11,7 +11,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
-from recbias.statistics.tests.pair_moments import list_pairs
+from recbias.statistics.tests.pair_moments import ROUNDING, list_pairs
 
 Pairs: TypeAlias = tuple[AnyArray, AnyArray]
 """The groups a and the groups b of some comparisons."""
@@ -54,7 +54,8 @@ def welch_contrasts(
         t = (m_a - m_b) / sqrt(s_a^2/n_a + s_b^2/n_b),    two-sided,
 
     with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
-    deviation. p is NaN if a group has fewer than two values, or if all values are equal.
+    deviation. t, p and the interval are NaN if a group has fewer than two values, or if the values
+    within both groups are equal, up to rounding: there is no standard error then.
     ``between`` is the kind of groups: ``groups`` for queries. ``pairs`` are the groups a and b of
     each comparison, all pairs by default.
 
@@ -93,7 +94,7 @@ def welch_anova(moments: Moments) -> tuple[float, float, float]:
         m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
 
     with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
-    than two values, or if its values are equal.
+    than two values, or if its values are equal up to rounding.
 
     Source:
         Welch, "On the comparison of several mean values: an alternative approach", Biometrika
@@ -101,8 +102,8 @@ def welch_anova(moments: Moments) -> tuple[float, float, float]:
     """
     from scipy.special import fdtrc
 
-    size = moments.n.size
-    if size < 2 or (moments.n < 2).any() or not (moments.variance > 0).all():
+    size, has_spread = moments.n.size, np.sqrt(moments.variance) > ROUNDING * np.abs(moments.mean)
+    if size < 2 or (moments.n < 2).any() or not has_spread.all():
         return math.nan, math.nan, math.nan
     weights = moments.n / moments.variance
     mean = (weights * moments.mean).sum() / weights.sum()
@@ -122,7 +123,7 @@ def compare_means(
 
     ``parts`` are the independent parts v of the variance of each difference, and ``sizes`` the
     number n of units that each was estimated from; a part of fewer than two units has one degree
-    of freedom.
+    of freedom. Without a spread, t, p, the interval and the effect size are NaN.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -133,6 +134,8 @@ def compare_means(
         total = sum(parts)
         shares = [part**2 / np.maximum(n - 1, 1) for part, n in zip(parts, sizes, strict=True)]
         df, error = total**2 / sum(shares), np.sqrt(total)
+        slack = ROUNDING * np.fmax(np.abs(moments.mean[a]), np.abs(moments.mean[b]))
+        error = np.where(error > slack, error, np.nan)
         t = difference / error
         pooled = (n_a - 1) * moments.variance[a] + (n_b - 1) * moments.variance[b]
         effect = difference / np.sqrt(pooled / (n_a + n_b - 2))
@@ -147,5 +150,5 @@ def compare_means(
         "df": df,
         "ci_low": difference - half_width,
         "ci_high": difference + half_width,
-        "effect_size": effect,
+        "effect_size": np.where(np.isnan(error), np.nan, effect),
     }
