@@ -14,7 +14,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure import expected_exposure
+from recbias.metrics.exposure import expected_exposure, item_groups
 from recbias.metrics.exposure.expected_exposure import (
     ExpectedExposureDisparity,
     ExpectedExposureLoss,
@@ -215,6 +215,18 @@ def test_blocks_of_queries_give_the_same_values(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(expected_exposure, "BLOCK_ROWS", 2)
         blocks = measure_queries(ExpectedExposureLoss(attribute="maker"), evidence)
     np.testing.assert_array_equal(whole, blocks)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_sparse_sums_of_many_groups_give_the_same_values(
+    metric: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = make_random_world(3)
+    with collect_warnings():
+        of_arrays = measure_queries(metric(attribute="maker"), evidence)
+        monkeypatch.setattr(item_groups, "DENSE_GROUPS", 0)
+        of_sparse = measure_queries(metric(attribute="maker"), evidence)
+    np.testing.assert_allclose(of_sparse, of_arrays, rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)

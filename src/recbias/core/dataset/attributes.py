@@ -82,13 +82,14 @@ class Attributes:
         column = self.column(name).reset_index(drop=True)
         if column.dtype.kind == "f":
             column = column.map(lambda cell: np.format_float_positional(cell, trim="-"), "ignore")
-        cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
+        rows, texts = pd.factorize(column.where(column.isna(), column.astype(str)))
+        cells = pd.Series([*texts, ""]).str.split(SEPARATOR, regex=False).explode()
         cells = cells[cells != ""]
         codes, values = pd.factorize(cells, sort=True)
-        cell_codes = (cells.index.to_numpy(), codes)
-        ones, shape = np.ones(codes.size, dtype=np.int32), (len(column), len(values))
+        cell_codes = (cells.index.to_numpy(dtype=np.int32), codes.astype(np.int32))
+        ones, shape = np.ones(codes.size, dtype=np.int32), (len(texts) + 1, len(values))
         matrix = coo_array((ones, cell_codes), shape=shape).tocsr() > 0
-        return Membership(tuple(str(value) for value in values), matrix)
+        return Membership(tuple(str(value) for value in values), matrix[rows])
 
     def categories(self, name: str) -> Membership:
         """Return ``membership`` of a column whose values are categories.

@@ -10,6 +10,7 @@ from recbias.core.arrays import FloatArray, Matrix
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
+from recbias.numerics.sparse.rows import build_rows
 
 Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
@@ -60,8 +61,6 @@ def share_lists(
 
     Positions whose item does not have the attribute are excluded and counted in a warning.
     """
-    from scipy.sparse import csr_array
-
     items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
     has_attribute = np.append(np.diff(shares.indptr) > 0, [False])
     counted = counted & has_attribute[np.where(counted, items, -1)]
@@ -69,10 +68,8 @@ def share_lists(
     if n_excluded:
         message = f"hold an item without the attribute {attribute!r} and are excluded"
         warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
-    weights = np.broadcast_to(_weigh_ranks(items.shape[1], discount), items.shape)[counted]
-    shape = (len(items), len(evidence.item_ids))
-    return _normalize(csr_array((weights, items[counted], starts), shape=shape) @ shares)
+    weights = _weigh_ranks(items.shape[1], discount)
+    return _normalize(build_rows(items, counted, len(evidence.item_ids), weights) @ shares)
 
 
 def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matrix:

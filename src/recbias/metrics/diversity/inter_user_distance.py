@@ -13,6 +13,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.resampled_estimates import estimate_from_totals
+from recbias.numerics.sparse.rows import build_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +47,12 @@ class InterUserDistance:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
-        from scipy.sparse import csr_array
-
         k = self.k or max(evidence.ranked.k, 1)
         items = evidence.ranked.items[:, :k]
         rows = items[(items >= 0).any(axis=1)]
         listed = rows >= 0
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
         n_codes = len(evidence.item_ids) + evidence.ranked.outside.size
-        ones = np.ones(starts[-1], dtype=np.int32)
-        counts = csr_array((ones, rows[listed], starts), shape=(len(rows), n_codes))
+        counts = build_rows(rows, listed, n_codes, np.int32(1))
         n_pairs = k * len(rows) * (len(rows) - 1)
 
         def estimate(sums: AnyArray) -> FloatArray:

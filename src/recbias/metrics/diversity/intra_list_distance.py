@@ -15,6 +15,7 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.calibration.attribute_shares import read_attribute_shares
+from recbias.numerics.sparse.rows import build_rows
 
 BLOCK_VALUES = 2**22
 """Sums of vectors held in memory at once."""
@@ -107,17 +108,13 @@ class IntraListDistance:
 
 def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None) -> Matrix:
     """Return which items with a vector each list holds, CSR ``(q, n_items)`` of ones."""
-    from scipy.sparse import csr_array
-
     items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
     counted = counted & np.append(has_vector, [False])[np.where(counted, items, -1)]
     n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
     if n_excluded:
         message = "positions of the lists hold an item without a vector and are excluded"
         warn(f"{evidence.metric}: {n_excluded:,} {message}")
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
-    shape = (len(items), len(evidence.item_ids))
-    return csr_array((np.ones(starts[-1]), items[counted], starts), shape=shape)
+    return build_rows(items, counted, len(evidence.item_ids))
 
 
 def _square_sums(lists: Matrix, vectors: Matrix | FloatArray) -> FloatArray:

@@ -137,9 +137,10 @@ def _prepare_baseline(
     in_history = mark_contained(histories, lists)
 
     def mark_expected(popularity: FloatArray) -> BoolArray:
-        order = np.argsort(-popularity, kind="stable")
-        rank = np.empty(order.size + 1, dtype=np.int64)
-        rank[order], rank[-1] = np.arange(order.size), order.size  # not in the catalogue
+        n_items = popularity.size
+        order = np.argsort(np.arange(n_items) - popularity.astype(np.int64) * n_items)
+        rank = np.empty(n_items + 1, dtype=np.int64)
+        rank[order], rank[-1] = np.arange(n_items), n_items  # not in the catalogue
         limits = _find_last_ranks(histories, rank[:-1], k)
         limits = np.minimum(limits, np.count_nonzero(popularity))
         return np.asarray((rank[items] < limits[:, None]) & ~in_history)
@@ -151,11 +152,14 @@ def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
     """Return the number of ranks by popularity that hold k items outside each history.
 
     The item at rank h (from 0) of a sorted history has h - j others above it, j being its place in
-    the history; it precedes the k-th other item if that is below k.
+    the history; it precedes the k-th other item if that is below k. As j is below the length of
+    the history, lower ranks than those of k and the longest history do not.
     """
     from scipy.sparse import csr_array
 
-    cells = (histories.data, rank[histories.indices], histories.indptr)
+    ranks = rank[histories.indices]
+    high = np.flatnonzero(ranks < k + np.diff(histories.indptr).max(initial=0))
+    cells = (ranks[high], ranks[high], np.searchsorted(high, histories.indptr))
     ranked = csr_array(cells, shape=histories.shape)
     ranked.sort_indices()
     n = np.diff(ranked.indptr)

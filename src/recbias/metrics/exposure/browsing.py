@@ -17,6 +17,7 @@ from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.item_popularity import build_history_matrix
 from recbias.numerics.ranking_gain import rank_discounts
+from recbias.numerics.sparse.rows import build_rows, keep_columns
 
 BrowsingModel: TypeAlias = Literal["rbp", "dcg"]
 """The browsing models."""
@@ -44,14 +45,10 @@ def build_exposure_matrix(evidence: Evidence, weights: FloatArray) -> Matrix:
         evidence: The lists.
         weights: The exposure of each rank that counts.
     """
-    from scipy.sparse import csr_array
-
     lists = evidence.ranked
     items, filled = lists.items[:, : weights.size], lists.filled[:, : weights.size]
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(filled, axis=1))])
-    exposure = np.broadcast_to(weights[: items.shape[1]], items.shape)[filled]
-    shape = (len(lists), len(evidence.item_ids) + lists.outside.size)
-    return csr_array((exposure, items[filled], starts), shape=shape)
+    n_columns = len(evidence.item_ids) + lists.outside.size
+    return build_rows(items, filled, n_columns, weights[: items.shape[1]])
 
 
 def mark_candidates(evidence: Evidence) -> BoolArray:
@@ -64,7 +61,7 @@ def mark_candidates(evidence: Evidence) -> BoolArray:
 def select_relevant(evidence: Evidence) -> Matrix:
     """Return the candidates among the test items of each query, CSR ``(q, n_items)`` of ones."""
     evidence.need("test")
-    return _keep_items(evidence.relevant, mark_candidates(evidence))
+    return keep_columns(evidence.relevant, mark_candidates(evidence))
 
 
 def select_histories(evidence: Evidence) -> Matrix:
@@ -73,18 +70,9 @@ def select_histories(evidence: Evidence) -> Matrix:
 
     if evidence.train is None:
         return csr_array((len(evidence.queries), len(evidence.item_ids)))
-    return _keep_items(build_history_matrix(evidence), mark_candidates(evidence))
+    return keep_columns(build_history_matrix(evidence), mark_candidates(evidence))
 
 
 def sum_rows(matrix: Matrix) -> FloatArray:
     """Return the sum of each row of a sparse matrix, ``float64[n]``."""
     return np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
-
-
-def _keep_items(rows: Matrix, kept: BoolArray) -> Matrix:
-    from scipy.sparse import csr_array
-
-    stays = kept[rows.indices]
-    ends = np.concatenate([[0], np.cumsum(stays)])[rows.indptr]
-    ones = np.ones(int(np.count_nonzero(stays)))
-    return csr_array((ones, rows.indices[stays], ends), shape=rows.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +14,6 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.exposure.exposure_metric import ExposureMetric
 from recbias.metrics.exposure.hidden_groups import drop_intervals
 from recbias.metrics.exposure.item_groups import (
-    ItemGroups,
     Multiple,
     Ungrouped,
     read_item_groups,
@@ -23,7 +22,7 @@ from recbias.metrics.exposure.item_groups import (
 from recbias.metrics.exposure.list_samples import read_list_samples
 from recbias.metrics.exposure.target_exposure import TargetExposure, build_target_exposure
 
-BLOCK_ROWS = 2**16
+BLOCK_ROWS = 2**14
 """The number of queries whose groups are summed at once."""
 
 
@@ -88,7 +87,7 @@ class _ExpectedExposure(ExposureMetric):
         if self.attribute is not None:
             groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
             warn_ungrouped(evidence, groups, self.k)
-            blocks = _sum_groups(items, groups)
+            blocks = (block.sum_members(groups) for block in items.split(BLOCK_ROWS))
         values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
         scores = [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
         return scores if self.attribute is None else drop_intervals(evidence, groups, scores)
@@ -157,9 +156,3 @@ class ExpectedExposureLoss(_ExpectedExposure):
     def _score(self, exposures: TargetExposure) -> FloatArray:
         loss = exposures.disparity() - 2.0 * exposures.relevance() + exposures.target_square()
         return np.maximum(loss, 0.0)  # rounding
-
-
-def _sum_groups(items: TargetExposure, groups: ItemGroups) -> Iterator[TargetExposure]:
-    for start in range(0, len(items), BLOCK_ROWS):
-        rows = np.arange(start, min(start + BLOCK_ROWS, len(items)))
-        yield items.take(rows).sum_members(groups)

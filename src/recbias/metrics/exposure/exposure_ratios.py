@@ -15,7 +15,7 @@ from recbias.core.stage_context import warn
 from recbias.metrics.exposure.browsing import BrowsingModel, select_relevant
 from recbias.metrics.exposure.exposure_metric import GroupExposureMetric
 from recbias.metrics.exposure.hidden_groups import drop_intervals
-from recbias.metrics.exposure.item_groups import ItemGroups
+from recbias.metrics.exposure.item_groups import ItemGroups, warn_ungrouped
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.sparse.columns import join_columns
 from recbias.statistics.intervals import log_interval
@@ -28,24 +28,33 @@ class _ExposureRatio(GroupExposureMetric):
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
 
+    def _expose(self, evidence: Evidence, groups: ItemGroups) -> Matrix | FloatArray:
+        """Return the exposure of each group in each list, ``(q, g)``."""
+        warn_ungrouped(evidence, groups, self.k)
+        return groups.add_members(self.expose_items(evidence))
+
     def _compare_sizes(self, evidence: Evidence) -> list[Measurement]:
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
-        exposure = self.expose_groups(evidence, groups)
+        exposure = self._expose(evidence, groups)
         rows = estimate_from_totals(
             evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
         )
         return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
 
     def _compare_relevance(
-        self, evidence: Evidence, groups: ItemGroups, gains: Matrix, relevant: Matrix
+        self,
+        evidence: Evidence,
+        groups: ItemGroups,
+        gains: Matrix | FloatArray,
+        relevant: Matrix,
     ) -> list[Measurement]:
         """Return the ratio of the gains by the relevance of each group.
 
         Queries without a relevant item are excluded, and groups without one in a warning.
         """
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
-        relevance = groups.sum_members(relevant)
+        relevance = groups.add_members(relevant)
         n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))
         if n_without and queries.size:
             message = "have no relevant item and are excluded"
@@ -58,7 +67,8 @@ class _ExposureRatio(GroupExposureMetric):
             ratios = np.divide(sums[..., :n], relevances, out=undefined, where=relevances > 0)
             return divide_extremes(ratios)
 
-        totals = join_columns(gains, relevance)
+        is_array = isinstance(gains, np.ndarray)
+        totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
         totals = totals if queries.size == totals.shape[0] else totals[queries]
         n_excluded = len(evidence.queries) - queries.size
         rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
@@ -149,7 +159,7 @@ class ExposureToRelevance(_ExposureRatio):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         relevant, groups = select_relevant(evidence), self.read_groups(evidence)
-        exposure = self.expose_groups(evidence, groups)
+        exposure = self._expose(evidence, groups)
         return self._compare_relevance(evidence, groups, exposure, relevant)
 
 
@@ -183,7 +193,7 @@ class ClicksToRelevance(_ExposureRatio):
         """Return the estimate, with its bootstrap samples."""
         relevant, groups = select_relevant(evidence), self.read_groups(evidence)
         exposure = self.expose_items(evidence)[:, : relevant.shape[1]]
-        clicks = groups.sum_members(exposure.multiply(relevant).tocsr())
+        clicks = groups.add_members(exposure.multiply(relevant).tocsr())
         return self._compare_relevance(evidence, groups, clicks, relevant)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +25,9 @@ Ungrouped: TypeAlias = Literal["exclude", "group"]
 NO_GROUP = "(none)"
 """The group of the items without a group."""
 
+DENSE_GROUPS = 64
+"""The largest number of groups whose sums are arrays."""
+
 
 @dataclass(frozen=True, eq=False)
 class ItemGroups:
@@ -42,6 +46,17 @@ class ItemGroups:
     weights: Matrix
     sizes: FloatArray
     is_uncertain: bool = False
+
+    @cached_property
+    def dense_weights(self) -> FloatArray:
+        """The weights as an array."""
+        return np.asarray(self.weights.toarray())
+
+    def add_members(self, items: Matrix) -> Matrix | FloatArray:
+        """Return ``sum_members`` as an array, which is faster, if there are few groups."""
+        if len(self.names) > DENSE_GROUPS:
+            return self.sum_members(items)
+        return np.asarray(items @ self.dense_weights[: items.shape[1]])
 
     def sum_members(self, items: Matrix) -> Matrix:
         """Return the sum over the members of each group, CSR ``(n, g)``.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.arrays import FloatArray, Matrix
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.exposure.browsing import (
@@ -19,6 +20,7 @@ from recbias.metrics.exposure.browsing import (
 )
 from recbias.metrics.exposure.item_groups import ItemGroups
 from recbias.metrics.exposure.list_samples import ListSamples
+from recbias.numerics.sparse.rows import split_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,8 @@ class TargetExposure:
     """The exposure of the items under ideal rankings, and what the lists give them.
 
     Args:
-        exposure: The exposure of each item, CSR ``(q, n)``; the mean over its lists.
+        exposure: The exposure of each item, CSR ``(q, n)``; the mean over its lists. Sums over
+            groups are arrays if there are few groups.
         relevant: The relevant items, and ``histories`` the items that the query cannot be
             recommended, CSR ``(q, n)`` of ones.
         candidates: Which items may be recommended to anybody, 0 or 1, ``float64[n]``.
@@ -48,43 +51,40 @@ class TargetExposure:
         """Return the same for groups of items: the sums over their members."""
         return replace(
             self,
-            exposure=groups.sum_members(self.exposure),
-            relevant=groups.sum_members(self.relevant),
-            histories=groups.sum_members(self.histories),
+            exposure=groups.add_members(self.exposure),
+            relevant=groups.add_members(self.relevant),
+            histories=groups.add_members(self.histories),
             candidates=groups.sizes,
         )
 
-    def take(self, rows: AnyArray) -> TargetExposure:
-        """Return some of the queries, by position."""
-        return TargetExposure(
-            self.exposure[rows],
-            self.relevant[rows],
-            self.histories[rows],
-            self.candidates,
-            self.best[rows],
-            self.rest[rows],
-        )
+    def split(self, size: int) -> Iterator[TargetExposure]:
+        """Yield blocks of ``size`` queries."""
+        matrices = (self.exposure, self.relevant, self.histories)
+        blocks = zip(*(split_rows(matrix, size) for matrix in matrices), strict=True)
+        for start, (exposure, relevant, histories) in zip(
+            range(0, len(self), size), blocks, strict=True
+        ):
+            best, rest = self.best[start : start + size], self.rest[start : start + size]
+            yield TargetExposure(exposure, relevant, histories, self.candidates, best, rest)
 
     def disparity(self) -> FloatArray:
         """Return the sum of the squared exposures of each query, ``float64[q]``."""
-        return sum_rows(self.exposure.power(2))
+        return sum_rows(self.exposure**2)
 
     def relevance(self) -> FloatArray:
         """Return the product of exposure and target exposure of each query, ``float64[q]``."""
-        to_relevant = sum_rows(self.exposure.multiply(self.relevant))
-        to_history = sum_rows(self.exposure.multiply(self.histories))
+        to_relevant = sum_rows(self.exposure * self.relevant)
+        to_history = sum_rows(self.exposure * self.histories)
         to_others = self.exposure @ self.candidates - to_history - to_relevant
         return np.asarray(self.best * to_relevant + self.rest * to_others)
 
     def target_square(self) -> FloatArray:
         """Return the sum of the squared target exposures of each query, ``float64[q]``."""
-        more = self.relevant.multiply((self.best - self.rest)[:, None]).tocsr()
-        difference = more - self.histories.multiply(self.rest[:, None]).tocsr()
+        more = self.relevant * (self.best - self.rest)[:, None]
+        difference = more - self.histories * self.rest[:, None]
         crossed: FloatArray = 2.0 * self.rest * (difference @ self.candidates)
         return (
-            self.rest**2 * (self.candidates @ self.candidates)
-            + crossed
-            + sum_rows(difference.power(2))
+            self.rest**2 * (self.candidates @ self.candidates) + crossed + sum_rows(difference**2)
         )
 
 

@@ -17,6 +17,7 @@ from recbias.core.stage_context import warn
 from recbias.metrics.popularity.counted_popularity import scale_rows
 from recbias.metrics.resampled_estimates import build_estimate
 from recbias.numerics.sparse.columns import select_columns
+from recbias.numerics.sparse.rows import build_rows
 from recbias.statistics.bootstrap.query_bootstrap import resample_squares
 
 
@@ -69,10 +70,8 @@ class _JointExposure(InheritsSections):
                 "positions of the lists hold an item that is not a candidate and are excluded"
             )
             warn(f"{evidence.metric}: {n_excluded:,} {message}")
-        exposures = np.broadcast_to(self.gamma ** np.arange(items.shape[1]), items.shape)
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
-        cells = (exposures[counted], columns[counted], starts)
-        exposure = csr_array(cells, shape=(len(items), codes.size))
+        exposures = self.gamma ** np.arange(items.shape[1])
+        exposure = build_rows(columns, counted, codes.size, exposures)
         return exposure - scale_rows(relevant, targets), n_relevant
 
 

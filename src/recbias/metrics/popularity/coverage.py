@@ -30,6 +30,7 @@ from recbias.numerics.sparse.deleted_rows import (
     entropy_without_rows,
     gini_without_rows,
 )
+from recbias.numerics.sparse.rows import build_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +160,6 @@ class Entropy(CandidateMetric):
 
 def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
-    from scipy.sparse import csr_array
-
     items = evidence.ranked.items[:, :k]
     counted = evidence.in_catalogue[:, :k]
     candidates = evidence.candidates
@@ -173,7 +172,6 @@ def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
         message = "positions of the lists hold an item that is not a candidate and are excluded"
         warn(f"{evidence.metric}: {n_excluded:,} {message}")
     columns = np.cumsum(candidates) - 1
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
-    ones = np.ones(starts[-1], dtype=np.int32)
-    shape = (len(items), int(np.count_nonzero(candidates)))
-    return csr_array((ones, columns[items[counted]], starts), shape=shape)
+    n_candidates = int(np.count_nonzero(candidates))
+    columns = columns[np.where(counted, items, 0)] if n_candidates else items
+    return build_rows(columns, counted, n_candidates, np.int32(1))

@@ -20,6 +20,7 @@ from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.errors import UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
+from recbias.numerics.sparse.rows import build_rows
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 """How many ranks of each list are evaluated; None evaluates all."""
@@ -148,7 +149,7 @@ def gini(rows: Matrix, values: FloatArray) -> FloatArray:
 
     n_rows = rows.shape[0]
     size = max(1, BLOCK_PAIRS * n_rows // max(rows.nnz, 1))
-    order = np.argsort(values, kind="stable")  # NaN comes last
+    order = np.argsort(values)  # NaN comes last; the order of equal values does not matter
     rank = np.empty(order.size, dtype=np.int32)
     rank[order] = np.arange(order.size)
     known = ~np.isnan(values[order])
@@ -168,12 +169,8 @@ def gini(rows: Matrix, values: FloatArray) -> FloatArray:
 
 def build_list_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which items of the catalogue each list holds: CSR ``(q, n_items)`` of ones."""
-    from scipy.sparse import csr_array
-
     items, known = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
-    shape = (len(items), len(evidence.item_ids))
-    return csr_array((np.ones(starts[-1]), items[known], starts), shape=shape)
+    return build_rows(items, known, len(evidence.item_ids))
 
 
 def build_history_matrix(evidence: Evidence) -> Matrix:

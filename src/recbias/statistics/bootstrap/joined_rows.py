@@ -70,14 +70,14 @@ def add_in_sets(rows: Any, sets: AnyArray, n_sets: int, *, are_full: bool = True
 
 
 def _add_cells(rows: Any, sets: AnyArray, n_sets: int) -> AnyArray:
-    """Return the same of a CSR matrix as an array, by one count of all cells."""
+    """Return the same of a CSR matrix as an array, by one count of the cells of each set."""
     m = rows.shape[1]
-    cells = np.repeat(sets * m, np.diff(rows.indptr))
-    cells += rows.indices
-    data = rows.data
-    if (sets < 0).any():
-        is_included = cells >= 0
-        cells, data = cells[is_included], data[is_included]
-    is_one = bool((data == 1).all())  # their sums are counts, whatever the type of the ones
-    sums = np.bincount(cells, None if is_one else data, minlength=n_sets * m)
-    return sums.astype(np.int32 if is_one else rows.dtype, copy=False).reshape(n_sets, m)
+    order = np.argsort(sets.astype(np.min_scalar_type(-n_sets)), kind="stable")
+    ends = np.searchsorted(sets[order], np.arange(n_sets + 1))
+    ordered = rows[order]
+    is_one = bool((rows.data == 1).all())  # their sums are counts, whatever the type of the ones
+    sums = np.empty((n_sets, m), dtype=np.int32 if is_one else rows.dtype)
+    for row, start, stop in zip(sums, *ordered.indptr[[ends[:-1], ends[1:]]], strict=True):
+        weights = None if is_one else ordered.data[start:stop]
+        row[:] = np.bincount(ordered.indices[start:stop], weights, minlength=m)
+    return sums
