@@ -90,6 +90,11 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
     assert row["n"] == both.sum()
     assert row["accuracy_lost"] == pytest.approx(lost[both].mean())
     assert row["bias_removed"] == pytest.approx(removed[both].mean())
+    for column, metric, name in (
+        *(("accuracy_before", "nDCG", NAMES[0]), ("accuracy_after", "nDCG", NAMES[3])),
+        *(("bias_before", "ARP", NAMES[0]), ("bias_after", "ARP", NAMES[3])),
+    ):
+        assert row[column] == pytest.approx(values[metric][name][both].mean())
     if row["bias_removed"] > 0:
         assert row["price"] == pytest.approx(lost[both].mean() / removed[both].mean())
     plain = table[table["model"] == NAMES[1]]

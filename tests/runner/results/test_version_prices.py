@@ -16,6 +16,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.runner.results.version_prices import (
     VersionDifference,
+    average_shared_units,
     measure_price,
     resample_mean,
 )
@@ -69,6 +70,24 @@ def test_price_of_a_mean_of_the_whole_set_is_that_of_its_values(rng: np.random.G
     unpaired = make_bias(bias[:, ::-1], ids)
     wide = measure_price(make_accuracy(accuracy), unpaired, shares_samples=True)
     assert apart < 0.9 * (0.5 * (wide["price_high"] - wide["price_low"])) / wide["price"]
+
+
+def test_values_before_and_after_are_of_the_users_of_their_difference() -> None:
+    nan = math.nan
+    accuracy = make_accuracy(np.array([[0.5, nan, 0.7, 0.1], [0.4, nan, 0.1, 0.3]]))
+    bias = make_accuracy(np.array([[1.0, 9.0, 2.0, nan], [0.5, 9.0, 0.5, 0.0]]))
+    rows = [(part.estimates, row) for part in (accuracy, bias) for row in (0, 1)]
+    before, after, bias_before, bias_after = average_shared_units(rows)
+    assert [before, after, bias_before, bias_after] == pytest.approx([0.6, 0.25, 1.5, 0.5])
+    columns = measure_price(accuracy, bias, shares_samples=True)
+    assert columns["n"] == 2
+    assert before - after == pytest.approx(columns["accuracy_lost"])
+    assert bias_before - bias_after == pytest.approx(columns["bias_removed"])
+    whole = SystemEstimates(("a", "b"), None, np.array([0.3, 0.2]), None, {}, 4)
+    both = [*rows[:2], (whole, 0), (whole, 1)]
+    assert average_shared_units(both) == [*accuracy.estimates.points, 0.3, 0.2]
+    nobody = make_accuracy(np.array([[nan, 1.0], [0.5, nan]]))
+    assert np.isnan(average_shared_units([(nobody.estimates, 0), (nobody.estimates, 1)])).all()
 
 
 def test_accuracy_itself_as_bias_has_the_price_1_without_spread() -> None:

@@ -16,7 +16,11 @@ from recbias.core.measurements.metric_names import format_metric
 from recbias.core.measurements.scores import Direction
 from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import collect_estimates
-from recbias.runner.results.version_prices import VersionDifference, measure_price
+from recbias.runner.results.version_prices import (
+    VersionDifference,
+    average_shared_units,
+    measure_price,
+)
 from recbias.statistics.compared_estimates import SystemEstimates
 
 ACCURACY_NEEDS = frozenset({"lists", "test"})
@@ -45,11 +49,11 @@ def build_tradeoffs(
     A metric of accuracy needs lists and test items only, and higher is better; the others that
     have a better direction are of bias. ``accuracy_lost`` is the accuracy of the model minus that
     of the re-ranked one. ``bias_removed`` is the reduction of the bias, of a metric of which 0 is
-    best that of its absolute value. ``price`` is their ratio, NaN unless bias is removed. The
-    means are over the units for which both metrics are defined for both models, and the intervals
-    are of their differences by unit. Those of a metric of the whole set of lists are of its
-    bootstrap samples, and the price has that of both metrics on the same samples; none for a gap
-    between groups, whose samples are others.
+    best that of its absolute value. ``price`` is their ratio, NaN unless bias is removed. All
+    values are means over the ``n`` units for which both metrics are defined for both models, and
+    the intervals are of the differences by unit. Those of a metric of the whole set of lists are
+    of its bootstrap samples, and the price has that of both metrics on the same samples; none for
+    a gap between groups, whose samples are others.
     """
     by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
     estimates_by_run: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
@@ -108,7 +112,8 @@ def _compare(
         [estimates.systems.index(label) for label in (base.label, model.label)]
         for estimates in (accuracy, bias)
     )
-    before, after = (float(bias.points[row]) for row in bias_at)
+    systems = [(accuracy, row) for row in at] + [(bias, row) for row in bias_at]
+    accuracy_before, accuracy_after, before, after = average_shared_units(systems)
     signs = _orient(before, after, metric.direction)
     lost = VersionDifference(accuracy, (at[0], at[1]))
     removed = VersionDifference(bias, (bias_at[0], bias_at[1]), signs)
@@ -125,8 +130,8 @@ def _compare(
         "accuracy": _format_title(accuracy),
         "bias": _format_title(bias),
         "target": bias.keys["target"],
-        "accuracy_before": accuracy.points[at[0]],
-        "accuracy_after": accuracy.points[at[1]],
+        "accuracy_before": accuracy_before,
+        "accuracy_after": accuracy_after,
         "bias_before": before,
         "bias_after": after,
         **columns,

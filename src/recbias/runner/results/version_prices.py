@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,19 @@ class VersionDifference:
     def _subtract(self, values: FloatArray) -> FloatArray:
         before, after = (values[row] for row in self.rows)
         return np.asarray(self.signs[0] * before - self.signs[1] * after)
+
+
+def average_shared_units(pairs: Sequence[tuple[SystemEstimates, int]]) -> list[float]:
+    """Return the value of each system, over the units for which all of them are defined.
+
+    They are the estimates if one has no units, or other units.
+    """
+    rows = [None if table.values is None else table.values[row] for table, row in pairs]
+    values = [row for row in rows if row is not None]
+    if len(values) < len(rows) or len({row.size for row in values}) > 1:
+        return [float(table.points[row]) for table, row in pairs]
+    shared = ~np.isnan(values).any(axis=0)
+    return [float(row[shared].mean()) if shared.any() else math.nan for row in values]
 
 
 def measure_price(
