@@ -158,7 +158,7 @@ class EntryReader:
             self.document.add_error((*self.location, "by"), error)
         if gap is not None and gap not in GAPS:
             message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
-            remedy = suggest(str(gap), GAPS) + ", or remove the key to get the first four"
+            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
             self._blame("gap", message, remedy, OutOfRange)
             return None
         return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
