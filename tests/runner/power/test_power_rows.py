@@ -103,6 +103,15 @@ def test_row_without_variance_is_undefined_with_a_remark(
     assert table[["detectable", "needed"]].isna().all(axis=None)
 
 
+def test_few_units_cannot_be_significant_by_their_signs() -> None:
+    row = compare_pairs(np.array([0.1, 0.3, 0.2]), test="sign_flip", df=math.nan)
+    (answer,) = compute_power_rows(make_tables([row]), PowerQuestion(difference=0.1)).to_dict(
+        "records"
+    )
+    assert answer["remark"] == "no p-value of 3 users is below 0.25"
+    assert math.isnan(answer["detectable"])
+
+
 def test_a_gap_is_no_wider_than_the_range_of_its_metric() -> None:
     row = compare_pairs(np.array([0.1, 0.3, 0.2])) | {"metric": "gap"}
     tables = make_tables([row])

@@ -110,7 +110,9 @@ def test_too_few_permutations_for_the_level_are_named(
         compare_models(rows, [spec], 42)
     assert bool(notes) == is_warned
     for note in notes:
-        assert note.startswith("sign_flip: 10 permutations give no p-value below 0.091, which")
+        assert note.startswith(
+            "sign_flip: 10 permutations give no p-value below 0.091, so nothing"
+        )
         assert note.endswith("set permutations: 10000")
 
 

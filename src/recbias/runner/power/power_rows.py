@@ -26,7 +26,7 @@ from recbias.runner.power.power_of_prompts import (
     split_label_gap,
 )
 from recbias.runner.power.power_tables import PowerTables, make_key
-from recbias.statistics.interval_errors import UNTESTABLE
+from recbias.statistics.interval_errors import UNTESTABLE, find_least_p
 from recbias.statistics.uncertain.group_means import TEST as UNCERTAIN
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
@@ -189,6 +189,9 @@ def _answer(
     keys = {name: row[name] for name in KEY_COLUMNS}
     units = {"unit": design.unit, "given": design.given, "n": design.n}
     found = design.detect(alpha, question.power)
+    least = find_least_p(str(row["test"]), float(design.n))
+    if least > alpha and "remark" not in found:
+        found = {"remark": f"no p-value of {design.n:,} {design.unit}s is below {least:.2g}"}
     requested = {"difference": row["difference"], "alpha": alpha}
     requested |= {"correction": row["correction"], "remark": ""}
     answer = {**keys, **units, **requested, **found}

@@ -147,17 +147,18 @@ def _warn_of_few_permutations(table: pd.DataFrame, test: PluginSpec) -> None:
     """Warn if sampled permutations cannot give a p-value that is significant when corrected."""
     n, level = getattr(test.plugin, "permutations", None), test.plugin
     rows = table[(table["between"] == "models") & (table["test"] == shorten_name(test.label))]
-    rows = rows[rows["n"].astype(float) > np.log2(n or 1.0)]  # of fewer units all are enumerated
-    if not isinstance(n, int) or rows.empty:
+    if not isinstance(n, int):
+        return
+    rows = rows[rows["n"].astype(float) > np.log2(n)]  # of fewer units all are enumerated
+    if rows.empty:
         return
     is_multiplied = level.correction in {"bonferroni", "holm"}
     size = int(rows["family_size"].max()) if is_multiplied else 1
     if size > level.alpha * (n + 1):
-        message = (
-            f"{n:,} permutations give no p-value below {1 / (n + 1):.2g}, which is significant"
-        )
+        message = f"{n:,} permutations give no p-value below {1 / (n + 1):.2g}"
+        reason = f"nothing is significant in a family of {size:,} at alpha {level.alpha:g}"
         remedy = f"set permutations: {max(10_000, math.ceil(10 * size / level.alpha))}"
-        warn(f"{test.label}: {message} in no family of {size:,}; {remedy}")
+        warn(f"{test.label}: {message}, so {reason}; {remedy}")
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
