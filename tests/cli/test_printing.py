@@ -207,7 +207,13 @@ def run_shell(command: str, folder: Path) -> tuple[int, str]:
 @pytest.mark.parametrize(
     "command",
     [
-        *("list models", "schema", "--version", "--help", "run small.yaml --quiet"),
+        *(
+            "list models",
+            "schema",
+            "--version",
+            "--help",
+            "run small.yaml --quiet --set 'metrics=[nDCG]'",
+        ),
         "list tests --json",
     ],
 )
@@ -221,7 +227,13 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
 
 @pytest.mark.parametrize(
     "command",
-    ["list models", "list tests --json", "--version", "--help", "run small.yaml --quiet"],
+    [
+        "list models",
+        "list tests --json",
+        "--version",
+        "--help",
+        "run small.yaml --quiet --set 'metrics=[nDCG]'",
+    ],
 )
 @pytest.mark.rotating
 def test_closed_output_is_no_error(tmp_path: Path, command: str) -> None:

@@ -120,6 +120,13 @@ def test_metrics_state_how_their_groups_differ(
     assert load_labels("metrics", *entries) == labels
 
 
+def test_the_name_of_a_metric_by_group_can_be_written_in_a_spec() -> None:
+    names = ["nDCG(by=gender)", "nDCG(by=gender, gap=ratio)", "nDCG(by=gender, gap=atkinson)"]
+    assert load_labels("metrics", {"name": names[0], "gap": "groups"}, *names[1:]) == names
+    with pytest.raises(Faults, match="by is given both in the name and as a setting"):
+        load_labels("metrics", {"name": "nDCG(by=gender)", "by": "age"})
+
+
 def test_metrics_state_a_setting_that_changes_no_value_only_to_tell_them_apart() -> None:
     association = {
         "name": "EAA",

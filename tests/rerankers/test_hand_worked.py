@@ -55,6 +55,15 @@ def test_a_query_without_a_history_with_values_keeps_its_list() -> None:
     assert warnings == ["2 of 3 queries have no history with a value: not re-ranked"]
 
 
+@pytest.mark.parametrize(("genres", "is_warned"), [("abcdefghij", True), ("abcdefghia", False)])
+def test_an_attribute_that_no_two_items_share_is_named(genres: str, is_warned: bool) -> None:
+    candidates = make_candidates([[0, 1, 2]], [[4]], genres=list(genres))
+    with collect_warnings() as warnings:
+        assert select(MMR(attribute="genres"), candidates, 3) == [[0, 1, 2]]
+    expected = "no two items share a value of 'genres', so it says nothing about a list"
+    assert warnings == [expected] * is_warned
+
+
 def test_items_outside_the_catalogue_and_empty_positions_have_no_value() -> None:
     candidates = make_candidates([[10, 0, 3, -1], [11, -1, -1, -1]], [[4], [4]], genres=GENRES)
     calibrated = select(Calibration(attribute="genres", strength=1), candidates, 3)

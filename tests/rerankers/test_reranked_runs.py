@@ -291,6 +291,7 @@ def test_labels_of_detectors_can_be_protected(tmp_path: Path) -> None:
         ("{name: MMR, attribute: genres, strength: 2}", "from 0 to 1, found 2", ""),
         ("{name: MMR, attribute: genres, strength: [0, 2]}", "from 0 to 1, found 2", ""),
         ("{name: MMR, attribute: genres, strength: []}", "is an empty list", "give values"),
+        ("{name: MMR, attribute: genres, strength: [0, 0.0]}", "has a value twice", "once"),
         ("[]", "is an empty list", "name a re-ranker"),
         ("{attribute: price_level, target: catalogue}", "has no name", "add name: DetGreedy"),
         ("{name: xQuAD, candidates: 3}", "3 candidates are fewer than k", "set candidates: 100"),

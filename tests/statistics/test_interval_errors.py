@@ -51,6 +51,12 @@ def test_without_variance_or_interval_it_is_undefined(half: float) -> None:
     assert math.isnan(detect_difference({**ROW, "ci_low": -half, "ci_high": half}))
 
 
+@pytest.mark.parametrize(("n", "is_possible"), [(5, False), (6, True)])  # 2 / 2⁵ is 0.0625
+def test_few_units_cannot_be_significant_by_their_signs(n: int, is_possible: bool) -> None:
+    row = {**ROW, "test": "sign_flip", "n": float(n), "df": math.nan, "ci_low": -1, "ci_high": 1}
+    assert math.isnan(detect_difference(row)) != is_possible
+
+
 def test_groups_have_intervals_of_95_percent_at_any_level() -> None:
     half = float(t.ppf(0.975, 3))
     row = {**ROW, "between": "groups", "alpha": 0.01, "ci_low": -half, "ci_high": half}

@@ -67,6 +67,7 @@ class EntryReader:
             return None
         name, cls, name_settings = loaded
         n_faults = len(self.document.faults)
+        self._move_grouping(cls, entry, name_settings)
         label = self._read_label(cls, entry, label)
         tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
         rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
@@ -135,6 +136,16 @@ class EntryReader:
         reader = RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
         return reader.read(raw, (*self.location, "rerank"))
 
+    def _move_grouping(
+        self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
+    ) -> None:
+        """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
+        keys = {"by", "gap", *GROUPING_REMEDIES} - read_settings(cls).keys()
+        for key in sorted(keys & name_settings.keys()):
+            value = name_settings.pop(key)
+            if entry.setdefault(key, value) is not value:
+                self._blame_repetition(key)
+
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
         return None if key in read_settings(cls) else entry.pop(key, None)
 
@@ -158,7 +169,7 @@ class EntryReader:
             self.document.add_error((*self.location, "by"), error)
         if gap is not None and gap not in GAPS:
             message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
-            remedy = suggest(str(gap), GAPS) + ", or remove the key to get the first four"
+            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
             self._blame("gap", message, remedy, OutOfRange)
             return None
         return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
@@ -187,8 +198,7 @@ class EntryReader:
     ) -> dict[str, Any]:
         """Return the settings of the entry, those in its name, the default cutoff and device."""
         for key in name_settings.keys() & entry.keys():
-            message = f"{key} is given both in the name and as a setting"
-            self._blame(key, message, "give it once", Contradiction)
+            self._blame_repetition(key)
         raw = entry | dict(name_settings)
         if self.device is not None and "device" in read_settings(cls):
             raw.setdefault("device", self.device)
@@ -197,6 +207,10 @@ class EntryReader:
         if self.kind == "metrics" and has_open_cutoff and raw.get("k") is None:
             raw["k"] = self.k
         return raw
+
+    def _blame_repetition(self, key: str) -> None:
+        message = f"{key} is given both in the name and as a setting"
+        self._blame(key, message, "give it once", Contradiction)
 
     def _blame(
         self, key: str, message: str, remedy: str, kind: type[UserError] = WrongType

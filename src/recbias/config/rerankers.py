@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,11 +61,18 @@ class RerankerReader:
             remedy = f"remove tune, or the values of {dial}"
             self._blame(location, f"has values of {dial} and a search", remedy, Contradiction)
             return
-        for value in entry[dial]:
+        for value in self._refuse_repeated(entry[dial], (*location, dial)):
             spec = self._resolve(entry | {dial: value}, location)
             if spec is None:
                 return
             yield spec, {dial: value}
+
+    def _refuse_repeated(self, values: Sequence[Any], location: KeyPath) -> Sequence[Any]:
+        """Return values each once; one that is there twice is a fault."""
+        unique = [value for at, value in enumerate(values) if value not in values[:at]]
+        if len(unique) < len(values):
+            self._blame(location, "has a value twice", "list each value once", Contradiction)
+        return unique
 
     def _find_dial(self, entry: Any, location: KeyPath) -> str:
         """Return the setting of which there may be several values, blank for a faulty entry."""

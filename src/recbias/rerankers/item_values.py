@@ -10,6 +10,7 @@ import numpy.typing as npt
 from recbias.core.arrays import Codes, FloatArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft, UserError
+from recbias.core.stage_context import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,4 +78,6 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
     if not membership.matrix.nnz:
         message, remedy = f"no item has a value of {attribute!r}", "name another column"
         raise NothingLeft(message, where="attribute", remedy=remedy)
+    if np.bincount(membership.matrix.indices).max() == 1:
+        warn(f"no two items share a value of {attribute!r}, so it says nothing about a list")
     return ItemValues.from_matrix(membership.values, membership.matrix)

@@ -40,8 +40,8 @@ def detect_difference(row: Mapping[str, Any], power: float = 0.8) -> float:
         D = λ(df, α / m, power) · se
 
     where m is the size of the family if the p-values are corrected; for Holm and
-    Benjamini-Hochberg D is an upper bound. D is NaN without an interval, without variance, and for
-    ``UNTESTABLE`` tests.
+    Benjamini-Hochberg D is an upper bound. D is NaN without an interval, without variance, for
+    ``UNTESTABLE`` tests, and where no p-value of the test can be as small (``find_least_p``).
 
     Args:
         row: A row of ``significance.csv``.
@@ -55,7 +55,18 @@ def detect_difference(row: Mapping[str, Any], power: float = 0.8) -> float:
         return math.nan
     family_size = row["family_size"] if row["correction"] not in {"", "none"} else 1.0
     level = row["alpha"] / max(family_size, 1.0)
+    if find_least_p(str(row["test"]), row["n"]) > level:
+        return math.nan
     return float(compute_detectable_difference(error, df, alpha=level, power=power))
+
+
+def find_least_p(test: str, n: float) -> float:
+    """Return the smallest p-value of a test of n units: that of sign flips is 2 / 2ⁿ, else 0.
+
+    >>> find_least_p("sign_flip(permutations=99)", 3), find_least_p("paired_t", 3)
+    (0.25, 0.0)
+    """
+    return float(2.0 ** (1.0 - n)) if test.partition("(")[0] == "sign_flip" else 0.0
 
 
 def _find_df(row: Mapping[str, Any]) -> float:

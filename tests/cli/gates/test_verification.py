@@ -362,7 +362,21 @@ def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: 
     result = verify(folder)
     assert (result.code, result.out) == (2, "")
     assert message in result.err.splitlines()[0]
-    assert "help: " in result.err
+    assert "help: give a card.json that" in result.err
+
+
+def test_a_folder_in_place_of_a_card_has_the_remedy(folder: Path) -> None:
+    result = verify(folder, card="run")
+    assert (result.code, result.out) == (2, "")
+    assert "help: give a card.json that" in result.err
+
+
+def test_a_card_of_another_spec_is_said_first(folder: Path) -> None:
+    spec = make_small_spec(name="other", metrics=["nDCG"], models=["MostPop"])
+    other = recbias.run(spec, out=folder / "results").folder
+    result = invoke_recbias("verify", "run/card.json", str(other), folder=folder)
+    assert result.code == 3
+    assert result.out.splitlines()[0].endswith(": the card is of another spec (small)")
 
 
 @pytest.mark.parametrize(

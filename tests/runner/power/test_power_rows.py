@@ -103,6 +103,30 @@ def test_row_without_variance_is_undefined_with_a_remark(
     assert table[["detectable", "needed"]].isna().all(axis=None)
 
 
+def test_few_units_cannot_be_significant_by_their_signs() -> None:
+    row = compare_pairs(np.array([0.1, 0.3, 0.2]), test="sign_flip", df=math.nan)
+    (answer,) = compute_power_rows(make_tables([row]), PowerQuestion(difference=0.1)).to_dict(
+        "records"
+    )
+    assert answer["remark"] == "no p-value of 3 users is below 0.25"
+    assert math.isnan(answer["detectable"])
+
+
+def test_a_gap_is_no_wider_than_the_range_of_its_metric() -> None:
+    row = compare_pairs(np.array([0.1, 0.3, 0.2])) | {"metric": "gap"}
+    tables = make_tables([row])
+    metrics = [
+        {"metric": "gap", "name": "X", "values": "0 or more", "parameters": {"gap": "difference"}},
+        {"metric": "X", "name": "X", "values": "0 to 1", "parameters": {}},
+    ]
+    known = replace(tables, manifest={**tables.manifest, "metrics": metrics})
+    unknown = replace(tables, manifest={**tables.manifest, "metrics": metrics[:1]})
+    question = PowerQuestion(difference=5)
+    remark = "the difference is larger than the range 0 to 1"
+    assert compute_power_rows(known, question)["remark"].tolist() == [remark]
+    assert compute_power_rows(unknown, question)["remark"].tolist() == [""]
+
+
 def test_comparisons_over_folds_replace_those_of_each_fold() -> None:
     d = np.random.default_rng(1).normal(size=20)
     rows = [compare_pairs(d, fold=fold) for fold in ("1", "2", "all")]

@@ -17,6 +17,7 @@ from recbias.runner.results.metric_rows import ModelMeasurement
 from recbias.runner.results.significance import compare_models
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.proportions import ChiSquared
+from recbias.statistics.tests.sign_flip import SignFlip
 
 TEST = PluginSpec("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
 METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
@@ -94,6 +95,25 @@ def test_models_that_differ_by_the_same_amount_for_every_unit_are_no_test_of_a_f
     )
     assert not table["significant"][1]
     assert "1 of 3 comparisons of models have no p-value (nDCG) and count in no family" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "n_units", "is_warned"), [(10, 20, True), (10, 3, False), (99, 20, False)]
+)
+def test_too_few_permutations_for_the_level_are_named(
+    n: int, n_units: int, is_warned: bool
+) -> None:
+    spec = PluginSpec("tests", "sign_flip", "sign_flip", SignFlip(permutations=n), {}, ("tests",))
+    values = np.random.default_rng(0).random((2, n_units))
+    rows = [make_row(name, row.tolist()) for name, row in zip("ab", values, strict=True)]
+    with collect_warnings() as notes:
+        compare_models(rows, [spec], 42)
+    assert bool(notes) == is_warned
+    for note in notes:
+        assert note.startswith(
+            "sign_flip: 10 permutations give no p-value below 0.091, so nothing"
+        )
+        assert note.endswith("set permutations: 10000")
 
 
 def test_models_measured_on_different_units_are_refused() -> None:

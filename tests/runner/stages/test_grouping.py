@@ -97,6 +97,12 @@ def test_too_many_pairs_are_said_to_be_untested_with_a_remedy() -> None:
     assert warnings == []  # 32 * 31 / 2 = 496
 
 
+def test_a_column_of_probabilities_as_a_label_has_their_form_as_remedy() -> None:
+    labels: list[str | None] = [f"{n / 40}" for n in range(33) for _ in range(2)]
+    _, warnings = group(labels, [0.1, 0.3] * 33, "groups")
+    assert warnings[0].endswith("if these are probabilities, write by: probability of g")
+
+
 def test_the_groups_of_a_proportion_have_wilson_intervals() -> None:
     (a, _), _ = group(["a", "a", "b", "b"], [1.0, 1.0, 0.0, 1.0], "groups", share=True)
     # Wilson: 2 of 2 is from 1 / (1 + 1.959964^2 / 2) to 1

@@ -105,19 +105,27 @@ def cut_alike(stated: str, recomputed: str, most: int = 80) -> tuple[str, str]:
     return first, second
 
 
+def _name_run(verification: Verification) -> str:
+    """Return whether the card is of a run of another spec, blank if it is not."""
+    changed = {where for where, _, _ in verification.differences}
+    name = verification.card.audited.name
+    return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
+
+
 def show_verification(verification: Verification) -> None:
     """Print what differs, then what was computed again, the signature and the result."""
     from recbias.cli.grids import print_rows
     from recbias.reports.views.rounding import format_count
 
     if verification.differences:
+        counted = format_count(len(verification.differences), "difference")
         print_rows(
             ("where", "stated", "recomputed"),
             [
                 (where, *cut_alike(stated, recomputed))
                 for where, stated, recomputed in verification.differences[:MOST_DIFFERENCES]
             ],
-            title=f"{format_count(len(verification.differences), 'difference')}",
+            title=f"{counted}{_name_run(verification)}",
         )
     if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
         print_line(f"{format_count(more, 'more difference')}: --json lists all.")

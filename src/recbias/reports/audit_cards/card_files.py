@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import ValidationError
 
 from recbias.core.digests import compute_digest
-from recbias.core.errors import DataError, OutOfRange
+from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
 from recbias.core.input_files import open_input
 from recbias.formats.json_text import parse_json
 from recbias.reports.audit_cards.card import Card, Signature
@@ -110,8 +110,12 @@ def read_card(path: Path) -> Card:
         DataError: It is too large, or its content is not that of a card; the place is that of the
             first fault.
     """
-    with open_input(path) as stream:
-        data = stream.read(MOST_BYTES + 1)
+    try:
+        with open_input(path) as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except MissingFile as error:
+        error.remedy = REMEDY
+        raise
     if len(data) > MOST_BYTES:
         message = f"has more than {MOST_BYTES:,} bytes: it is not a card"
         raise DataError(message, where=str(path), remedy=REMEDY)
@@ -119,7 +123,11 @@ def read_card(path: Path) -> Card:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise DataError("is not UTF-8: it is no card", where=str(path), remedy=REMEDY) from error
-    content = parse_json(text, path, pairs=lambda pairs: _refuse_repetition(pairs, path))
+    try:
+        content = parse_json(text, path, pairs=lambda pairs: _refuse_repetition(pairs, path))
+    except MalformedLine as error:
+        error.remedy = REMEDY
+        raise
     try:
         return Card.model_validate(content)
     except ValidationError as error:

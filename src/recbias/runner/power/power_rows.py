@@ -26,7 +26,7 @@ from recbias.runner.power.power_of_prompts import (
     split_label_gap,
 )
 from recbias.runner.power.power_tables import PowerTables, make_key
-from recbias.statistics.interval_errors import UNTESTABLE
+from recbias.statistics.interval_errors import UNTESTABLE, find_least_p
 from recbias.statistics.uncertain.group_means import TEST as UNCERTAIN
 
 KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
@@ -38,6 +38,9 @@ POWER_COLUMNS = (
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
+
+_DISTANCES = frozenset({"difference", "std", "ugf", "mad"})
+"""Gaps that are distances between means."""
 
 OF_SHARES = frozenset({"welch_t", "overlap_t"})
 """Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
@@ -186,18 +189,37 @@ def _answer(
     keys = {name: row[name] for name in KEY_COLUMNS}
     units = {"unit": design.unit, "given": design.given, "n": design.n}
     found = design.detect(alpha, question.power)
+    least = find_least_p(str(row["test"]), float(design.n))
+    if least > alpha and "remark" not in found:
+        found = {"remark": f"no p-value of {design.n:,} {design.unit}s is below {least:.2g}"}
     requested = {"difference": row["difference"], "alpha": alpha}
     requested |= {"correction": row["correction"], "remark": ""}
     answer = {**keys, **units, **requested, **found}
     if question.difference is None or answer["remark"]:
         return answer
-    width, bounds = _find_range(run.definitions.get(row["metric"], {}))
+    width, bounds = _find_range(run.definitions, str(row["metric"]))
     if question.difference > width:
         return {**answer, "remark": f"the difference is larger than the range {bounds}"}
     return {**answer, **design.count_needed(question.difference, alpha, question.power)}
 
 
-def _find_range(definition: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the width of the range of a metric, infinite if it is not bounded by numbers."""
+def _find_range(definitions: Mapping[str, Mapping[str, Any]], metric: str) -> tuple[float, str]:
+    """Return the width of the range of a metric, infinite if it is not bounded by numbers.
+
+    The gap between means of a metric is at most as wide as the range of that metric, which is
+    known if the run has the metric too.
+    """
+    definition = definitions.get(metric, {})
     low, high = read_bounds(str(definition.get("values", "")))
+    if _get_gap(definition) in _DISTANCES:
+        of_means = [
+            read_bounds(str(other.get("values", "")))
+            for other in definitions.values()
+            if other.get("name") == definition.get("name") and _get_gap(other) in {"", "groups"}
+        ]
+        low, high = min([(low, high), *of_means], key=lambda bounds: bounds[1] - bounds[0])
     return high - low, f"{low:g} to {high:g}"
+
+
+def _get_gap(definition: Mapping[str, Any]) -> str:
+    return str((definition.get("parameters") or {}).get("gap") or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,7 @@ def compare_models(
         if failure is None:
             tables.append(table)
             _warn_of_undefined(table, test)
+            _warn_of_few_permutations(table, test)
         else:
             failures.append(describe_failure(f"compare the models by {test.label}", failure))
     tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
@@ -139,6 +141,24 @@ def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
         reason = getattr(test.plugin, "undefined_where", "undefined by the test")
         counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
         warn(f"{test.label}: {counts} ({metrics}) and count in no family: {reason}")
+
+
+def _warn_of_few_permutations(table: pd.DataFrame, test: PluginSpec) -> None:
+    """Warn if sampled permutations cannot give a p-value that is significant when corrected."""
+    n, level = getattr(test.plugin, "permutations", None), test.plugin
+    rows = table[(table["between"] == "models") & (table["test"] == shorten_name(test.label))]
+    if not isinstance(n, int):
+        return
+    rows = rows[rows["n"].astype(float) > np.log2(n)]  # of fewer units all are enumerated
+    if rows.empty:
+        return
+    is_multiplied = level.correction in {"bonferroni", "holm"}
+    size = int(rows["family_size"].max()) if is_multiplied else 1
+    if size > level.alpha * (n + 1):
+        message = f"{n:,} permutations give no p-value below {1 / (n + 1):.2g}"
+        reason = f"nothing is significant in a family of {size:,} at alpha {level.alpha:g}"
+        remedy = f"set permutations: {max(10_000, math.ceil(10 * size / level.alpha))}"
+        warn(f"{test.label}: {message}, so {reason}; {remedy}")
 
 
 def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:

@@ -169,12 +169,23 @@ def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
     if pairs > MAX_PAIRS:
         message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
         remedy = f"set min_group or reference_group, or group by conditions such as {EXAMPLE}"
+        if _are_shares(groups):
+            remedy += f"; if these are probabilities, write by: probability of {groups.by}"
         warn(f"{metric}: {message} {MAX_PAIRS:,}; {remedy}")
     if groups.overlap:
         n = int(np.count_nonzero(np.bincount(groups.rows) > 1)) if groups.rows is not None else 0
         message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
         tests = "the tests allow for shared queries, and there is no analysis of variance"
         warn(f"{metric}: {message}; {tests}")
+
+
+def _are_shares(groups: Groups) -> bool:
+    """Return whether the groups are of one label whose values are numbers from 0 to 1."""
+    try:
+        values = [float(value) for (value,) in groups.values]
+    except ValueError:
+        return False
+    return all(0.0 <= value <= 1.0 for value in values)
 
 
 def _warn_of_undefined_gaps(

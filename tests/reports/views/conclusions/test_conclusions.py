@@ -178,7 +178,7 @@ def test_an_undefined_test_is_no_result(tmp_path: Path) -> None:
     (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
     assert conclusion.sentence == (
         "nDCG@10 by gender: no test between groups could be computed for a, so whether they "
-        "differ is undefined."
+        "differ is undefined: a group has fewer than two values, or all its values are equal."
     )
     assert math.isnan(conclusion.detectable)
 

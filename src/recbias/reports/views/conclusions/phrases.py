@@ -174,6 +174,13 @@ def describe_worst(question: Question, model: str, target: str, named: Sequence[
     return f" Worst off: {' and '.join(names)}."
 
 
+UNDEFINED_REASONS = {
+    "groups": ": a group has fewer than two values, or all its values are equal",
+    "models": ": they have fewer than two units, or differ by the same amount on every one",
+}
+"""Why no test could be computed, by what it compares."""
+
+
 def describe_power(rows: Sequence[Row]) -> str:
     """Return what comparisons that are not significant could have found."""
     if all(row["difference"] == 0 for row in rows):

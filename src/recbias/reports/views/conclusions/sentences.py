@@ -9,6 +9,7 @@ from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, find_wins, is_significant
 from recbias.reports.views.conclusions.effects import explain_zero
 from recbias.reports.views.conclusions.phrases import (
+    UNDEFINED_REASONS,
     Answer,
     describe_difference,
     describe_interval,
@@ -46,7 +47,8 @@ def write_answer(question: Question) -> Answer:
 def _write_undefined(question: Question) -> Answer:
     sentence = (
         f"{name_metric(question)}: no test between {question.between} could be computed for "
-        f"{name_models(question.models)}, so whether they differ is undefined."
+        f"{name_models(question.models)}, so whether they differ is undefined"
+        f"{UNDEFINED_REASONS.get(question.between, '')}."
     )
     return Answer(sentence, describe_test(question))
 
