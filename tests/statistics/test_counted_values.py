@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Measurement
 from recbias.statistics.bootstrap.counted_bootstrap import resample_counts
-from recbias.statistics.counted_values import CountedValues
+from recbias.statistics.counted_values import CountedValues, Slopes
 
 
 def sample_world(seed: int, n: int = 40) -> tuple[FloatArray, FloatArray]:
@@ -18,6 +18,17 @@ def sample_world(seed: int, n: int = 40) -> tuple[FloatArray, FloatArray]:
     counts = (rng.random((n, 6)) < np.array([0.9, 0.7, 0.5, 0.4, 0.3, 0.3])).astype(np.float64)
     counts[:3] = 1.0
     return counts, rng.normal(size=(n, 6))
+
+
+def make_slopes(slopes: FloatArray) -> tuple[Slopes, Slopes]:
+    """Return two parts that add up to derivatives, each with factors of its rows and columns."""
+    n, m = slopes.shape
+    of_query, of_count = np.linspace(1, 2, n), np.linspace(3, 1, m)
+    part = slopes / of_query[:, None] / of_count
+    return (
+        Slopes(csr_array(part * 0.75), of_query, of_count),
+        Slopes(csr_array(slopes), np.full(n, 0.5), np.full(m, 0.5)),
+    )
 
 
 def evaluate(weights: FloatArray, counts: FloatArray, of_user: FloatArray) -> FloatArray:
@@ -49,7 +60,7 @@ def test_the_derivatives_are_those_of_small_changes_of_the_weights() -> None:
         evaluate(weights, counts, ones),
         np.arange(n),
         csr_array(counts),
-        csr_array(slopes),
+        make_slopes(slopes),
         -(slopes / popularity).sum(axis=0),
     ).compute_interval()
     assert (interval[0] + interval[1]) / 2 == pytest.approx(average(ones) - bias, abs=1e-5)
@@ -64,16 +75,15 @@ def test_values_that_depend_on_no_count_have_students_interval(seed: int, n: int
     values[0] = np.nan
     counts = csr_array(np.ones((n - 1, 3)))
     users = np.arange(n) - 1  # the query without a value is of no user
-    flat = csr_array((n, 3))
-    ends = CountedValues(values, users, counts, flat, np.zeros(3)).compute_interval()
+    ends = CountedValues(values, users, counts, (), np.zeros(3)).compute_interval()
     expected = Measurement.from_values(values)
     np.testing.assert_allclose(ends, (expected.ci_low, expected.ci_high))
 
 
 def test_fewer_than_two_values_have_no_interval() -> None:
-    counts, flat = csr_array(np.ones((1, 2))), csr_array((1, 2))
+    counts = csr_array(np.ones((1, 2)))
     for value in (np.nan, 1.0):
-        counted = CountedValues(np.array([value]), np.arange(1), counts, flat, np.zeros(2))
+        counted = CountedValues(np.array([value]), np.arange(1), counts, (), np.zeros(2))
         assert np.isnan(counted.compute_interval()).all()
     rng = np.random.default_rng(0)
     ends = resample_counts(
@@ -88,7 +98,7 @@ def test_the_bootstrap_has_the_error_of_the_derivatives() -> None:
     values, slopes = weights @ np.log(popularity), weights / popularity
     users, matrix = np.arange(400), csr_array(counts)
     low, high = CountedValues(
-        values, users, matrix, csr_array(slopes), np.zeros(6)
+        values, users, matrix, make_slopes(slopes), np.zeros(6)
     ).compute_interval()
     ends = resample_counts(
         values,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.statistics.bootstrap.joined_rows import join_rows
 from recbias.statistics.bootstrap.linear_bootstrap import resample_linear_part, widen_samples
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.bootstrap.sample_interval import compute_sample_interval
@@ -40,7 +42,7 @@ def estimate_from_totals(
     value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
     if all(counts.shape):
         value = float(estimate(counts.sum(axis=0)))
-        replicates = _resample(evidence, counts, estimate)
+        replicates = _resample(evidence, counts, estimate, evidence.rng())
     n = counts.shape[0]
     return [build_estimate(value, replicates, n, n + n_excluded, df=df)]
 
@@ -73,19 +75,25 @@ def estimate_by_jackknife(
     replicates = np.full(evidence.n_bootstrap, np.nan)
     if all(counts.shape):
         value = float(estimate(counts.sum(axis=0)))
+        rng = evidence.rng()
+        joined = join_rows(counts, rng)
         replicates, df = resample_linear_part(
-            counts, estimate, evidence.n_bootstrap, evidence.bootstrap_seed, leave_out=leave_out
+            joined, estimate, evidence.n_bootstrap, deepcopy(rng), leave_out=leave_out
         )
         if is_step:
-            replicates = widen_samples(value, replicates, _resample(evidence, counts, estimate))
+            samples = _resample(evidence, joined, estimate, rng)
+            replicates = widen_samples(value, replicates, samples)
     n = counts.shape[0]
     return [build_estimate(value, replicates, n, n, df=df)]
 
 
 def _resample(
-    evidence: Evidence, counts: Matrix, estimate: Callable[[AnyArray], FloatArray]
+    evidence: Evidence,
+    counts: Matrix,
+    estimate: Callable[[AnyArray], FloatArray],
+    rng: np.random.Generator,
 ) -> FloatArray:
-    samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
+    samples = resample_sums(counts, evidence.n_bootstrap, rng)
     return np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
 
 

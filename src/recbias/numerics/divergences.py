@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 
 
 def compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> FloatArray:
@@ -15,7 +15,8 @@ def compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> F
     0 if the rows are equal, and -ln a if they share no column. NaN for a row without entries.
 
     Args:
-        target: The shares p, CSR ``(n, g)``; the entries of a row are positive and sum to 1.
+        target: The shares p, CSR ``(n, g)`` or an array; the entries of a row are positive and
+            sum to 1.
         shares: The shares q, of the same form.
         smoothing: a, above 0 and at most 1.
 
@@ -40,7 +41,8 @@ def compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
     0 if the rows are equal, and 1 if they share no column. NaN for a row without entries.
 
     Args:
-        target: The shares p, CSR ``(n, g)``; the entries of a row are positive and sum to 1.
+        target: The shares p, CSR ``(n, g)`` or an array; the entries of a row are positive and
+            sum to 1.
         shares: The shares q, of the same form.
 
     >>> from scipy.sparse import csr_array
@@ -59,6 +61,9 @@ def compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
 
 def _align_common(target: Matrix, shares: Matrix) -> tuple[AnyArray, FloatArray, FloatArray]:
     """Return the rows and both shares of the cells that are not 0 in either matrix."""
+    if isinstance(target, np.ndarray):
+        cells = np.flatnonzero((target > 0) & (shares > 0))
+        return cells // max(target.shape[1], 1), target.ravel()[cells], shares.ravel()[cells]
     common = target.sign().multiply(shares.sign()).tocsr()
     p, q = (matrix.multiply(common).tocsr() for matrix in (target, shares))
     for matrix in (p, q):
@@ -67,9 +72,18 @@ def _align_common(target: Matrix, shares: Matrix) -> tuple[AnyArray, FloatArray,
 
 
 def _finish(
-    target: Matrix, shares: Matrix, rows: AnyArray, terms: FloatArray, disjoint: float
+    target: Matrix,
+    shares: Matrix,
+    rows: AnyArray,
+    terms: FloatArray,
+    disjoint: float,
 ) -> FloatArray:
     """Return the divergence of rows without a common cell, plus the terms of the common cells."""
     sums = np.bincount(rows, weights=terms, minlength=target.shape[0])
-    has_both = (np.diff(target.indptr) > 0) & (np.diff(shares.indptr) > 0)
+    has_both = _has_entries(target) & _has_entries(shares)
     return np.where(has_both, np.clip(disjoint + sums, 0.0, disjoint), np.nan)
+
+
+def _has_entries(shares: Matrix) -> BoolArray:
+    is_array = isinstance(shares, np.ndarray)
+    return np.asarray(shares.any(axis=1) if is_array else np.diff(shares.indptr) > 0)

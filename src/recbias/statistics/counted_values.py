@@ -7,11 +7,47 @@ is part of that of the mean.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
+
+BLOCK_ROWS = 2**14
+"""The number of queries whose derivatives are multiplied by counts at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives r_u x_ui c_i of the value of each query u by each count i.
+
+    Args:
+        rows: x, CSR ``(q, m)``: of ones where the value depends on the count.
+        of_query: r, ``float64[q]``.
+        of_count: c, ``float64[m]``.
+    """
+
+    rows: Matrix
+    of_query: FloatArray
+    of_count: FloatArray
+
+    def scale(self, of_query: FloatArray | float = 1.0, of_count: Any = 1.0) -> Slopes:
+        """Return the derivatives times a factor of their query and one of their count."""
+        return Slopes(self.rows, self.of_query * of_query, self.of_count * of_count)
+
+    def add_queries(self, included: BoolArray) -> FloatArray:
+        """Return the sum of the derivatives by each count over some queries, ``float64[m]``."""
+        totals: FloatArray = self.rows.T @ np.where(included, self.of_query, 0.0)
+        return totals * self.of_count
+
+    def multiply(self, queries: AnyArray, counts: Matrix) -> float:
+        """Return the sum of the products of the derivatives of queries with rows of counts."""
+        rows = _take_rows(self.rows, queries)
+        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, queries.size, BLOCK_ROWS)]
+        sums = [rows[block].multiply(counts[block]) @ self.of_count for block in blocks]
+        return float(self.of_query[queries] @ np.concatenate([np.empty(0), *sums]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +59,14 @@ class CountedValues:
         users: The row of each query in ``counts``, ``int[q]``; -1 for none.
         counts: The contribution of each user to the count of each item, CSR ``(n, m)``; the count
             is the column sum.
-        slopes: The derivative of the value of each query by each count, CSR ``(q, m)``.
+        slopes: The derivatives of the value of each query by each count, which add up.
         curvatures: The second derivatives by each count, summed over the queries, ``float64[m]``.
     """
 
     values: FloatArray
     users: AnyArray
     counts: Matrix
-    slopes: Matrix
+    slopes: Sequence[Slopes]
     curvatures: FloatArray
 
     def compute_interval(self) -> tuple[float, float]:
@@ -52,10 +88,9 @@ class CountedValues:
 
         >>> from scipy.sparse import csr_array
         >>> counts = csr_array(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
-        >>> flat = csr_array((3, 2))  # the values do not depend on the counts: a t interval
         >>> values, users = np.array([1.0, 2.0, 3.0]), np.arange(3)
-        >>> counted = CountedValues(values, users, counts, flat, np.zeros(2))
-        >>> [round(end, 4) for end in counted.compute_interval()]  # 2 ± 4.3027 / √3
+        >>> counted = CountedValues(values, users, counts, (), np.zeros(2))
+        >>> [round(end, 4) for end in counted.compute_interval()]  # no slopes: 2 ± 4.3027 / √3
         [-0.4841, 4.4841]
 
         Source:
@@ -64,14 +99,13 @@ class CountedValues:
         """
         from scipy.special import stdtrit
 
-        defined = ~np.isnan(self.values)
+        defined, m = ~np.isnan(self.values), self.counts.shape[1]
         q = int(np.count_nonzero(defined))
         if not q:
             return math.nan, math.nan
         mean = float(self.values[defined].mean())
         rows = self.users[defined]
-        slopes = _take_rows(self.slopes, np.flatnonzero(defined))
-        gradient = np.asarray(slopes.sum(axis=0)).ravel() / q
+        gradient = sum((part.add_queries(defined) for part in self.slopes), np.zeros(m)) / q
         of_counts = np.append(self.counts @ gradient, 0.0)  # row -1 reads the last entry
         derivatives = of_counts[:-1].copy()
         deviations = (self.values[defined] - mean) / q
@@ -88,9 +122,12 @@ class CountedValues:
         squares = totals
         if not (self.counts.data == 1).all():
             squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
-        of_users = _take_rows(slopes, np.flatnonzero(is_of_user))
-        own_slopes = of_users.multiply(_take_rows(self.counts, rows[is_of_user])).sum()
-        bias = float(own_slopes) / q - float(of_counts[rows].sum()) / q
+        of_users, own = (
+            np.flatnonzero(defined)[is_of_user],
+            _take_rows(self.counts, rows[is_of_user]),
+        )
+        own_slopes = sum(part.multiply(of_users, own) for part in self.slopes)
+        bias = own_slopes / q - float(of_counts[rows].sum()) / q
         bias += float(self.curvatures @ (squares - totals**2 / n)) / (2 * q)
         half_width = float(stdtrit(n - 1, 0.975)) * error
         return mean - bias - half_width, mean - bias + half_width

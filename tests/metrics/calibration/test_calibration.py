@@ -17,6 +17,7 @@ from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongTyp
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import group_by
 from recbias.core.stage_context import collect_warnings
+from recbias.metrics.calibration import attribute_shares
 from recbias.metrics.calibration.calibration import CalibrationJS, CalibrationKL
 from recbias.statistics.group_gaps import summarize_groups
 from support.worlds.evidence_worlds import (
@@ -218,3 +219,15 @@ def test_values_stay_in_range_and_shrink_with_smoothing(seed: int) -> None:
     assert (smoother[defined] <= kl[defined] + 1e-12).all()
     js = np.array(measure(CalibrationJS(attribute="genre"), evidence))
     assert ((js[defined] >= 0) & (js[defined] <= 1)).all()
+
+
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+@pytest.mark.parametrize("metric", METRICS)
+def test_sparse_shares_of_many_values_give_the_same_values(
+    metric: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds = [sample_world(seed)[0] for seed in range(10)]
+    of_arrays = [measure(metric(attribute="genre"), evidence) for evidence in worlds]
+    monkeypatch.setattr(attribute_shares, "DENSE_VALUES", 0)
+    of_sparse = [measure(metric(attribute="genre"), evidence) for evidence in worlds]
+    np.testing.assert_allclose(of_sparse, of_arrays, rtol=1e-12, atol=1e-15)

@@ -18,6 +18,9 @@ Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 Weight: TypeAlias = Literal["equal", "rating"]
 """The weight of an item of a history."""
 
+DENSE_VALUES = 64
+"""The largest number of values whose shares are arrays."""
+
 
 def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
     """Return the share of each value in each item, CSR ``float64 (n_items, values)``.
@@ -56,9 +59,10 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
 
 def share_lists(
     evidence: Evidence, shares: Matrix, discount: Discount, k: int | None, attribute: str
-) -> Matrix:
+) -> Matrix | FloatArray:
     """Return the weighted share of each value in the first ``k`` items of each list.
 
+    The shares are an array if there are few values, else CSR.
     Positions whose item does not have the attribute are excluded and counted in a warning.
     """
     items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
@@ -69,11 +73,14 @@ def share_lists(
         message = f"hold an item without the attribute {attribute!r} and are excluded"
         warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
     weights = _weigh_ranks(items.shape[1], discount)
-    return _normalize(build_rows(items, counted, len(evidence.item_ids), weights) @ shares)
+    lists = build_rows(items, counted, len(evidence.item_ids), weights)
+    return _normalize(lists @ _convert_few(shares))
 
 
-def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matrix:
+def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matrix | FloatArray:
     """Return the weighted share of each value in the history of each query.
+
+    The shares are an array if there are few values, else CSR.
 
     Raises:
         OutOfRange: A rating is negative, and histories are weighted by ratings.
@@ -86,7 +93,11 @@ def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matri
     if histories.nnz and histories.data.min() < 0:
         message = f"a rating is {histories.data.min():g}, and a weight cannot be negative"
         raise OutOfRange(message, where="weight", remedy="choose weight: equal")
-    users = _normalize(histories.astype(np.float64) @ shares)
+    users = _normalize(histories.astype(np.float64) @ _convert_few(shares))
+    if np.array_equal(evidence.queries.users, np.arange(users.shape[0])):
+        return users
+    if isinstance(users, np.ndarray):
+        return np.pad(users, ((0, 1), (0, 0)))[evidence.queries.users]
     no_history = csr_array((1, shares.shape[1]), dtype=np.float64)
     return vstack([users, no_history], format="csr")[evidence.queries.users]
 
@@ -97,8 +108,16 @@ def _weigh_ranks(k: int, discount: Discount) -> FloatArray:
     return weights[discount]
 
 
-def _normalize(totals: Matrix) -> Matrix:
+def _convert_few(shares: Matrix) -> Matrix | FloatArray:
+    """Return the shares of a few values as an array, with which products are faster."""
+    return shares.toarray() if shares.shape[1] <= DENSE_VALUES else shares
+
+
+def _normalize(totals: Matrix | FloatArray) -> Matrix | FloatArray:
     """Return the rows divided by their sums, without cells of 0."""
+    if isinstance(totals, np.ndarray):
+        sums = totals.sum(axis=1, keepdims=True)
+        return np.divide(totals, sums, out=totals, where=sums > 0)
     totals = totals.tocsr()
     totals.eliminate_zeros()
     totals.sort_indices()

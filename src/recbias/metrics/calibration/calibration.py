@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
 from annotated_types import Gt, Interval
 
 from recbias.core.arrays import FloatArray, Matrix
@@ -20,6 +21,9 @@ from recbias.metrics.calibration.attribute_shares import (
     share_lists,
 )
 from recbias.numerics.divergences import compute_js_divergence, compute_kl_divergence
+
+BLOCK_ROWS = 2**14
+"""The number of queries whose shares are compared at once."""
 
 
 class _CalibrationMetric(InheritsSections):
@@ -59,9 +63,11 @@ class _CalibrationMetric(InheritsSections):
         shares = read_attribute_shares(evidence, self.attribute)
         histories = share_histories(evidence, shares, self.weight)
         lists = share_lists(evidence, shares, self.discount, self.k, self.attribute)
-        return [evidence.measure_queries(self._diverge(histories, lists))]
+        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(evidence.queries), BLOCK_ROWS)]
+        values = [self._diverge(histories[block], lists[block]) for block in blocks]
+        return [evidence.measure_queries(np.concatenate([np.empty(0), *values]))]
 
-    def _diverge(self, histories: Matrix, lists: Matrix) -> FloatArray:
+    def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         raise NotImplementedError
 
 
@@ -98,7 +104,7 @@ class CalibrationKL(_CalibrationMetric):
     weight: Weight = "equal"
     k: Annotated[int, Gt(0)] | None = None
 
-    def _diverge(self, histories: Matrix, lists: Matrix) -> FloatArray:
+    def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         return compute_kl_divergence(histories, lists, self.smoothing)
 
 
@@ -131,5 +137,5 @@ class CalibrationJS(_CalibrationMetric):
     weight: Weight = "equal"
     k: Annotated[int, Gt(0)] | None = None
 
-    def _diverge(self, histories: Matrix, lists: Matrix) -> FloatArray:
+    def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         return compute_js_divergence(histories, lists)

@@ -13,8 +13,8 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.counted_popularity import (
     add_counted_interval,
-    average_weights,
     differentiate_logarithms,
+    weigh_averages,
 )
 from recbias.metrics.popularity.item_popularity import (
     aggregate_lists,
@@ -64,7 +64,7 @@ class SelfInformation:
         counts = np.bincount(histories.indices, minlength=histories.shape[1])
         bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
         values = aggregate_lists(evidence, bits, average_rows, self.k)
-        weights = average_weights(build_list_matrix(evidence, self.k), counts > 0)
-        slopes, curvatures = differentiate_logarithms(weights, counts.astype(np.float64), base=0.5)
+        weights = weigh_averages(build_list_matrix(evidence, self.k), counts > 0)
+        slopes, curvatures = differentiate_logarithms([weights], counts.astype(float), base=0.5)
         measurement = evidence.measure_queries(values)
         return [add_counted_interval(measurement, evidence, None, slopes, curvatures)]

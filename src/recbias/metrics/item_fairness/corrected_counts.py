@@ -68,9 +68,10 @@ class CorrectedMetric(CandidateMetric):
         counts = build_candidate_matrix(evidence, self.k)
         if not counts.shape[1]:
             return counts, counts
-        ranks = np.arange(max(evidence.ranked.items[:, : self.k].shape[1], 1))
-        reaches = csr_array((ranks < np.diff(counts.indptr)[:, None]).astype(np.int32))
-        return counts, join_columns(counts, reaches)
+        starts, n_ranks = counts.indptr, evidence.ranked.items[:, : self.k].shape[1]
+        ranks = np.arange(counts.nnz, dtype=starts.dtype) - np.repeat(starts[:-1], np.diff(starts))
+        shape = (counts.shape[0], max(n_ranks, 1))
+        return counts, join_columns(counts, csr_array((counts.data, ranks, starts), shape=shape))
 
     def _rescale_sums(self, sums: AnyArray, n: int) -> FloatArray:
         """Return the measure of counts of n candidates, followed by those of reached ranks."""

@@ -105,7 +105,8 @@ class IndividualExposure(_JointExposure):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         differences, n_relevant = self._build_differences(evidence)
-        squares = np.asarray(differences.power(2).sum(axis=1), dtype=np.float64)
+        np.square(differences.data, out=differences.data)
+        squares = np.asarray(differences.sum(axis=1), dtype=np.float64)
         undefined = np.full(squares.shape, np.nan)
         n = differences.shape[1]
         values = np.divide(squares, max(n, 1), out=undefined, where=n_relevant > 0)

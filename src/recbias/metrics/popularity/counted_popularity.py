@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.item_popularity import read_popularity
-from recbias.statistics.counted_values import CountedValues
+from recbias.statistics.counted_values import CountedValues, Slopes
 
 
 def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
@@ -41,28 +42,15 @@ def _count_pairs(train: Interactions) -> Matrix:
     return coo_array((ones, (train.users, train.items)), shape=pairs.shape).tocsr()
 
 
-def average_weights(rows: Matrix, counted: BoolArray) -> Matrix:
-    """Return the weight of each item in the mean of its row, CSR ``(q, n_items)``.
+def weigh_averages(rows: Matrix, counted: BoolArray) -> Slopes:
+    """Return the weight of each item in the mean of its row.
 
     Args:
         rows: The items of each query, CSR ``(q, n_items)`` of ones.
         counted: Which items have a value, ``bool[n_items]``.
     """
-    from scipy.sparse import csr_array
-
-    data = counted[rows.indices].astype(np.float64)
-    queries = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    n = np.bincount(queries, weights=data, minlength=rows.shape[0])
-    data /= np.maximum(n, 1.0)[queries]
-    return csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def scale_columns(weights: Matrix, factors: FloatArray) -> Matrix:
-    """Return the weights times the factor of their item, CSR ``(q, n_items)``."""
-    from scipy.sparse import csr_array
-
-    data = weights.data * factors[weights.indices]
-    return csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
+    of_item = counted.astype(np.float64)
+    return Slopes(rows, 1.0 / np.maximum(rows @ of_item, 1.0), of_item)
 
 
 def scale_rows(weights: Matrix, factors: FloatArray) -> Matrix:
@@ -77,7 +65,7 @@ def add_counted_interval(
     measurement: Measurement,
     evidence: Evidence,
     popularity: str | None,
-    slopes: Matrix,
+    slopes: Sequence[Slopes],
     curvatures: FloatArray | None = None,
 ) -> Measurement:
     """Return the measurement with the interval over all users that could be sampled.
@@ -86,28 +74,30 @@ def add_counted_interval(
         measurement: The values of the queries.
         evidence: The interactions that are counted.
         popularity: ``train`` or None, or ``all``.
-        slopes: The derivative of the value of each query by the popularity of each item, CSR
-            ``(q, n_items)``.
+        slopes: The derivatives of the value of each query by the popularity of each item, which
+            add up.
         curvatures: The second derivatives, summed over the queries, ``float64[n_items]``.
     """
     values = measurement.units.values  # type: ignore[union-attr]  # a value for each query
-    flat = np.zeros(slopes.shape[1]) if curvatures is None else curvatures
     counts = count_by_user(evidence, popularity)
+    flat = np.zeros(counts.shape[1]) if curvatures is None else curvatures
     counted = CountedValues(values, evidence.queries.users, counts, slopes, flat)
     low, high = counted.compute_interval()
     return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
 
 
 def differentiate_logarithms(
-    weights: Matrix, popularity: FloatArray, base: float = np.e
-) -> tuple[Matrix, FloatArray]:
+    weights: Sequence[Slopes], popularity: FloatArray, base: float = np.e
+) -> tuple[Sequence[Slopes], FloatArray]:
     """Return the slopes and curvatures of weighted means of logarithms of the popularity.
 
     Args:
-        weights: The weight of each item in the value of each query, CSR ``(q, n_items)``.
+        weights: The weights of the items in the value of each query, which add up.
         popularity: The popularity, ``float64[n_items]``.
         base: The base of the logarithm.
     """
     inverse = np.divide(1.0, popularity, out=np.zeros(popularity.size), where=popularity > 0)
-    slopes = scale_columns(weights, inverse / np.log(base))
-    return slopes, -np.asarray(slopes.sum(axis=0)).ravel() * inverse
+    slopes = [part.scale(of_count=inverse / np.log(base)) for part in weights]
+    every_query = np.ones(weights[0].of_query.size, dtype=bool)
+    totals = sum((part.add_queries(every_query) for part in slopes), np.zeros(popularity.size))
+    return slopes, -totals * inverse

@@ -16,9 +16,8 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.popularity.counted_popularity import (
     add_counted_interval,
-    average_weights,
     differentiate_logarithms,
-    scale_rows,
+    weigh_averages,
 )
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
@@ -126,8 +125,9 @@ class LogPopularityDifference(HistoryComparison):
             return measurement
         smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
         has_logarithm = smoothed > 0
-        lists = average_weights(build_list_matrix(evidence, self.k), has_logarithm)
-        weights = lists - average_weights(build_history_matrix(evidence), has_logarithm)
+        lists = weigh_averages(build_list_matrix(evidence, self.k), has_logarithm)
+        histories = weigh_averages(build_history_matrix(evidence), has_logarithm)
+        weights = (lists, histories.scale(-1.0))
         slopes, curvatures = differentiate_logarithms(weights, smoothed)
         return add_counted_interval(measurement, evidence, self.popularity, slopes, curvatures)
 
@@ -189,11 +189,13 @@ class PopularityLift(HistoryComparison):
             return measurement
         popularity = read_popularity(evidence, self.popularity)
         every_item = np.ones(popularity.size, dtype=bool)
-        histories = average_weights(build_history_matrix(evidence), every_item)
-        lists = average_weights(build_list_matrix(evidence, self.k), every_item)
-        of_history, of_list = histories @ popularity, lists @ popularity
+        histories = weigh_averages(build_history_matrix(evidence), every_item)
+        lists = weigh_averages(build_list_matrix(evidence, self.k), every_item)
+        of_history, of_list = (
+            part.of_query * (part.rows @ popularity) for part in (histories, lists)
+        )
         inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
-        slopes = scale_rows(lists, inverse) - scale_rows(histories, of_list * inverse**2)
+        slopes = (lists.scale(inverse), histories.scale(-of_list * inverse**2))
         return add_counted_interval(measurement, evidence, self.popularity, slopes)
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:

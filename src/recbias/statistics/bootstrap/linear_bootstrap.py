@@ -20,7 +20,7 @@ def resample_linear_part(
     matrix: Matrix,
     estimate: Callable[[AnyArray], FloatArray],
     n_samples: int,
-    seed: int,
+    seed: int | np.random.Generator,
     *,
     leave_out: Callable[[Matrix], FloatArray] | None = None,
 ) -> tuple[FloatArray, float]:
@@ -43,7 +43,7 @@ def resample_linear_part(
         matrix: The rows, CSR ``(q, m)``, at least one.
         estimate: From sums ``(..., m)`` to estimates ``float64[...]``.
         n_samples: The number of samples.
-        seed: Determines the samples, with q.
+        seed: Determines the samples, with q; or a generator.
         leave_out: Computes θ_(j) of all rows of a matrix of 0 and 1 faster, ``float64[q]``.
 
     Returns:

@@ -26,7 +26,9 @@ ROUNDING = 1e-12
 """Differences below this share of the estimates are rounding errors and count as 0."""
 
 
-def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[AnyArray]:
+def resample_sums(
+    matrix: Matrix, n_samples: int, seed: int | np.random.Generator
+) -> Iterator[AnyArray]:
     """Yield the column sums of bootstrap samples of the rows, in blocks.
 
     A sample is q rows sampled with replacement, of a CSR matrix ``(q, m)`` with at least one row.
@@ -100,10 +102,16 @@ def prepare_sums(rows: Any) -> Callable[[AnyArray], AnyArray]:
     if not isinstance(rows, np.ndarray):
         columns = rows.T.tocsr().astype(np.float64 if is_float else np.int32)
         return lambda weights: (columns @ np.ascontiguousarray(weights.T, dtype=columns.dtype)).T
-    is_whole = not is_float or bool((rows == np.rint(rows)).all())
+    is_whole = not is_float or _is_whole(rows)
     is_exact = is_whole and rows.shape[0] * max(rows.max(initial=0), -rows.min(initial=0)) < 2**24
     table = rows.astype(np.float32 if is_exact else np.float64, copy=False)
     return lambda weights: weights.astype(table.dtype) @ table
+
+
+def _is_whole(rows: FloatArray) -> bool:
+    size = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
+    blocks = (rows[start : start + size] for start in range(0, len(rows), size))
+    return all((block == np.rint(block)).all() for block in blocks)
 
 
 def compare_replicates(
