@@ -11,7 +11,7 @@ import typer
 
 from recbias.cli.printing import print_line, print_table, print_text, report_errors
 from recbias.core.errors import Faults, MissingFile, StageError, UserError
-from support.commands import SMALL, invoke_recbias, write_small_spec
+from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spec
 from support.screen import run_in_terminal
 
 EVIL = "a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"
@@ -247,3 +247,24 @@ def test_exhausted_memory_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
         raise MemoryError
     assert caught.value.exit_code == 1
     assert capsys.readouterr().err.startswith("error: out of memory\nhelp: ")
+
+
+def test_characters_that_the_encoding_of_the_output_lacks_are_escaped(tmp_path: Path) -> None:
+    write_small_spec(tmp_path)
+    env = {"PYTHONIOENCODING": "ascii"}
+    result = run_recbias("run", "small.yaml", folder=tmp_path, env=env)
+    assert result.code == 0
+    assert "Traceback" not in result.err
+    assert "model" in result.out
+
+
+def test_a_question_without_standard_input_names_the_option(tmp_path: Path) -> None:
+    write_small_spec(tmp_path)
+    assert invoke_recbias("run", "small.yaml", folder=tmp_path).code == 0
+    command = f"exec {sys.executable} -m recbias clean <&-"
+    ended = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("help: add --yes\n")
+    assert "Traceback" not in ended.stderr

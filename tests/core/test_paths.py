@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def test_other_paths_do_not_change(path: str) -> None:
 @pytest.mark.parametrize("path", ["a:b", "s3:x", "http://x", "x/a:b"])
 def test_a_path_that_looks_like_a_url_becomes_absolute(path: str) -> None:
     assert to_local_path(path) == Path.cwd() / path
+
+
+def test_a_path_that_is_not_in_utf_8_is_an_error() -> None:
+    with pytest.raises(MissingFile, match="not in UTF-8") as caught:
+        to_local_path(os.fsdecode(b"caf\xe9"))
+    assert "rename it" in caught.value.remedy
 
 
 @pytest.mark.parametrize("path", ["x" * 300, "folder/" * 600, "a\0b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import traceback
@@ -73,6 +74,9 @@ def guard_streams() -> Iterator[None]:
     """Exit with one line if standard output is full; discard the output of a closed stream."""
     devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
     sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             yield

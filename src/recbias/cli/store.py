@@ -119,7 +119,7 @@ def _confirm(amount: str, consequence: str) -> bool:
 
     try:
         return typer.confirm(f"Remove {amount}? {consequence}")
-    except typer.Abort:
+    except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
         message = f"{amount}, are removed only if you say so"
         raise Contradiction(message, where="clean", remedy="add --yes") from None
 

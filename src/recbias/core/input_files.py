@@ -220,15 +220,20 @@ def to_local_path(path: Path | str) -> Path:
     True
 
     Raises:
-        MissingFile: The path, or that of a file in it, is too long for the system.
+        MissingFile: The path, or that of a file in it, is too long for the system; or it is not
+            in UTF-8, in which libraries write it.
     """
     expanded = Path(os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for ~nobody
     try:
+        str(expanded).encode()
         os.lstat(expanded / _LONGEST_INSIDE)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             remedy = "give a path with shorter names"
             raise MissingFile("the path is too long", where=str(path), remedy=remedy) from error
+    except UnicodeEncodeError as error:
+        remedy = "rename it, or set a locale in UTF-8, as in LC_ALL=C.UTF-8"
+        raise MissingFile("the path is not in UTF-8", where=str(path), remedy=remedy) from error
     except ValueError as error:
         raise MissingFile("is no path", where=str(path), remedy="name a folder") from error
     return expanded.absolute() if ":" in str(expanded) else expanded
