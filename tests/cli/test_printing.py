@@ -155,8 +155,8 @@ def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("list", "models"), ("schema",), ("show", "ndcg"), ("run", "small.yaml", "--quiet")),
-        ("list", "models", "--json"),
+        *(("list", "models"), ("schema",), ("show", "ndcg"), ("list", "models", "--json")),
+        ("run", "small.yaml", "--quiet", "--set", "metrics=[nDCG]"),
     ],
     ids=" ".join,
 )
