@@ -169,7 +169,7 @@ def test_a_plan_of_many_trials_is_fast(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     begin = time.process_time()
     result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
-    assert time.process_time() - begin < 6.0
+    assert time.process_time() - begin < 12.0
     assert (result.code, result.err) == (0, "")
     assert "81000 trials" in result.out
 
