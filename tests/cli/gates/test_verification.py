@@ -173,6 +173,23 @@ def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: 
     assert difference["stated"] == json.dumps(value)
 
 
+def test_the_last_digit_of_a_check_is_no_difference(folder: Path) -> None:
+    path = folder / "run" / "report.json"
+    path.write_text(render_json(read_run(folder / "run")))
+    stated, other = json.loads(path.read_text()), json.loads(path.read_text())
+    value = stated["manifest"]["checks"][0]["value"]
+    for report, factor in ((stated, 1.0 + 1e-14), (other, 1.0 + 1e-6)):
+        report["manifest"]["checks"][0]["value"] = value * factor
+    assert value * (1.0 + 1e-14) != value
+
+    path.write_text(json.dumps(stated))
+    assert verify(folder).code == 0
+
+    path.write_text(json.dumps(other))
+    result = verify(folder)
+    assert (result.code, "report.json: manifest 1: checks" in result.out) == (3, True)
+
+
 def test_a_report_of_another_manifest_is_a_difference(folder: Path) -> None:
     path = folder / "run" / "report.json"
     document = json.loads(render_json(read_run(folder / "run")))

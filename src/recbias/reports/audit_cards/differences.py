@@ -124,9 +124,17 @@ def _to_float(value: Any) -> float:
 def is_same(a: Any, b: Any) -> bool:
     """Return whether two values are the same, numbers within ``RELATIVE_TOLERANCE``.
 
+    Lists and mappings are the same if their entries are.
+
     >>> is_same(0.1 + 0.2, 0.3), is_same(0.3, 0.31), is_same(None, None), is_same(None, 0.0)
     (True, False, True, False)
+    >>> is_same([{"value": 0.1 + 0.2}], [{"value": 0.3}]), is_same([0.3], [0.3, 0.3])
+    (True, False)
     """
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(is_same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(is_same, a, b))
     numbers = [value for value in (a, b) if isinstance(value, (int, float))]
     if len(numbers) == 2 and not any(isinstance(value, bool) for value in numbers):
         if any(map(math.isnan, numbers)):
