@@ -74,16 +74,13 @@ class TextLines:
                 return
             reader = csv.reader(file, delimiter=self.delimiter or " ")
             start = 1
-            while True:
-                try:
-                    cells = next(reader, None)
-                except csv.Error as error:
-                    raise make_csv_error(error, f"{self.path}:{start}") from error
-                if cells is None:
-                    return
-                if cells:
-                    yield start, cells
-                start = reader.line_num + 1
+            try:
+                for cells in reader:
+                    if cells:
+                        yield start, cells
+                    start = reader.line_num + 1
+            except csv.Error as error:
+                raise make_csv_error(error, f"{self.path}:{start}") from error
 
     def read(self, columns: Sequence[str]) -> Any:
         """Return columns of the file, without a header all, as a ``pyarrow.Table`` of text.

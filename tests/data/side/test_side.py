@@ -25,6 +25,7 @@ PRINCIPALS = [
     "tt0000011\t1\tnm1\tactor\t\\N\t\\N",
     "tt0000011\t3\tnm4\tdirector\t\\N\t\\N",
     "tt0000012\t1\tnm3\tself\t\\N\t\\N",
+    "tt0000012\t2\t\tactor\t\\N\t\\N",  # nobody
     "tt0000099\t1\tnm1\tactor\t\\N\t\\N",
 ]
 CREW = ["tconst\tdirectors\twriters", "tt0000011\tnm4,nm1\t\\N", "tt0000012\t\\N\t\\N"]

@@ -75,6 +75,7 @@ def test_own_terms_are_read_as_written(tmp_path: Path) -> None:
         ("[No, Yes]", "[no, No]", "the target term 'no' is paired with itself", 9),
         ("[No, Yes]", "No", "a pair of target terms must be a list", 9),
         ("[slow, fast]", "[[], fast]", "a attribute term must be text", 11),
+        ("[slow, fast]", "[slow, {a: b}]", "a attribute term must be text", 11),
         ("whole_words: true", "whole_words: maybe", "whole_words must be true or false", 3),
         ("    groups: [old, young]\n", "", "the category age has no groups", 5),
     ],

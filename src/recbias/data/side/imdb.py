@@ -104,7 +104,7 @@ def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.
 
 def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:
     rows = _read_rows(path, ("tconst", "ordering", "nconst", "category"), "tconst", keys)
-    rows = rows[rows["category"].isin(ACTORS)]
+    rows = rows[rows["category"].isin(ACTORS) & rows["nconst"].notna()]
     rows = rows.assign(rank=pd.to_numeric(rows["ordering"], errors="coerce"))
     rows = rows.sort_values(["tconst", "rank"], kind="stable")
     rows = rows.drop_duplicates(["tconst", "nconst"])

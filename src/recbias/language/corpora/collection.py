@@ -213,8 +213,8 @@ def read_posts(path: Path) -> Iterator[str]:
         _, names = next(records, (1, []))
         column = _find_text(names, path)
         for _, cells in records:
-            if len(cells) > column and cells[column]:
-                yield cells[column]
+            if len(cells) > column and (text := cells[column]):
+                yield text
     else:
         find_suffix(path)
         table = read_text_table(path)

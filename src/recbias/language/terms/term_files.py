@@ -157,8 +157,8 @@ def _parse_pairs(marked: MarkedValue, kind: str) -> tuple[tuple[str, str | None]
         if len(terms) != 2:
             raise entry.fault(f"a pair of {kind} terms has two terms", remedy="write [a, b]")
         first = terms[0].text(f"a {kind} term").strip()
-        written = terms[1].value
-        second = None if written in BLANKS else terms[1].text(f"a {kind} term").strip()
+        is_blank = terms[1].value in [*BLANKS]  # not the set: the value may be of any type
+        second = None if is_blank else terms[1].text(f"a {kind} term").strip()
         if first.lower() in {earlier.lower() for earlier, _ in pairs}:
             raise entry.fault(
                 f"the {kind} term {first!r} has two pairs", remedy="keep one of them"
