@@ -229,7 +229,7 @@ def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_pa
     assert result.code == 0, result.err
     for level, name in (("nominal", "alpha"), ("interval", "alpha (interval)")):
         alpha = krippendorff.alpha(ratings, level_of_measurement=level)
-        assert 0 < alpha < 1
+        assert -1 < alpha < 1  # the sheets are in random order, and with them the ratings
         assert f"Krippendorff's {name}: {alpha:.4g}" in result.out.splitlines()
     n_missing = int(np.isnan(ratings[2]).sum())
     assert f"answers missing from rater-3: {n_missing}" in result.out.splitlines()

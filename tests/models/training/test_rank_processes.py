@@ -13,6 +13,7 @@ from recbias.core.errors import DeadProcess, TooLittleMemory
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.models.training.fine_tuning import fine_tune
 from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
+from recbias.models.training.several_devices.rank_processes import _RankProcesses
 from recbias.models.training.several_devices.ranks import Ranks
 from recbias.numerics import devices
 from support.models.small_transformer import Repeats
@@ -122,6 +123,18 @@ def test_a_process_without_memory_starts_all_again_with_smaller_parts() -> None:
         train(Repeats(failing=1, failure="memory"), devices=2, batch_parts=1)
     assert [warning.split("Set ")[1] for warning in warnings] == ["batch_parts: 2"]
     assert multiprocessing.active_children() == []
+
+
+def test_processes_that_have_ended_meanwhile_are_not_waited_for() -> None:
+    parent, child = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=sum, args=((),))
+    process.start()
+    process.join()
+    ranks = _RankProcesses("Repeats", [process], [parent])
+    child.send(("result", None, 7))
+    ranks._receive(None)  # what was sent before is received
+    assert ranks.result == (None, 7)
+    ranks._receive(None)
 
 
 @pytest.mark.rotating

@@ -100,6 +100,7 @@ def test_seeds_have_curves_and_a_spread_of_t(world: SentenceWorld, tmp_path: Pat
     within = run.significance[run.significance["between"] == "groups"]
     (label,) = within["metric"].unique()
     assert label != "t"
+    within = within[within["p"].notna()]  # all pairs of the model before differ by the same amount
     assert set(within["family_size"]) == {2}  # each test with and without outliers
 
 

@@ -103,9 +103,12 @@ class _RankProcesses:
         return bool(self.errors) or any(process.exitcode for process in self.processes)
 
     def _receive(self, timeout: float | None) -> None:
-        """Wait for messages or ends of processes, and do what the messages say."""
+        """Wait for messages or ends of processes, and do what the messages say.
+
+        Nothing more comes once all have ended, which may be after the caller has looked.
+        """
         running = [process.sentinel for process in self.processes if process.exitcode is None]
-        for ready in wait([*self.connections, *running], timeout):
+        for ready in wait([*self.connections, *running], timeout if running else 0):
             if isinstance(ready, Connection):
                 with suppress(EOFError, ConnectionResetError):
                     self._handle(ready, *ready.recv())
