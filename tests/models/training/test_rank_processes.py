@@ -131,9 +131,11 @@ def test_processes_that_have_ended_meanwhile_are_not_waited_for() -> None:
     process.start()
     process.join()
     ranks = _RankProcesses("Repeats", [process], [parent])
-    child.send(("result", None, 7))
+    expected = (LearningCurve(("loss",), np.array([[0.5]]), steps_per_epoch=1), 7)
+    child.send(("result", *expected))
     ranks._receive(None)  # what was sent before is received
-    assert ranks.result == (None, 7)
+    assert ranks.result is not None
+    assert ranks.result[1] == 7
     ranks._receive(None)
 
 
