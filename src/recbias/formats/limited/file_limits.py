@@ -85,8 +85,8 @@ def get_unpacked_limit(n_bytes: int) -> int:
 def make_size_error(where: str, limit: int) -> MalformedLine:
     """Return the error for a compressed file whose content is too large."""
     message = (
-        f"unpacks to more than {limit:,} bytes, {MAX_RATIO} times its size: it may be made to "
-        "fill the memory"
+        f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size: it may be made "
+        "to fill the memory"
     )
     return MalformedLine(
         message, where=where, remedy="if it is right, unpack it, and name that file"

@@ -16,6 +16,10 @@ from recbias.formats.limited.file_limits import get_unpacked_limit, make_size_er
 
 _BUFFER_BYTES = 2**18
 
+_SMALL_BYTES = 2**19
+"""A file of this size is unpacked once before anything is read: it takes little time, and reading
+millions of lines up to a limit takes seconds."""
+
 
 class UnpackedStream(io.RawIOBase):
     """The content of a gzip file, read once from its start.
@@ -56,6 +60,12 @@ def unpack(packed: BufferedReader, path: Path) -> Iterator[BufferedReader[Any]]:
         MalformedLine: The compressed data is damaged or truncated, or its content too large.
     """
     try:
+        if path.stat().st_size <= _SMALL_BYTES:
+            buffer = memoryview(bytearray(_BUFFER_BYTES))
+            check = UnpackedStream(packed, path)
+            while check.readinto(buffer):
+                pass
+            packed.seek(0)
         with BufferedReader(UnpackedStream(packed, path), _BUFFER_BYTES) as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
