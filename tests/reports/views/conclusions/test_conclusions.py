@@ -97,6 +97,19 @@ def test_two_models_without_a_difference_state_what_could_have_been_detected(
     )
 
 
+def test_too_few_users_detect_no_possible_difference(tmp_path: Path) -> None:
+    metric = {"metric": "nDCG", "name": "nDCG", "k": 10, "values": "0 to 1"}
+    row = compare("x", "y", (0.30, 0.31), 0.9, p_adjusted=0.8, n=3.0, df=2.0)
+    run = write_run(tmp_path, [state("x", 0.30), state("y", 0.31)], [row], [metric])
+    (conclusion,) = collect_conclusions(run)
+    # se = 0.9 / t(0.975; 2) = 0.21, and more than 4.3 se are needed
+    assert conclusion.detectable > 1.0
+    assert conclusion.sentence == (
+        "No difference between x and y found in nDCG@10; not even 1 would have been detected in "
+        "80 of 100 such runs."
+    )
+
+
 def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None:
     detectable = []
     for size in (1, 10):

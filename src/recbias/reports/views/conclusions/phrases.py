@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from recbias.core.measurements.ranges import read_bounds
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import Row, describe_methods
 from recbias.reports.views.conclusions.effects import find_detectable
@@ -181,8 +182,8 @@ UNDEFINED_REASONS = {
 """Why no test could be computed, by what it compares."""
 
 
-def describe_power(rows: Sequence[Row]) -> str:
-    """Return what comparisons that are not significant could have found."""
+def describe_power(question: Question, rows: Sequence[Row]) -> str:
+    """Return what comparisons of a question that are not significant could have found."""
     if all(row["difference"] == 0 for row in rows):
         return "all compared values are equal"
     detectable = find_detectable(rows)
@@ -190,4 +191,6 @@ def describe_power(rows: Sequence[Row]) -> str:
         return "what could have been detected is undefined"
     places = count_decimals([detectable])
     text = format_value(detectable, min(places, 4) if detectable >= 0.01 else places)
-    return f"one of at least {text} would have been detected in 80 of 100 such runs"
+    low, high = read_bounds(question.metric.values)
+    found = f"one of at least {text}" if detectable <= high - low else f"not even {high - low:g}"
+    return f"{found} would have been detected in 80 of 100 such runs"

@@ -62,7 +62,7 @@ def _write_no_difference(question: Question) -> Answer:
     within = "" if question.compares_models else f" for {name_models(models)}"
     sentence = (
         f"No difference between {named} found in {name_metric(question)}{within}; "
-        f"{describe_power(rows)}."
+        f"{describe_power(question, rows)}."
     )
     if question.ratios:
         clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
@@ -154,7 +154,7 @@ def _write_undecided(question: Question) -> str:
     if not rows or question.compares_models:
         return ""
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    return f" No difference found for {name_models(models)}; {describe_power(rows)}."
+    return f" No difference found for {name_models(models)}; {describe_power(question, rows)}."
 
 
 def _write_models(question: Question) -> Answer:
@@ -225,7 +225,7 @@ def _describe_margin(question: Question, best: str, n_beaten: int, places: int) 
     sentence = f"significantly better than {beaten}."
     if undecided:
         names = _name_rivals(undecided, best)
-        sentence += f" No difference from {names} found; {describe_power(undecided)}."
+        sentence += f" No difference from {names} found; {describe_power(question, undecided)}."
     return Answer(sentence, describe_test(question))
 
 
