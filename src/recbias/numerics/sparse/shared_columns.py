@@ -155,11 +155,11 @@ def _tile_common(common: Matrix, tile: int) -> Arrays:
 def _find_tile_starts(by_column: Any, is_rare: BoolArray, tile: int) -> AnyArray:
     """Return where the rows of each tile start in the rows of rare columns."""
     n, m = by_column.shape
-    tiles = by_column.indices // tile
-    columns = np.repeat(np.arange(m), np.diff(by_column.indptr))
-    tile_starts = np.empty((-(-n // tile) + 1, m), dtype=np.int64)
-    tile_starts[0] = by_column.indptr[:-1]
-    for index in range(len(tile_starts) - 1):
-        counts = np.bincount(columns[tiles == index], minlength=m)
-        tile_starts[index + 1] = tile_starts[index] + counts
-    return np.ascontiguousarray(tile_starts[:, is_rare])
+    n_tiles = -(-n // tile)
+    parts = np.repeat(np.arange(m) * n_tiles, np.diff(by_column.indptr))
+    parts += by_column.indices // tile
+    counts = np.bincount(parts, minlength=m * n_tiles).reshape(m, n_tiles)[is_rare]
+    tile_starts = np.empty((n_tiles + 1, len(counts)), dtype=np.int64)
+    tile_starts[0] = by_column.indptr[:-1][is_rare]
+    tile_starts[1:] = tile_starts[0] + np.cumsum(counts, axis=1).T
+    return tile_starts
