@@ -32,6 +32,7 @@ class SeededCase(NamedTuple):
         vectors: A vector of whole numbers for each item, never 0.
         scores: A score of each query, above 0, some of them equal.
         groups: The group of each query; each group has two queries or more.
+        people: The person of whom each query is a sample.
     """
 
     n_items: int
@@ -46,6 +47,7 @@ class SeededCase(NamedTuple):
     vectors: list[list[int]]
     scores: list[float]
     groups: list[str]
+    people: list[int]
 
 
 def make_seeded_case(seed: int) -> SeededCase:
@@ -80,6 +82,7 @@ def make_seeded_case(seed: int) -> SeededCase:
         vectors=[[1, *(pick(draw, range(-3, 4)) for _ in range(3))] for _ in range(n_items)],
         scores=[pick(draw, range(1, 21)) / 20 for _ in range(n)],
         groups=[*pairs, *(pick(draw, pairs) for _ in range(n - len(pairs)))],
+        people=[pick(draw, range(max(2, n // 3))) for _ in range(n)],
     )
 
 
