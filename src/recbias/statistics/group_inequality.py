@@ -80,7 +80,8 @@ class GroupInequality:
         Atkinson, "On the measurement of inequality", Journal of Economic Theory 1970; between and
         within groups: Rampisela et al., "Stairway to fairness", RecSys 2025. Cross entropy and
         mad: Deldjoo et al., "A flexible framework for evaluating user and item fairness in
-        recommender systems", UMUAI 2021, with β = 2 and a uniform distribution.
+        recommender systems", UMUAI 2021, with β = 2 and a uniform distribution, and without the
+        smoothing in the code of the RecSys 2025 paper.
     """
 
     kind: InequalityKind

@@ -82,9 +82,10 @@ class CalibrationKL(_CalibrationMetric):
     s(g, i) is the share of the value g in item i, H the history of the user, i_r the item at rank
     r. 0 is a calibrated list: it has each value in the proportion of the history. -ln a (4.605 for
     0.01) is a list with none of the values of the history. A value that the list adds counts only
-    by what it takes from the others. Items without the attribute are excluded from both.
-    Undefined if the history or the list has no item with the attribute, and for a query that is no
-    user. Short lists cannot hold all values of a long history: compare lists of one length.
+    by what it takes from the others. Items without the attribute are excluded from both. Undefined
+    if the history or the list has no item with the attribute, and for a query that is no user.
+    Code that takes the logarithm to base 2 returns 1.443 times the value. Short lists cannot hold
+    all values of a long history: compare lists of one length.
 
     Args:
         smoothing: a, the part of p in q', so that q' is above 0 where p is.
@@ -119,8 +120,9 @@ class CalibrationJS(_CalibrationMetric):
 
     s(g, i) is the share of the value g in item i, H the history of the user, i_r the item at rank
     r. 0 is a calibrated list, 1 a list that has no value in common with the history; values that
-    the list adds count as much as those that it lacks. Undefined if the history or the list has no
-    item with the attribute, and for a query that is no user.
+    the list adds count as much as those that it lacks. The authors' code returns the square root
+    of the divergence, smooths both shares (0.001), and discounts the history too. Undefined if the
+    history or the list has no item with the attribute, and for a query that is no user.
 
     Range:
         0 to 1; undefined for a history or list without the attribute.

@@ -26,7 +26,8 @@ class InterUserDistance:
     L_u is the list of user u cut at k, m the number of lists that are not empty, n_i the number of
     lists that hold item i: all pairs are counted exactly, without forming them. 0 is the same list
     for everybody, 1 is no item in common for any two users. Lists shorter than k share fewer
-    items. Undefined with fewer than two lists.
+    items; the cosine, as in recmetrics, differs from this distance for them only. Undefined with
+    fewer than two lists.
 
     Args:
         k: How many ranks of each list are evaluated; by default the length of the lists.

@@ -31,7 +31,8 @@ class IntraListDistance:
     holds 1 for each value of item i, 0 for the others; otherwise x_i is the embedding of the item
     in the model that recommends, or in the model ``embeddings_of``, so that all models are
     measured by the same vectors. 0 is a list of items alike, 1 a list whose items have no value in
-    common. Undefined for a list with fewer than two items that have a vector.
+    common. The Hamming distance of RecTools counts the values in which two items differ instead.
+    Undefined for a list with fewer than two items that have a vector.
 
     Args:
         attribute: A column of the items, or a label of a detector: ``genres``.

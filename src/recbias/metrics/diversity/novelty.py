@@ -32,8 +32,8 @@ class SelfInformation:
     L_u is the list of user u cut at k, U the number of users with a training interaction, n_i the
     number of those with one with item i. 0 is an item that every user has, log2 U one that a
     single user has: a list of rare items is novel. Items without a training interaction have no
-    finite value; they are excluded and counted in a warning. Undefined for a list without an item
-    that has a training interaction.
+    finite value; they are excluded and counted in a warning, while RecTools gives them n_i = 1.
+    Undefined for a list without an item that has a training interaction.
 
     The interval refers to all users that could be sampled, of whom those
     of the training data are a sample: it includes the sampling error of the counts, and is moved

@@ -102,7 +102,9 @@ class Serendipity(_BaselineMetric):
 
     L_u is the list of user u cut at k, P_u the k items with the most training interactions that
     the user has not had, as the model ``MostPop`` recommends them; R_u are the user's test items.
-    Undefined for an empty list, and for a query without test items.
+    Measures of this name in RecTools and recommenders weight relevant items by popularity and
+    rank, or by their distance from the history, instead of comparing with a baseline. Undefined
+    for an empty list, and for a query without test items.
 
     Range:
         0 to 1; undefined for an empty list or a query without test items.

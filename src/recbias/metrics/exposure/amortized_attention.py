@@ -29,9 +29,10 @@ class AmortizedAttention(ExposureMetric):
     number of items that may be recommended. 0 is attention in proportion to relevance over all
     queries, although no single list is fair. A list without an item gives no attention, and
     attention to items that may not be recommended is not counted. Queries without a relevant item
-    are excluded and counted. It is above 0 by chance, more so with
-    few queries: compare models on the same queries only. Undefined without a query with a relevant
-    item.
+    are excluded and counted. It is above 0 by chance, more so with few queries: compare models on
+    the same queries only. The code of Rampisela et al. (WWW 2025) takes the mean of the absolute
+    differences within each list instead, which is not amortized. Undefined without a query with a
+    relevant item.
 
     Range:
         0 to 1, at most 2 / n; undefined without a query with a relevant item.

@@ -61,10 +61,10 @@ class AWRF(TargetedMetric):
 
     A_{i,g} is the part of item i in group g, e(r) the exposure of rank r, and p the target. 1 is
     the target itself; 0 is reached if only groups with target 0 are shown. The logarithm has base
-    2; TREC's script uses the natural one, with which the lowest value is 0.307. A short list
-    cannot match a target of many groups: compare with Random. The target ``relevant`` is that of
-    each query. Undefined for a list without an item of a group, and for a query without a relevant
-    item of a group, if the target is ``relevant``.
+    2; TREC's script uses the natural one, with which the lowest value is 0.307, and the same
+    exposure for the ranks 1 and 2. A short list cannot match a target of many groups: compare with
+    Random. The target ``relevant`` is that of each query. Undefined for a list without an item of
+    a group, and for a query without a relevant item of a group, if the target is ``relevant``.
 
     Range:
         0 to 1; undefined for a list without an item of a group.

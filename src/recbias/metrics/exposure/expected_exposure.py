@@ -33,6 +33,8 @@ class _ExpectedExposure(ExposureMetric):
     Args:
         attribute: A column of the items that holds groups (authors, genres, ``ngim.gender``): the
             exposures and targets of the members are summed first. By default each item is alone.
+            The authors' code does so with complete judgements; without, and in TREC's script of
+            2022, only relevant members count.
         multiple: What an item of several groups gives to each: ``split`` an equal share of its
             exposure, ``full`` all of it.
         ungrouped: Whether items without a group are left out and counted in a warning

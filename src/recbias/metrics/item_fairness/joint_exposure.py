@@ -93,7 +93,9 @@ class IndividualExposure(_JointExposure):
     exposure of the relevant items over all orders of an ideal list. A single list cannot give
     equal exposure to two items, so that 0 is reached only with one relevant item and an empty
     rest; a stochastic model comes closer. The authors' code counts exposure from γ, not from 1,
-    which multiplies the value by γ². Undefined for a query without a relevant candidate.
+    which multiplies the value by γ², and includes queries without a relevant item, with targets of
+    0; that of Rampisela et al. (WWW 2025) includes them too, but counts from 1. Undefined for a
+    query without a relevant candidate.
 
     Range:
         0 or more; undefined for a query without a relevant candidate.
@@ -120,11 +122,13 @@ class OverallExposure(_JointExposure):
         E_ui = γ^(r - 1) at rank r of the list of u, else 0
         E*_ui = (1 - γ^R) / ( R (1 - γ) ) for the R relevant candidates of u, else 0
 
-    C is the set of candidates, the items with a training interaction, m the number of queries
-    with a relevant candidate. An item that is shown too little to one user and too much to another
-    is treated fairly: AI-F is at most ``II-F``. Fewer users make the value larger by chance alone.
-    The authors' code counts exposure from γ, not from 1, which multiplies the value by γ².
-    Undefined without a query with a relevant candidate.
+    C is the set of candidates, the items with a training interaction, m the number of queries with
+    a relevant candidate. An item that is shown too little to one user and too much to another is
+    treated fairly: AI-F is at most ``II-F``. Fewer users make the value larger by chance alone.
+    The authors' code counts exposure from γ, not from 1, which multiplies the value by γ², and
+    includes queries without a relevant item, with targets of 0; that of Rampisela et al.
+    (WWW 2025) includes them too, but counts from 1. Undefined without a query with a relevant
+    candidate.
 
     Range:
         0 or more; undefined without a query with a relevant candidate.
