@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import select
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 import recbias
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
+from recbias.runner.execution.local import _open_pool
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -145,6 +148,14 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
         "failed: fit n2: the worker process died (signal 6)",
     ]
     assert "MostPop" in result.out
+
+
+def test_all_workers_start_with_the_first_job_and_end_if_one_dies() -> None:
+    with _open_pool(2, []) as pool:
+        dying = pool.submit(os._exit, 1)
+        assert len(pool._processes) == 2
+        assert isinstance(dying.exception(), BrokenProcessPool)
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.rotating

@@ -24,6 +24,9 @@ from recbias.runner.own_sources import OwnSource, expect_own_sources, list_own_s
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
 
+WAIT_SECONDS = 1.0
+"""How long is waited for a job before the pool is looked at."""
+
 POLL_SECONDS = 0.05
 """How often the memory of a worker is read whose job is repeated because it died."""
 
@@ -62,7 +65,10 @@ class Processes:
                     running[_submit(pool, jobs, job)] = job
                 if not running:
                     return suspects
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                done = wait(running, WAIT_SECONDS, FIRST_COMPLETED).done
+                if not done and _is_broken(pool):  # submitted while a worker died: never done
+                    return [*suspects, *running.values()]
+                for future in done:
                     job = running.pop(future)
                     if isinstance(future.exception(), BrokenProcessPool):
                         suspects.append(job)
@@ -94,7 +100,11 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
 
 @contextmanager
 def _open_pool(workers: int, stages: Iterable[Stage]) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of workers for stages; they are terminated when the run is interrupted."""
+    """Open a pool of workers for stages.
+
+    They all start with the first job: the pool would wait for ever for one that starts while
+    another one dies. They are killed when the run is interrupted, and when one of them has died.
+    """
     files = list_imported_files()
     sources = list_own_sources(
         stages, omit={path for path, _ in files}
@@ -106,14 +116,24 @@ def _open_pool(workers: int, stages: Iterable[Stage]) -> Iterator[ProcessPoolExe
             initializer=_prepare_worker,
             initargs=(workers, files, sources),
         )
+    pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]  # noqa: SLF001
     with pool:
         try:
             yield pool
         except (KeyboardInterrupt, GeneratorExit):
-            # The store holds complete results only. The processes are public from Python 3.14.
-            for process in [*(pool._processes or {}).values()]:  # noqa: SLF001
-                process.kill()
+            _kill_workers(pool)  # the store holds complete results only
             raise
+        if _is_broken(pool):
+            _kill_workers(pool)
+
+
+def _is_broken(pool: ProcessPoolExecutor) -> bool:
+    return bool(pool._broken)  # noqa: SLF001  nothing public tells
+
+
+def _kill_workers(pool: ProcessPoolExecutor) -> None:
+    for process in [*(pool._processes or {}).values()]:  # noqa: SLF001  public from Python 3.14
+        process.kill()
 
 
 def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
