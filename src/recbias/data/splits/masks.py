@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction, NothingLeft
-from recbias.numerics.sparse.counting_sort import argsort_codes
+from recbias.numerics.sparse.counting_sort import argsort_codes, sort_within_groups
 
 Counts = npt.NDArray[np.int64]
 
@@ -44,15 +44,33 @@ class RankedSplit:
 
 def shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
     """Return the positions of the rows in random order, independent of the order of the file."""
-    by_item = argsort_codes(rows.items, rows.n_items)
-    by_user = by_item[argsort_codes(rows.users[by_item], rows.n_users)]
-    return by_user[rng.permutation(len(rows))]
+    return _order_by_user_and_item(rows)[rng.permutation(len(rows))]
 
 
 def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> AnyArray:
-    """Return the positions of the rows grouped by user, in random order within each user."""
-    order = shuffle(rows, rng)
-    return order[argsort_codes(rows.users[order], rows.n_users)]
+    """Return the positions of the rows grouped by user, in the order of ``shuffle``."""
+    order = _order_by_user_and_item(rows)
+    places = np.empty_like(order)
+    places[rng.permutation(len(rows))] = np.arange(len(rows), dtype=order.dtype)
+    sort_within_groups(order, places, _find_starts(rows))
+    return order
+
+
+def _order_by_user_and_item(rows: Interactions) -> AnyArray:
+    """Return the positions of the rows by user and item; repeated rows keep their order."""
+    order = argsort_codes(rows.users, rows.n_users)
+    items, starts = rows.items[order], _find_starts(rows)
+    sort_within_groups(order, items, starts)
+    is_repeated = items[1:] == items[:-1]
+    is_repeated[starts[(starts > 0) & (starts < len(rows))] - 1] = False  # of another user
+    if is_repeated.any():
+        by_item = argsort_codes(rows.items, rows.n_items)
+        order = by_item[argsort_codes(rows.users[by_item], rows.n_users)]
+    return order
+
+
+def _find_starts(rows: Interactions) -> AnyArray:
+    return np.concatenate([[0], np.cumsum(rows.user_counts())])
 
 
 def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
