@@ -8,9 +8,10 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,6 +24,9 @@ from recbias.core.machine.shortage import (
     require_room_for_command,
 )
 from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
+
+if TYPE_CHECKING:
+    from recbias.runner.execution.stage_records import Observer
 
 
 def print_line(
@@ -133,6 +137,18 @@ def allow_closed_output() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
+
+
+@contextmanager
+def show_progress(options: Any) -> Iterator[Observer]:
+    """Yield the observer of a run; what plug-ins print meanwhile goes to standard error."""
+    from recbias.progress import open_observer
+
+    with (
+        open_observer(quiet=options.quiet, verbose=options.verbose) as observer,
+        redirect_stdout(sys.stderr),
+    ):
+        yield observer
 
 
 def _discard_output() -> None:
