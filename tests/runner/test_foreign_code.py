@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from recbias.core.machine.borrowed_process import lend_process
 from recbias.runner.boundary import attempt
-from support.commands import run_recbias, write_small_spec
+from support.commands import SMALL, run_recbias, write_small_spec
 
 MODEL = """\
 from recbias.plugin import Queries, RankedLists, TrainingData, dataclass, np, rank_by_scores
@@ -101,6 +102,17 @@ def test_no_model_ends_or_moves_the_run_of_the_others(tmp_path: Path, workers: i
     assert len(runs) == 1
     assert all(path.stat().st_mode & 0o400 for path in runs[0].rglob("*"))
     assert (runs[0] / "manifest.json").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_never_gets_the_number_of_a_closed_stream(tmp_path: Path, workers: int) -> None:
+    opens = "open('number', 'w').write(str(os.open('opened', os.O_WRONLY | os.O_CREAT)))"
+    (tmp_path / "own.py").write_text(MODEL + CLASS.format(name="Opens", code=opens) + FITTED)
+    text = SMALL.replace("Random, MostPop, ItemKNN", "MostPop, ./own.py:Opens")
+    spec = write_small_spec(tmp_path, text)
+    command = f"{sys.executable} -m recbias run {spec} --workers {workers} <&- >&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=tmp_path).returncode == 0
+    assert int((tmp_path / "number").read_text()) > 2
 
 
 def test_an_exit_in_a_child_process_is_none_of_the_stage() -> None:

@@ -106,6 +106,16 @@ def _has_message(error: BaseException) -> bool:
     return True
 
 
+def open_standard_descriptors() -> None:
+    """Open the standard descriptors that were closed (``2>&-``), to read and write nothing.
+
+    Else the next file would be number 1 or 2, and whatever prints a line would write into it.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= max(_STANDARD_DESCRIPTORS):
+        os.set_inheritable(number, True)  # noqa: FBT003  it has no name
+    os.close(number)
+
+
 def print_to_stderr() -> None:
     """Let this process, a worker, print to standard error: its output is not the result."""
     with suppress(OSError):  # a stream is closed
