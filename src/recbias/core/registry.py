@@ -189,8 +189,14 @@ def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenCo
     return BrokenContract(message, remedy=remedy)
 
 
-def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:
+def _make_missing_error(
+    name: str, error: ModuleNotFoundError, folder: Path | None = None
+) -> PluginError:
     package = (error.name or "a package").partition(".")[0]
+    if folder and ((folder / f"{package}.py").exists() or (folder / package).is_dir()):
+        message = f"{name} imports {package!r}, which stands beside it, where Python does not look"
+        remedy = f"add the folder to Python's path: PYTHONPATH={folder}; or write one file"
+        return BrokenContract(message, remedy=remedy)
     if package in sys.modules:
         return BrokenContract(f"{name} cannot be imported: {error}")
     message, remedy = describe_missing([name], [package])
@@ -233,7 +239,7 @@ def _import_file(path: Path, file_name: str, content: bytes) -> ModuleType:
             with lend_process():
                 loader.exec_module(module)
         except ModuleNotFoundError as error:
-            raise _make_missing_error(file_name, error) from error
+            raise _make_missing_error(file_name, error, path.parent) from error
         except CODE_FAULTS as error:
             raise _make_import_error(file_name, error, "correct the file") from error
         undo.pop_all()

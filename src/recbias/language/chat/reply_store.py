@@ -26,6 +26,9 @@ from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest
 
 PATTERN = "*.jsonl"
 
+_NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+"""The error numbers of a file system that cannot be told to write to the disk: it writes later."""
+
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("text", "outcome", "served_model", "fingerprint", "finish_reason"), str),
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), int),
@@ -95,7 +98,11 @@ class ReplyStore:
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             with _report_unwritable(self.folder), os.fdopen(descriptor):
-                os.fsync(descriptor)
+                try:
+                    os.fsync(descriptor)
+                except OSError as error:
+                    if error.errno not in _NO_SYNC:
+                        raise
 
     def _keep(self, address: str, reply: ChatReply) -> None:
         stored = self._replies.setdefault(address, reply)
