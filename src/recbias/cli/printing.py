@@ -118,12 +118,27 @@ def report_errors() -> Iterator[None]:
         _discard_output()
         raise typer.Exit(DONE) from None
     except SHORTAGES as error:
-        if not is_shortage(error):
+        message, remedy, code = _describe_system_error(error)
+        if not message:
             raise
-        message, remedy = describe_shortage(error)
         print_line(f"error: {message}", to_stderr=True)
         print_line(f"help: {remedy}", to_stderr=True)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(code) from None
+
+
+def _describe_system_error(error: BaseException) -> tuple[str, str, int]:
+    """Return what is said of an error of the system, the remedy and the exit code.
+
+    That is memory that ran out, or a file: a folder that nobody may enter, one that was removed
+    meanwhile. The message of any other error is blank.
+    """
+    if is_shortage(error):
+        return (*describe_shortage(error), FAILED)
+    if isinstance(error, OSError) and error.filename is not None:
+        path = os.fsdecode(error.filename) if error.filename != "" else "."
+        remedy = "check that it exists and that you may read and write it, then run again"
+        return f"{path}: {error.strerror or error}", remedy, USER
+    return "", "", FAILED
 
 
 @contextmanager
