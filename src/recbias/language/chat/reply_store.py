@@ -21,13 +21,11 @@ from typing import Any
 
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
+from recbias.core.machine.limited_disks import write_to_disk
 from recbias.core.stage_context import warn
 from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest
 
 PATTERN = "*.jsonl"
-
-_NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-"""The error numbers of a file system that cannot be told to write to the disk: it writes later."""
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("text", "outcome", "served_model", "fingerprint", "finish_reason"), str),
@@ -98,11 +96,7 @@ class ReplyStore:
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             with _report_unwritable(self.folder), os.fdopen(descriptor):
-                try:
-                    os.fsync(descriptor)
-                except OSError as error:
-                    if error.errno not in _NO_SYNC:
-                        raise
+                write_to_disk(descriptor)
 
     def _keep(self, address: str, reply: ChatReply) -> None:
         stored = self._replies.setdefault(address, reply)

@@ -1,14 +1,12 @@
 """Limits that the processes of a machine share: the pause, the rates and the spending of a model.
 
 They are in one small file for each model beside the stored replies, which is locked while it is
-read and written. On systems without ``fcntl`` it is not locked.
+read and written, on systems and disks that have locks.
 """
 
 from __future__ import annotations
 
-import errno
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from typing import Any, BinaryIO
 
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Unwritable
+from recbias.core.machine.limited_disks import lock_file
 from recbias.language.chat.budget import Budget, Spending
 from recbias.language.chat.failures import MAX_RETRY_AFTER
 from recbias.language.chat.settings import LanguageModel
@@ -36,9 +35,6 @@ KEPT_SECONDS = 7 * 86_400
 
 
 REMEDY = "free disk space, or make the folder writable, then run again"
-
-_NO_LOCKS = frozenset({errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-"""The error numbers of a file system without locks: processes then share the limits roughly."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ class SharedLimits:
         """Lock the file, yield its content, and replace it by one write."""
         try:
             with _open_file(self.path) as stream:
-                _lock(stream.fileno())
+                lock_file(stream.fileno())
                 content = stream.read()
                 state = _parse_state(content)
                 yield state
@@ -213,15 +209,3 @@ def _parse_time(value: Any) -> float:
 
 def _is_amount(value: Any) -> bool:
     return isinstance(value, (int, float)) and abs(value) < MAX_AMOUNT
-
-
-def _lock(descriptor: int) -> None:
-    """Wait for the lock of a file; it ends when the file is closed."""
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
