@@ -21,6 +21,7 @@ if IS_PROGRAM:  # until ``handle_signals``, whose imports take a tenth of a seco
 
 from contextlib import suppress  # noqa: E402
 
+from recbias.core.machine.borrowed_process import open_standard_descriptors  # noqa: E402
 from recbias.core.machine.interrupts import (  # noqa: E402
     claim_line,
     get_exit_code,
@@ -37,6 +38,7 @@ _OUT_OF_MEMORY = b"error: out of memory\nhelp: allow more memory (ulimit -v unli
 
 def main() -> None:
     """Run the command line; a signal that ends it has its handler before the slow imports."""
+    open_standard_descriptors()
     watch_for_sudden_end()
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:

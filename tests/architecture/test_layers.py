@@ -311,7 +311,11 @@ def test_public_names_are_documented() -> None:
 def test_source_has_no_assert_print_or_broad_exception() -> None:
     for module, tree in parse_modules().items():
         # plug-ins, and the readers of models (tokenizers), raise plain exceptions
-        boundary = module in {"recbias.runner.boundary", "recbias.language.backends"}
+        boundary = module in {
+            "recbias.runner.boundary",
+            "recbias.core.machine.borrowed_process",
+            "recbias.language.backends",
+        }
         for node in ast.walk(tree):
             location = f"{module}:{getattr(node, 'lineno', 0)}"
             assert not isinstance(node, ast.Assert), f"{location}: assert"

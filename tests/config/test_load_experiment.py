@@ -399,7 +399,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         "name: ../x\ndataset: ml-1m\nmodels: [MostPop]\n",
         OutOfRange,
         "1:7: name: '../x' cannot be the name of a folder",
-        "use letters, digits, '.', '_' and '-', and do not begin with '.'",
+        "use 1 to 100 letters, digits, '.', '_' and '-', and do not begin with '.'",
     ),
     "a label of two lines": (
         MODELS + '  - {name: MostPop, label: "a\\nb"}\n',

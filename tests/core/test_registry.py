@@ -167,6 +167,16 @@ def test_a_file_that_cannot_be_imported_is_a_broken_contract_each_time(
     assert set(sys.modules) == modules
 
 
+@pytest.mark.parametrize("beside", ["helpers.py", "helpers/deep.py"])
+def test_a_module_beside_the_file_is_not_to_be_installed(tmp_path: Path, beside: str) -> None:
+    (tmp_path / "mine.py").write_text("import helpers.deep\n")
+    (tmp_path / beside).parent.mkdir(exist_ok=True)
+    (tmp_path / beside).write_text("")
+    with pytest.raises(BrokenContract, match="imports 'helpers', which stands beside it") as fault:
+        MODELS.load("mine.py:Mine", base=tmp_path)
+    assert f"PYTHONPATH={tmp_path}" in fault.value.remedy
+
+
 def test_a_file_that_needs_a_missing_package_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import no_such_package_of_anyone.deep\n")
     with pytest.raises(MissingExtra) as caught:

@@ -189,3 +189,10 @@ def test_the_command_writes_a_folder_beside(tmp_path: Path) -> None:
     assert again.code == 2
     assert "error: " in again.err
     assert "help: name a new folder: --to NEW" in again.err
+
+
+def test_the_command_converts_the_folder_in_which_it_is_called(tmp_path: Path) -> None:
+    write_pickled(tmp_path / "old", "gpt2")
+    assert invoke_recbias("convert", ".", folder=tmp_path / "old").code == 0
+    assert (tmp_path / "old-safetensors" / "model.safetensors").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old", "old-safetensors"]

@@ -29,7 +29,8 @@ def convert(
 
         require_packages("recbias convert", "torch", "transformers", "tokenizers")
         source = to_local_path(folder)
-        target = source.with_name(f"{source.name}-safetensors") if to is None else to
+        named = source if source.name not in {"", ".."} else source.resolve()
+        target = named.parent / f"{named.name}-safetensors" if to is None else to
         with collect_warnings() as warnings:
             conversion = convert_weights(source, to_local_path(target))
         for warning in warnings:

@@ -8,9 +8,10 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,6 +24,9 @@ from recbias.core.machine.shortage import (
     require_room_for_command,
 )
 from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
+
+if TYPE_CHECKING:
+    from recbias.runner.execution.stage_records import Observer
 
 
 def print_line(
@@ -114,12 +118,27 @@ def report_errors() -> Iterator[None]:
         _discard_output()
         raise typer.Exit(DONE) from None
     except SHORTAGES as error:
-        if not is_shortage(error):
+        message, remedy, code = _describe_system_error(error)
+        if not message:
             raise
-        message, remedy = describe_shortage(error)
         print_line(f"error: {message}", to_stderr=True)
         print_line(f"help: {remedy}", to_stderr=True)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(code) from None
+
+
+def _describe_system_error(error: BaseException) -> tuple[str, str, int]:
+    """Return what is said of an error of the system, the remedy and the exit code.
+
+    That is memory that ran out, or a file: a folder that nobody may enter, one that was removed
+    meanwhile. The message of any other error is blank.
+    """
+    if is_shortage(error):
+        return (*describe_shortage(error), FAILED)
+    if isinstance(error, OSError) and error.filename is not None:
+        path = os.fsdecode(error.filename) if error.filename != "" else "."
+        remedy = "check that it exists and that you may read and write it, then run again"
+        return f"{path}: {error.strerror or error}", remedy, USER
+    return "", "", FAILED
 
 
 @contextmanager
@@ -133,6 +152,18 @@ def allow_closed_output() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
+
+
+@contextmanager
+def show_progress(options: Any) -> Iterator[Observer]:
+    """Yield the observer of a run; what plug-ins print meanwhile goes to standard error."""
+    from recbias.progress import open_observer
+
+    with (
+        open_observer(quiet=options.quiet, verbose=options.verbose) as observer,
+        redirect_stdout(sys.stderr),
+    ):
+        yield observer
 
 
 def _discard_output() -> None:

@@ -22,6 +22,7 @@ from recbias.cli.printing import (
     USER,
     print_line,
     report_errors,
+    show_progress,
 )
 from recbias.core.errors import Faults, RecbiasError, UserError
 from recbias.core.machine.collection import pause_collection
@@ -183,9 +184,8 @@ def run(options: SimpleNamespace) -> None:
     from recbias import api
     from recbias.cli.output.contents import describe_run
     from recbias.cli.output.tables import show_failures, show_run
-    from recbias.progress import open_observer
 
-    with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
+    with show_progress(options) as observer:
         finished_run = api.run(
             options.spec,
             overrides=options.overrides or (),
@@ -227,15 +227,15 @@ def plan(options: SimpleNamespace) -> None:
     from recbias import api
     from recbias.cli.output.contents import describe_plan
     from recbias.cli.output.tables import show_plan
-    from recbias.progress import open_observer
     from recbias.runner.execution.executor import Executor
     from recbias.runner.execution.request_totals import count_requests
 
     api.create_executor(options.executor.value, options.workers)
-    run_plan, store = _make_plan(options.spec, options)
+    with show_progress(options):
+        run_plan, store = _make_plan(options.spec, options)
     for warning in api.list_warnings(run_plan):
         print_line(f"warning: {warning}", to_stderr=True)
-    with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
+    with show_progress(options) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
         steps, unchecked = api.preview_run(run_plan, store, fresh=options.fresh)
     if options.as_json:

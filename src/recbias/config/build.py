@@ -43,9 +43,8 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
+from recbias.core.machine.borrowed_process import CODE_FAULTS, describe_fault, lend_process
 from recbias.core.models.selected_models import SelectedModel
-from recbias.core.registry import CODE_FAULTS
-from recbias.core.registry import describe_exception as in_error_words
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
@@ -85,14 +84,15 @@ class Builder:
         if len(self.document.faults) > n_faults:
             return None
         try:
-            return cls(**{settings[name].field.name: value for name, value in values.items()})
+            with lend_process():
+                return cls(**{settings[name].field.name: value for name, value in values.items()})
         except UserError as error:
             setting_location = (*location, error.where) if error.where in settings else location
             self.document.add_error(setting_location, error)
         except ValueError as error:
             self.document.add_fault(location, str(error), kind=OutOfRange)
         except CODE_FAULTS as error:
-            message = f"{self.owner} cannot be built from its settings: {in_error_words(error)}"
+            message = f"{self.owner} cannot be built from its settings: {describe_fault(error)}"
             self.document.add_fault(location, message, remedy="fix its code", kind=BrokenContract)
         return None
 

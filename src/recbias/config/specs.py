@@ -169,7 +169,7 @@ def validate_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         message = f"{name!r} cannot be the name of a folder"
-        remedy = "use letters, digits, '.', '_' and '-', and do not begin with '.'"
+        remedy = "use 1 to 100 letters, digits, '.', '_' and '-', and do not begin with '.'"
         raise OutOfRange(message, remedy=remedy)
     if name.casefold() in _RESERVED_NAMES:
         message = f"{name!r} is a folder that recbias uses itself"

@@ -9,6 +9,9 @@ import warnings
 MAX_VALUE_LENGTH, MAX_LINE_LENGTH = 500, 1000
 """The longest value and message in characters; the middle of a longer one is left out."""
 
+MAX_MESSAGE_LENGTH = 20_000
+"""The longest message or traceback of a library that is stored with a run."""
+
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # text direction and zero width
@@ -33,6 +36,15 @@ def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> st
         lambda character: character[0].encode("unicode_escape").decode("ascii"), line
     )
     return shorten(line, max_length)
+
+
+def make_storable(text: str, max_length: int | None = MAX_MESSAGE_LENGTH) -> str:
+    r"""Return a message that UTF-8 can encode, without its middle if it is very long.
+
+    >>> make_storable("a\nb \ud800")
+    'a\nb \\ud800'
+    """
+    return shorten(text.encode("utf-8", "backslashreplace").decode("utf-8"), max_length)
 
 
 def guard_messages() -> None:

@@ -22,16 +22,9 @@ from typing import Any, cast
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
 from recbias.core.input_files import has_file, read_change_times, read_input
-from recbias.core.machine.shortage import raise_shortage
+from recbias.core.machine.borrowed_process import CODE_FAULTS, describe_fault, lend_process
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
-
-CODE_FAULTS = (
-    *(ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError),
-    *(LookupError, NameError, OSError, RuntimeError, StopIteration, SyntaxError, SystemExit),
-    *(TypeError, ValueError),
-)
-"""The exceptions that importing or constructing a plug-in may raise."""
 
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -95,7 +88,8 @@ class Registry:
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module_name, _, attribute = target.partition(":")
         try:
-            module = importlib.import_module(module_name)
+            with lend_process():
+                module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
         except CODE_FAULTS as error:
@@ -130,11 +124,6 @@ def is_file(name: str) -> bool:
 def digest_source(name: str, *, base: Path | None = None) -> str:
     """Return the digest of the file of ``./file.py:Name``, blank for other names."""
     return digest_file((base or Path()) / name.rpartition(":")[0]) if is_file(name) else ""
-
-
-def describe_exception(error: BaseException) -> str:
-    """Return the type and the message of an exception."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def locate_code(code: Any) -> str:
@@ -194,14 +183,20 @@ def import_files(files: Iterable[tuple[Path, bytes]]) -> None:
 
 
 def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
-    raise_shortage(error)
+    fault = describe_fault(error)
     place = f" ({place})" if (place := locate_failure(error)) else ""
-    message = f"{name} cannot be imported: {describe_exception(error)}{place}"
+    message = f"{name} cannot be imported: {fault}{place}"
     return BrokenContract(message, remedy=remedy)
 
 
-def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:
+def _make_missing_error(
+    name: str, error: ModuleNotFoundError, folder: Path | None = None
+) -> PluginError:
     package = (error.name or "a package").partition(".")[0]
+    if folder and ((folder / f"{package}.py").exists() or (folder / package).is_dir()):
+        message = f"{name} imports {package!r}, which stands beside it, where Python does not look"
+        remedy = f"add the folder to Python's path: PYTHONPATH={folder}; or write one file"
+        return BrokenContract(message, remedy=remedy)
     if package in sys.modules:
         return BrokenContract(f"{name} cannot be imported: {error}")
     message, remedy = describe_missing([name], [package])
@@ -241,9 +236,10 @@ def _import_file(path: Path, file_name: str, content: bytes) -> ModuleType:
         sys.modules[module_name] = module
         undo.callback(sys.modules.pop, module_name)
         try:
-            loader.exec_module(module)
+            with lend_process():
+                loader.exec_module(module)
         except ModuleNotFoundError as error:
-            raise _make_missing_error(file_name, error) from error
+            raise _make_missing_error(file_name, error, path.parent) from error
         except CODE_FAULTS as error:
             raise _make_import_error(file_name, error, "correct the file") from error
         undo.pop_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from recbias.core.errors import (
     Unwritable,
     UserError,
 )
+from recbias.core.machine.borrowed_process import describe_exception, lend_process
 from recbias.core.machine.interrupts import raise_received
 from recbias.core.machine.shortage import describe_shortage, is_shortage
+from recbias.core.printable import make_storable
 from recbias.core.records import Failure
-from recbias.core.registry import describe_exception, locate_failure
+from recbias.core.registry import locate_failure
 
 TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
 """Errors that may not occur again: of memory, disks, networks and processes."""
@@ -45,7 +48,8 @@ def attempt(
     stage can be stored either.
     """
     try:
-        return work(), None
+        with lend_process():
+            return work(), None
     except Unwritable:
         raise
     except (Exception, SystemExit) as error:  # other models must still run
@@ -55,7 +59,7 @@ def attempt(
         is_transient = isinstance(error, TRANSIENT_ERRORS) or is_shortage(error)
         if not (is_transient or _is_of_card(error)):
             on_lasting_failure()
-        return None, _describe_failure(error)
+        return None, _make_storable(_describe_failure(error))
 
 
 @contextmanager
@@ -66,7 +70,8 @@ def blame_plugin(call: str) -> Iterator[None]:
         BrokenContract: The code raised an error that is not one of recbias, or exited.
     """
     try:
-        yield
+        with lend_process():
+            yield
     except (RecbiasError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
@@ -85,6 +90,16 @@ def _locate_last_call(error: BaseException) -> str:
 
 def _is_of_card(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and CARD_FAILED in str(error)
+
+
+def _make_storable(failure: Failure) -> Failure:
+    """Return a failure whose texts can be written as UTF-8, and are not too long."""
+    return replace(
+        failure,
+        message=make_storable(failure.message),
+        help=make_storable(failure.help),
+        traceback=make_storable(failure.traceback),
+    )
 
 
 def _describe_failure(error: BaseException) -> Failure:

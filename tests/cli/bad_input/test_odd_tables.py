@@ -139,10 +139,18 @@ def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path:
     spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
     result = invoke_recbias("run", spec, "--out", small_disk / "results", folder=tmp_path)
     assert result.code == 2, result.err
-    assert "the disk is full" in result.err
+    assert f"error: {small_disk}/results/store: the disk is full" in result.err  # not the spec
     assert "help: free some space" in result.err
     assert "Traceback" not in result.err
     assert not list((small_disk / "results" / "small").glob("*"))
+
+
+def test_a_full_disk_at_a_url_is_named(small_disk: Path, tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
+    result = invoke_recbias("run", spec, "--store", small_disk.as_uri(), folder=tmp_path)
+    assert result.code == 2, result.err
+    assert f"error: {small_disk.as_uri()}: it cannot be written: [Errno 28]" in result.err
+    assert "help: free some space there; results/store keeps the results" in result.err
 
 
 def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ SLOW_DOWN = Answer(TOO_FAST.body, 429, {"Retry-After": "1"})
         (Answer(make_reply("1. Alien"), cut=60), "connection"),
         (Answer(b'{"choices": [{"mess'), "invalid JSON"),
         (Answer(b"<html>"), "invalid JSON"),
+        (Answer(b"<html>", headers={"Content-Type": "text/html; charset=zlib"}), "invalid JSON"),
+        (Answer(b"busy", 500, {"Content-Type": "text/plain; charset=undefined"}), "500"),
         (Answer(make_reply("late"), seconds=30), "timeout"),
     ],
 )
@@ -54,6 +56,16 @@ def test_a_passing_fault_is_sent_again(tmp_path: Path, fault: Answer, cause: str
     assert len(server.payloads) == 6
     assert facts["requests_sent"] == 6
     assert facts[f"failed_requests.{cause}"] == 2
+
+
+@pytest.mark.parametrize("count", [10**400, -1, True, "12", 1.5, None])
+def test_an_implausible_number_of_tokens_is_unknown(tmp_path: Path, count: Any) -> None:
+    usage = {"prompt_tokens": count, "completion_tokens": 5}
+    answer = Answer(make_reply("1. Alien", usage=usage))
+    with serve_chat(lambda _: answer) as server:
+        model = make_model(server)
+        replies = complete(make_requests(model, 2), model, folder=tmp_path)
+    assert [(reply.prompt_tokens, reply.completion_tokens) for reply in replies] == [(0, 5)] * 2
 
 
 def serve_without_end(listener: socket.socket, part: bytes, pause: float) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,18 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     path.write_text("", encoding="utf-8")
     with pytest.raises(Unwritable):
         ReplyStore(path).append(make_request("a"), ChatReply(text="a"))
+
+
+@pytest.mark.parametrize(("number", "is_fault"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_disk_without_synchronization_stores_replies_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, *, is_fault: bool
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    store = ReplyStore(tmp_path)
+    store.append(make_request("a"), ChatReply(text="a"))
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(Unwritable) if is_fault else nullcontext():
+        store.close()
+    assert load(tmp_path).find(make_request("a")) == ChatReply(text="a")

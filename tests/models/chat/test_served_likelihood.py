@@ -121,6 +121,12 @@ def test_the_tokens_of_the_text_are_found_whatever_stands_before(
         make_echo_reply(["I like"], [None]),
         make_echo_reply(["I like", " Up"], [None, None]),
         make_echo_reply(["I like", " Up"], [None]),
+        make_echo_reply(["I like", " Up"], [None, float("nan")]),
+        make_echo_reply(["I like", " Up"], [None, float("-inf")]),
+        make_echo_reply(["I like", " Up"], [None, 0.5]),
+        make_echo_reply(["I like", " Up"], [None, True]),
+        make_echo_reply(["I like", " Up"], [None, -(10**400)]),
+        make_echo_reply(["I"] * 2000, [-1.0] * 2000),
     ],
 )
 def test_malformed_answers_are_no_replies(body: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ class Mortal(ItemKNN):
 
 
 ENDING = '''
+import ctypes
 import os
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class Ending(ItemKNN):
 
     def fit(self, data, rng):
         if self.neighbors == 1:
-            os._exit(127)
+            ctypes.CDLL(None)._exit(127)  # as a library does
         os.abort()
 '''
 

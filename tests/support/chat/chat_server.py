@@ -148,9 +148,8 @@ def serve_chat(
             payload = json.loads(self.rfile.read(length))
             answer = chat.answer(self.path, dict(self.headers), payload)
             self.send_response(answer.status)
-            for name, value in answer.headers.items():
+            for name, value in {"Content-Type": "application/json", **answer.headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer.content)))
             self.end_headers()
             self.wfile.write(answer.content[: answer.cut])

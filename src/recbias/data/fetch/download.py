@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
+from recbias.core.machine.limited_disks import lock_file
 from recbias.core.stage_context import ProgressListener, report_progress
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.data.datasets.dataset_folder import find_folder
@@ -172,15 +172,12 @@ def _lock(work: Path) -> Iterator[Path]:
     """Create the folder of the download and lock it against other processes."""
     work.mkdir(parents=True, exist_ok=True)
     with (work / "lock").open("w") as lock:
-        if sys.platform != "win32":
-            import fcntl
-
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                message = "is being downloaded by another process"
-                remedy = "wait until that process has finished"
-                raise DownloadFailed(message, where=str(work), remedy=remedy) from error
+        try:
+            lock_file(lock.fileno(), waits=False)
+        except BlockingIOError as error:
+            message = "is being downloaded by another process"
+            remedy = "wait until that process has finished"
+            raise DownloadFailed(message, where=str(work), remedy=remedy) from error
         yield work
 
 

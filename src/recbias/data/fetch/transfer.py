@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from recbias.core.errors import DownloadFailed, Unwritable
+from recbias.core.machine.limited_disks import write_to_disk
 from recbias.core.stage_context import ProgressListener, report_progress
 from recbias.data.fetch.connection import (
     RETRY_REMEDY,
@@ -198,7 +198,7 @@ def _append_body(
         stream.write(piece)
         progress(f"fetch {name}", size, max(version.size, size))
     stream.flush()
-    os.fsync(stream.fileno())
+    write_to_disk(stream.fileno())
     if version.size >= 0 and size != version.size:
         raise InterruptedTransfer(f"the connection ended after {size:,} of {version.size:,} bytes")
 

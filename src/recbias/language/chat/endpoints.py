@@ -7,7 +7,6 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -65,13 +64,16 @@ class Credentials:
         n = MIN_SECRET_LENGTH
         parts = {secret[i : i + n] for secret in secrets for i in range(len(secret) - n + 1)}
         hidden = bytearray(len(text))
-        for start in range(len(text) - n + 1):
-            if text[start : start + n] in parts:
+        for part in parts:
+            start = text.find(part)
+            while start >= 0:
                 hidden[start : start + n] = b"x" * n
-        pieces = groupby(zip(text, hidden, strict=True), key=lambda pair: pair[1] > 0)
+                start = text.find(part, start + 1)
+        if not any(hidden):
+            return text
         return "".join(
-            HIDDEN if is_hidden else "".join(character for character, _ in pairs)
-            for is_hidden, pairs in pieces
+            HIDDEN if run[0].startswith(b"x") else text[run.start() : run.end()]
+            for run in re.finditer(b"x+|\0+", hidden)
         )
 
     @property

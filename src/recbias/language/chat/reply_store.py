@@ -21,6 +21,7 @@ from typing import Any
 
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
+from recbias.core.machine.limited_disks import write_to_disk
 from recbias.core.stage_context import warn
 from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest
 
@@ -95,7 +96,7 @@ class ReplyStore:
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             with _report_unwritable(self.folder), os.fdopen(descriptor):
-                os.fsync(descriptor)
+                write_to_disk(descriptor)
 
     def _keep(self, address: str, reply: ChatReply) -> None:
         stored = self._replies.setdefault(address, reply)

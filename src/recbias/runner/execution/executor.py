@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
-from recbias.core.errors import UserError
+from recbias.core.errors import Unwritable, UserError
 from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
@@ -189,6 +189,8 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
     for stage, spec in zip(context.stages, specs, strict=False):
         try:
             raise_failure(executor.ensure(stage))
+        except Unwritable:  # the disk is at fault and no entry of the spec
+            raise
         except UserError as error:
             n = len(executor.value(context.dataset).interactions) if stage is context.split else 1
             raise locate_error(error, spec if n else dataset, experiment) from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recbias.core.machine.borrowed_process import print_to_stderr
 from recbias.core.machine.cores import count_cores
 from recbias.core.machine.interrupts import follow_parent, hold_signals
 from recbias.core.machine.shortage import require_room_for_command
@@ -156,6 +157,7 @@ def _prepare_worker(
     from threadpoolctl import threadpool_limits
 
     follow_parent()
+    print_to_stderr()
     guard_messages()
     require_room_for_command()
     threadpool_limits(max(1, count_cores() // workers))

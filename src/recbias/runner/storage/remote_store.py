@@ -6,6 +6,7 @@ URL, and what is computed is copied to it, ``stage.json`` last: without it a res
 
 from __future__ import annotations
 
+import errno
 import shutil
 import time
 import uuid
@@ -25,6 +26,13 @@ from recbias.runner.storage.store import HOST, Store
 
 SLOW_SECONDS = 3.0
 """The time for a small file, written, read and removed, from which a store counts as slow."""
+
+_ADVICE: dict[int | None, str] = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "name a folder that you may write"),
+    errno.ENOTDIR: "name a folder",
+}
+"""What to do about an error of a disk, by its number."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,10 @@ class RemoteStore(Store):
         except (OSError, pa.ArrowException) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
             message = f"it cannot be {done}: {reason}"
-            remedy = f"check its address, its keys and the network; {self.folder} keeps results"
+            advice = _ADVICE.get(
+                getattr(error, "errno", None), "check its address, keys and network"
+            )
+            remedy = f"{advice}; {self.folder} keeps the results"
             raise Unwritable(message, where=self.url, remedy=remedy) from error
 
 

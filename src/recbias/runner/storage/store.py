@@ -232,4 +232,8 @@ def report_unwritable(folder: Path) -> Iterator[None]:
             message, remedy = "it cannot be written", "give a folder that you may write: --out DIR"
         elif error.errno in {errno.ENOTDIR, errno.EEXIST}:
             message = "it is not a folder"
+        elif error.errno in {errno.EMFILE, errno.ENFILE}:
+            remedy = "allow more open files (ulimit -n), or use fewer --workers"
+        elif error.errno == errno.EFBIG:
+            remedy = "allow larger files (ulimit -f), or give an --out on another disk"
         raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error

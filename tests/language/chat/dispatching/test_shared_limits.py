@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -156,3 +158,56 @@ def test_a_shorter_state_leaves_nothing_of_a_longer_one(
     clock.seconds += 8 * 86_400
     limits.reserve(ONE)
     assert json.loads(limits.path.read_bytes())["spending"].keys() == {"a"}
+
+
+@pytest.mark.parametrize("back", [700.0, 86_400.0 * 365])
+def test_a_clock_that_was_set_back_does_not_make_requests_wait(
+    limits: SharedLimits, clock: Clock, back: float
+) -> None:
+    limits = replace(limits, requests_per_minute=30)
+    limits.reserve(ONE)
+    limits.pause(500)
+    clock.seconds -= back
+    assert limits.reserve(ONE).wait == pytest.approx(0 if back > 600 else 500)
+    limits.pause(20)
+    assert limits.reserve(ONE).wait == pytest.approx(20)
+
+
+def test_a_clock_before_1970_does_not_make_requests_wait(
+    limits: SharedLimits, clock: Clock
+) -> None:
+    clock.seconds = -1e9
+    assert replace(limits, tokens_per_minute=1000).reserve(ONE).wait == 0
+    assert limits.reserve(ONE).wait == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"paused_until": "x"}',
+        '{"paused_until": NaN, "next_request": 1e300, "next_tokens": null, "spending": []}',
+        '{"paused_until": 0, "next_request": 0, "next_tokens": 0, "spending": {"a": 7}}',
+        '{"paused_until": 0, "next_request": 0, "next_tokens": 0, "spending": {"a": {"time": 0}}}',
+        "[" * 100_000,
+        "[1]",
+    ],
+)
+def test_a_damaged_file_of_limits_is_empty(limits: SharedLimits, content: str) -> None:
+    limits.path.parent.mkdir()
+    limits.path.write_text(content)
+    limits = replace(limits, requests_per_minute=30, budget=Budget(requests=1))
+    assert limits.reserve(ONE).wait == 0
+    assert limits.reserve(ONE).wait == pytest.approx(2)
+    assert json.loads(limits.path.read_text())["spending"]["a"]["spent"]["requests"] == 1
+
+
+def test_limits_hold_without_locks(
+    limits: SharedLimits, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert count_permitted(replace(limits, requests_per_minute=30), clock, 60) == 30

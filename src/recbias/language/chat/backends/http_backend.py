@@ -26,6 +26,9 @@ CONTENT_FILTER = "content_filter"
 MALFORMED = "invalid JSON"
 """The cause of a failure: an answer that was cut off, or is in another format."""
 
+MOST_TOKENS = 10**9
+"""The most tokens of a request or reply; a server that states more counts something else."""
+
 NO_KEY = "none"
 """The key that is sent where none is needed."""
 
@@ -170,13 +173,15 @@ def make_client_options(
 
 
 def read_count(usage: Any, name: str) -> int:
-    """Return a number of tokens of an answer; 0 if it has none.
+    """Return a number of tokens of an answer; 0 if it has none, or no plausible one.
 
     >>> read_count({"prompt_tokens": 12}, "prompt_tokens"), read_count(None, "prompt_tokens")
     (12, 0)
     """
     count = usage.get(name) if isinstance(usage, Mapping) else 0
-    return max(count, 0) if isinstance(count, int) else 0
+    if not isinstance(count, int) or isinstance(count, bool):
+        return 0
+    return count if 0 <= count <= MOST_TOKENS else 0
 
 
 def _parse_json(content: bytes) -> Any:

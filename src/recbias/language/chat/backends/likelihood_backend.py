@@ -28,6 +28,13 @@ from recbias.language.chat.settings import LanguageModel
 REFUSALS = {"400", "404", "405", "422"}
 """The causes of failures that may be about the interface and not about the key."""
 
+LEAST_SCORE, ROUNDING = -1e6, 1e-3
+"""The least log-probability, and the most by which one may exceed 0; some servers send -9999 for
+minus infinity."""
+
+MOST_TOKENS_PER_CHARACTER, MORE_TOKENS = 4, 1000
+"""A prompt has no more tokens than bytes, beside special tokens and those that are generated."""
+
 _UNSUPPORTED = re.compile(r"\becho\b|log_?prob|chat model|completions", re.IGNORECASE)
 """Matches the message of a server that cannot repeat the prompt with log-probabilities."""
 
@@ -73,12 +80,16 @@ def read_reply(body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
     """
     context, text = (message.content for message in request.messages)
     tokens, scores = _list_scores(body)
+    if len(tokens) > MOST_TOKENS_PER_CHARACTER * len(context + text) + MORE_TOKENS:
+        raise MalformedReply(f"the answer has {len(tokens):,} tokens, more than the prompt can")
     offsets = locate_tokens(tokens, context + text)
     rows = zip(tokens, scores, offsets, strict=True)
     end = len(context) + len(text)
     of_text = [(token, score) for token, score, start in rows if len(context) <= start < end]
     if not of_text or not all(isinstance(score, (int, float)) for _, score in of_text):
         raise MalformedReply("the answer lacks the log-probability of a token of the text")
+    if wrong := [score for _, score in of_text if not _is_log_probability(score)]:
+        raise MalformedReply(f"the answer has a log-probability of {wrong[0]}")
     names, values = zip(*of_text, strict=True)
     return ChatReply(
         text=json.dumps({"tokens": names, "log_probabilities": values}),
@@ -87,6 +98,11 @@ def read_reply(body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
         served_model=as_text(body.get("model")),
         fingerprint=as_text(body.get("system_fingerprint")),
     )
+
+
+def _is_log_probability(score: float) -> bool:
+    """Return whether a number can be a log-probability, rounded as it may be."""
+    return not isinstance(score, bool) and LEAST_SCORE <= score <= ROUNDING
 
 
 def locate_tokens(tokens: Sequence[str], text: str) -> list[int]:

@@ -11,8 +11,9 @@ MAX_ANSWER_BYTES = 16 * 2**20
 MAX_TIMEOUTS = 10
 """An answer may take so many times ``timeout_s``: some servers send blanks while they work."""
 
-_DECODED = {"content-encoding", "content-length", "transfer-encoding"}
-"""The headers that do not hold for a body that was read and decompressed."""
+_OMITTED = {"content-encoding", "content-length", "content-type", "transfer-encoding"}
+"""The headers that do not hold for a body that was read and decompressed, and the one that names
+its encoding: JSON is UTF-8, and a text of an unknown encoding could not be shown."""
 
 
 class EndlessAnswer(Exception):
@@ -45,7 +46,7 @@ def make_limited_client(sdk: Any, timeout_s: float) -> Any:
             headers = [
                 pair
                 for pair in answer.headers.raw
-                if pair[0].decode("latin-1").lower() not in _DECODED
+                if pair[0].decode("latin-1").lower() not in _OMITTED
             ]
             return type(answer)(
                 answer.status_code,

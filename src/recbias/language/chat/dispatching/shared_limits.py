@@ -1,22 +1,22 @@
 """Limits that the processes of a machine share: the pause, the rates and the spending of a model.
 
 They are in one small file for each model beside the stored replies, which is locked while it is
-read and written. On systems without ``fcntl`` it is not locked.
+read and written, on systems and disks that have locks.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Unwritable
+from recbias.core.machine.limited_disks import lock_file
 from recbias.language.chat.budget import Budget, Spending
 from recbias.language.chat.failures import MAX_RETRY_AFTER
 from recbias.language.chat.settings import LanguageModel
@@ -24,8 +24,17 @@ from recbias.language.chat.settings import LanguageModel
 FOLDER = "limits"
 """The folder of the files, in that of the replies."""
 
+MAX_SPACING, ROUNDING = 86_400.0, 1.0
+"""The longest pause after the tokens of requests, and what is added to each limit, in seconds."""
+
+MAX_AMOUNT = 1e15
+"""Larger numbers in the file, in seconds, tokens or money, are none of this program."""
+
 KEPT_SECONDS = 7 * 86_400
 """How long the spending of a run is kept after its last request."""
+
+
+REMEDY = "free disk space, or make the folder writable, then run again"
 
 
 @dataclass(frozen=True)
@@ -113,22 +122,25 @@ class SharedLimits:
     def pause(self, seconds: float) -> None:
         """Let no process send a request for some seconds."""
         with self._change() as state:
-            state["paused_until"] = max(state["paused_until"], self.clock() + seconds)
+            now, earlier = self.clock(), state["paused_until"]
+            is_of_this_clock = earlier <= now + MAX_RETRY_AFTER + ROUNDING
+            state["paused_until"] = max(earlier if is_of_this_clock else now, now + seconds)
 
     def _compute_wait(self, state: Mapping[str, Any]) -> float:
         """Return the seconds until the pause and the spacing of the requests are over."""
         now = self.clock()
-        times: list[float] = [state["paused_until"]]
-        times += [state["next_request"]] if self.requests_per_minute else []
-        times += [state["next_tokens"]] if self.tokens_per_minute else []
-        return min(max(0.0, max(times) - now), MAX_RETRY_AFTER)
+        times: list[tuple[float, float]] = [(state["paused_until"], MAX_RETRY_AFTER)]
+        times += [(state["next_request"], 60 / rate)] if (rate := self.requests_per_minute) else []
+        times += [(state["next_tokens"], MAX_SPACING)] if self.tokens_per_minute else []
+        waits = [end - now for end, longest in times if end - now <= longest + ROUNDING]
+        return min(max(0.0, 0.0, *waits), MAX_RETRY_AFTER)  # later ends are of a clock set back
 
     def _advance(self, state: dict[str, Any], estimate: Spending) -> None:
         now = self.clock()
         if self.requests_per_minute:
             state["next_request"] = now + 60 / self.requests_per_minute
         if self.tokens_per_minute:
-            start = max(now, state["next_tokens"])
+            start = min(max(now, state["next_tokens"]), now + MAX_SPACING)
             state["next_tokens"] = start + 60 * estimate.tokens / self.tokens_per_minute
 
     def _get_spending(self, state: Mapping[str, Any]) -> Spending:
@@ -147,13 +159,16 @@ class SharedLimits:
             return _parse_state(self.path.read_bytes())
         except FileNotFoundError:
             return _parse_state(b"")
+        except OSError as error:
+            message = f"cannot be read: {error.strerror or error}"
+            raise Unwritable(message, where=str(self.path), remedy=REMEDY) from error
 
     @contextmanager
     def _change(self) -> Iterator[dict[str, Any]]:
         """Lock the file, yield its content, and replace it by one write."""
         try:
             with _open_file(self.path) as stream:
-                _lock(stream.fileno())
+                lock_file(stream.fileno())
                 content = stream.read()
                 state = _parse_state(content)
                 yield state
@@ -161,8 +176,7 @@ class SharedLimits:
                 stream.write(json.dumps(state).encode().ljust(len(content)))
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
-            remedy = "free disk space, or make the folder writable, then run again"
-            raise Unwritable(message, where=str(self.path), remedy=remedy) from error
+            raise Unwritable(message, where=str(self.path), remedy=REMEDY) from error
 
 
 def _open_file(path: Path) -> BinaryIO:
@@ -176,16 +190,22 @@ def _open_file(path: Path) -> BinaryIO:
 
 def _parse_state(content: bytes) -> dict[str, Any]:
     """Return the content of a file; a damaged one is empty."""
-    empty = {"paused_until": 0.0, "next_request": 0.0, "next_tokens": 0.0, "spending": {}}
-    try:
-        return {**empty, **json.loads(content)}
-    except (ValueError, TypeError):
-        return empty
+    times, spending = dict.fromkeys(("paused_until", "next_request", "next_tokens"), 0.0), {}
+    with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        stored = json.loads(content)
+        times |= {name: _parse_time(stored[name]) for name in times}
+        for run, entry in stored["spending"].items():
+            spent = asdict(Spending(**entry["spent"]))
+            if all(_is_amount(amount) for amount in spent.values()):
+                spending[run] = {"time": _parse_time(entry["time"]), "spent": spent}
+    return {**times, "spending": spending}
 
 
-def _lock(descriptor: int) -> None:
-    """Wait for the lock of a file; it ends when the file is closed."""
-    if sys.platform != "win32":
-        import fcntl
+def _parse_time(value: Any) -> float:
+    if not _is_amount(value):
+        raise ValueError(value)
+    return float(value)
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < MAX_AMOUNT
