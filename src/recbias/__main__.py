@@ -21,12 +21,12 @@ if IS_PROGRAM:  # until ``handle_signals``, whose imports take a tenth of a seco
 
 from contextlib import suppress  # noqa: E402
 
-from recbias.core.machine.borrowed_process import open_standard_descriptors  # noqa: E402
 from recbias.core.machine.interrupts import (  # noqa: E402
     claim_line,
     get_exit_code,
     handle_signals,
 )
+from recbias.core.machine.process_state import open_standard_descriptors  # noqa: E402
 from recbias.core.machine.shortage import SHORTAGES, is_shortage  # noqa: E402
 from recbias.core.machine.sudden_end import announce_end, watch_for_sudden_end  # noqa: E402
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.machine.borrowed_process import lend_process
+from recbias.core.machine.process_state import protect_process
 from recbias.runner.boundary import attempt
 from support.commands import SMALL, run_recbias, write_small_spec
 
@@ -134,7 +134,7 @@ def test_the_process_is_given_back_after_an_error(tmp_path: Path) -> None:
 
     before = (Path.cwd(), sys.stdout, sys.stderr, os._exit, os.umask(0o022))
     os.umask(before[-1])
-    with pytest.raises(OSError, match="mine"), lend_process():
+    with pytest.raises(OSError, match="mine"), protect_process():
         change()
     after = (Path.cwd(), sys.stdout, sys.stderr, os._exit, os.umask(before[-1]))
     assert after == before

@@ -43,7 +43,7 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.machine.borrowed_process import CODE_FAULTS, describe_fault, lend_process
+from recbias.core.machine.process_state import CODE_FAULTS, describe_fault, protect_process
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.suggestions import find_nearest, suggest
@@ -84,7 +84,7 @@ class Builder:
         if len(self.document.faults) > n_faults:
             return None
         try:
-            with lend_process():
+            with protect_process():
                 return cls(**{settings[name].field.name: value for name, value in values.items()})
         except UserError as error:
             setting_location = (*location, error.where) if error.where in settings else location

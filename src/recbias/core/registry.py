@@ -22,7 +22,7 @@ from typing import Any, cast
 from recbias.core.digests import digest_file
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
 from recbias.core.input_files import has_file, read_change_times, read_input
-from recbias.core.machine.borrowed_process import CODE_FAULTS, describe_fault, lend_process
+from recbias.core.machine.process_state import CODE_FAULTS, describe_fault, protect_process
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
 
@@ -88,7 +88,7 @@ class Registry:
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module_name, _, attribute = target.partition(":")
         try:
-            with lend_process():
+            with protect_process():
                 module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
@@ -236,7 +236,7 @@ def _import_file(path: Path, file_name: str, content: bytes) -> ModuleType:
         sys.modules[module_name] = module
         undo.callback(sys.modules.pop, module_name)
         try:
-            with lend_process():
+            with protect_process():
                 loader.exec_module(module)
         except ModuleNotFoundError as error:
             raise _make_missing_error(file_name, error, path.parent) from error

@@ -18,8 +18,8 @@ from recbias.core.errors import (
     Unwritable,
     UserError,
 )
-from recbias.core.machine.borrowed_process import describe_exception, lend_process
 from recbias.core.machine.interrupts import raise_received
+from recbias.core.machine.process_state import describe_exception, protect_process
 from recbias.core.machine.shortage import describe_shortage, is_shortage
 from recbias.core.printable import make_storable
 from recbias.core.records import Failure
@@ -48,7 +48,7 @@ def attempt(
     stage can be stored either.
     """
     try:
-        with lend_process():
+        with protect_process():
             return work(), None
     except Unwritable:
         raise
@@ -70,7 +70,7 @@ def blame_plugin(call: str) -> Iterator[None]:
         BrokenContract: The code raised an error that is not one of recbias, or exited.
     """
     try:
-        with lend_process():
+        with protect_process():
             yield
     except (RecbiasError, MemoryError):
         raise

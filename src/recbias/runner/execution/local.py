@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recbias.core.machine.borrowed_process import print_to_stderr
 from recbias.core.machine.cores import count_cores
 from recbias.core.machine.interrupts import follow_parent, hold_signals
+from recbias.core.machine.process_state import print_to_stderr
 from recbias.core.machine.shortage import require_room_for_command
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord

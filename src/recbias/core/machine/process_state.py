@@ -1,4 +1,4 @@
-"""What code of others may change of this process is put back, and it cannot end the process."""
+"""What plug-ins and libraries may change of the process is restored, and they cannot end it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recbias.core.errors import RecbiasError
 from recbias.core.machine.shortage import raise_shortage
 
 CODE_FAULTS = (Exception, SystemExit)
-"""What code within ``lend_process`` may raise: any exception, or an exit."""
+"""What code within ``protect_process`` may raise: any exception, or an exit."""
 
 _STANDARD_DESCRIPTORS = (1, 2)
 
@@ -22,7 +22,7 @@ _ENDED_BY_THREAD = b"error: the process was ended by os._exit(0) in a thread of 
 _end_process = os._exit
 
 
-class _Borrowed:
+class _OpenStream:
     """A stream that stays open when somebody closes it."""
 
     def __init__(self, stream: Any) -> None:
@@ -46,7 +46,7 @@ class _Borrowed:
 
 
 @contextmanager
-def lend_process() -> Iterator[None]:
+def protect_process() -> Iterator[None]:
     """Run code of others: its exits are errors, and what it changes of the process is put back.
 
     ``os._exit`` raises SystemExit, so that a stage fails and the run does not end as if it were
@@ -169,8 +169,8 @@ def _keep_streams(undo: ExitStack) -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         undo.callback(setattr, sys, name, stream)
-        if stream is not None and not isinstance(stream, _Borrowed):
-            setattr(sys, name, _Borrowed(stream))
+        if stream is not None and not isinstance(stream, _OpenStream):
+            setattr(sys, name, _OpenStream(stream))
 
 
 def _keep_umask(undo: ExitStack) -> None:
