@@ -81,7 +81,7 @@ def find_nearest_binary(
     sizes = np.diff(matrix.indptr)
     numbers = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)].astype(np.int32)
     rows = matrix[numbers]
-    rows.indices = rows.indices.astype(np.int32)
+    rows.indices = rows.indices.astype(np.int32, copy=False)
     n, k = numbers.size, min(neighbors, max(matrix.shape[0] - 1, 1))
     left, right = (np.ascontiguousarray(weight[numbers], np.float32) for weight in weights)
     columns = _split_columns(rows)
@@ -125,41 +125,42 @@ def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays, Arrays]:
     by_column: Any = rows.tocsc()
     by_column.sort_indices()
     column_starts = by_column.indptr.astype(np.int64)
-    column_rows = by_column.indices.astype(np.int32)
+    column_rows = by_column.indices.astype(np.int32, copy=False)
     lists = (rows.indptr.astype(np.int64), rows.indices, column_starts, column_rows)
-    rare = rows[:, np.flatnonzero(~is_common)]
+    tile_starts = _find_tile_starts(rows, column_starts, tile)[:, ~is_common]
     return (
         lists,
-        _tile_common(rows[:, np.flatnonzero(is_common)], tile),
-        (
-            *(rare.indptr.astype(np.int64), rare.indices.astype(np.int32)),
-            _find_tile_starts(by_column, ~is_common, tile),
-        ),
+        _tile_common(*_select_columns(rows, is_common), n_common, tile),
+        (*_select_columns(rows, ~is_common), np.ascontiguousarray(tile_starts)),
     )
 
 
-def _tile_common(common: Matrix, tile: int) -> Arrays:
-    n, n_common = common.shape
-    counts = np.diff(common.indptr)
+def _select_columns(rows: Matrix, is_selected: BoolArray) -> tuple[AnyArray, AnyArray]:
+    """Return where each row starts and its columns, counted among the selected ones only."""
+    numbers = np.cumsum(is_selected, dtype=np.int32) - np.int32(1)
+    kept = np.flatnonzero(is_selected[rows.indices])
+    return np.searchsorted(kept, rows.indptr), numbers[rows.indices[kept]]
+
+
+def _tile_common(starts: AnyArray, columns: AnyArray, n_common: int, tile: int) -> Arrays:
+    counts = np.diff(starts)
+    n = counts.size
     has_column = np.zeros((-(-n // tile), n_common + 1, tile), dtype=np.uint8)
     entries = np.repeat(np.arange(n), counts)
-    has_column[entries // tile, common.indices, entries % tile] = 1
-    starts = np.concatenate([[0], np.cumsum(-(-counts // PACK) * PACK)])
-    columns = np.full(starts[-1], n_common, dtype=np.int32)
-    columns[np.arange(entries.size) + np.repeat(starts[:-1] - common.indptr[:-1], counts)] = (
-        common.indices
-    )
-    return starts, columns, has_column
+    has_column[entries // tile, columns, entries % tile] = 1
+    packed_starts = np.concatenate([[0], np.cumsum(-(-counts // PACK) * PACK)])
+    packed = np.full(packed_starts[-1], n_common, dtype=np.int32)
+    packed[np.arange(entries.size) + np.repeat(packed_starts[:-1] - starts[:-1], counts)] = columns
+    return packed_starts, packed, has_column
 
 
-def _find_tile_starts(by_column: Any, is_rare: BoolArray, tile: int) -> AnyArray:
-    """Return where the rows of each tile start in the rows of rare columns."""
-    n, m = by_column.shape
-    n_tiles = -(-n // tile)
-    parts = np.repeat(np.arange(m) * n_tiles, np.diff(by_column.indptr))
-    parts += by_column.indices // tile
-    counts = np.bincount(parts, minlength=m * n_tiles).reshape(m, n_tiles)[is_rare]
-    tile_starts = np.empty((n_tiles + 1, len(counts)), dtype=np.int64)
-    tile_starts[0] = by_column.indptr[:-1][is_rare]
-    tile_starts[1:] = tile_starts[0] + np.cumsum(counts, axis=1).T
+def _find_tile_starts(rows: Matrix, column_starts: AnyArray, tile: int) -> AnyArray:
+    """Return where the rows of each tile start in the rows of a column, of all columns."""
+    n, m = rows.shape
+    tile_starts = np.empty((-(-n // tile) + 1, m), dtype=np.int64)
+    tile_starts[0] = column_starts[:-1]
+    for index, start in enumerate(range(0, n, tile)):
+        entries = slice(rows.indptr[start], rows.indptr[min(start + tile, n)])
+        counts = np.bincount(rows.indices[entries], minlength=m)
+        tile_starts[index + 1] = tile_starts[index] + counts
     return tile_starts
