@@ -132,3 +132,11 @@ def test_weighted_or_small_matrices_are_not_counted() -> None:
     assert not shared_columns.can_count(ones, 1500)
     assert not shared_columns.can_count(2 * ones, 10)
     assert not shared_columns.can_count(ones[:100], 10)
+
+
+@pytest.mark.rotating  # compiled for another type of counts
+def test_more_shared_columns_than_16_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", 0)
+    matrix = csr_array(np.ones((3, 70_000), dtype=np.float32))
+    nearest = find_nearest(matrix, 2)
+    np.testing.assert_allclose(nearest.toarray(), 1.0 - np.eye(3), rtol=1e-6)

@@ -41,7 +41,8 @@ def find_nearest_rows(
     """Find the nearest rows of a block of targets; rows are sorted by size.
 
     Args:
-        bounds: The first target and the one after the last.
+        bounds: The first target, the one after the last, and memory for the counts of a tile, of
+            a type that holds the number of shared columns of any two rows.
         lists: The matrix by rows and by columns: where each row starts, the columns of rows, where
             each column starts, and the rows of columns, ascending.
         common: Of the columns that many rows have: where each row starts, ``int64[n + 1]``; its
@@ -55,10 +56,10 @@ def find_nearest_rows(
             of the similarity, and the largest number of 32 bits less the row of the matrix. The
             larger number is the better neighbour; ties go to the lower row.
     """
-    start, stop = bounds
+    start, stop, counts = bounds
     n, k = nearest.shape
     n_tiles, tile = common[2].shape[0], common[2].shape[2]
-    counts, small_counts = np.zeros(tile, dtype=np.int32), np.zeros(tile, dtype=np.uint8)
+    small_counts = np.zeros(tile, dtype=np.uint8)
     near_words, value = np.zeros(STRIP // 8, dtype=np.uint64), np.zeros(1, dtype=np.float32)
     candidates = np.zeros((stop - start, BUFFER * k), dtype=np.uint64)
     n_candidates = np.zeros(stop - start, dtype=np.int64)

@@ -90,11 +90,15 @@ def find_nearest_binary(
     candidates = np.zeros((n, k), np.uint64)
     search = compile_loop(find_nearest_rows, exact=True, parts=PARTS)
 
+    tile, most_shared = columns[1][2].shape[2], row_sizes[1:2].max(initial=0)
+    count_type = np.uint16 if most_shared < 2**16 else np.int32  # half of the cache
+
     def search_block(start: int, stop: int) -> None:
-        search((start, stop), *columns, settings, candidates)
+        counts = np.zeros(tile, count_type)
+        search((start, stop, counts), *columns, settings, candidates)
 
     if n:
-        search((0, 0), *columns, settings, candidates)  # compiled before threads need it
+        search_block(0, 0)  # compiled before threads need it
     map_blocks(search_block, n, TARGETS, label="nearest neighbours")
     order = np.argsort(numbers)
     counts = np.zeros(matrix.shape[0], np.int64)
