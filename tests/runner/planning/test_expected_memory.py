@@ -15,6 +15,8 @@ from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
 from recbias.formats.delimited import row_samples
 from recbias.registry import REGISTRIES
+from recbias.runner.execution.executor import Executor, Silent
+from recbias.runner.execution.model_memory import find_memory_faults
 from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage_sizes import measure_sizes
@@ -79,7 +81,7 @@ def test_a_stage_that_does_not_fit_is_refused_with_the_data_that_would(
     plan, store = api.plan(spec, out=tmp_path)
     with pytest.raises(Faults) as refused:
         api.preview_run(plan, store, fresh=False)
-    fault = refused.value.faults[0]
+    (fault,) = refused.value.faults  # not the lists and metrics of EASE too
     assert fault.message.startswith("fit EASE needs about 3")
     assert "there are 250 MB" in fault.message
     assert "models[1]" in fault.where
@@ -89,6 +91,18 @@ def test_a_stage_that_does_not_fit_is_refused_with_the_data_that_would(
         recbias.run(spec, out=tmp_path)
     monkeypatch.setenv(VARIABLE, "20000")
     assert api.preview_run(plan, store, fresh=False)[0].memory_mb > 250
+
+
+def test_what_reads_a_refused_stage_is_not_refused_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_clicks(tmp_path / "a.csv", 300_000)
+    dataset = {"name": "tables", "interactions": str(path)}
+    spec = make_small_spec(dataset=dataset, models=["MostPop", "ItemKNN"])
+    monkeypatch.setenv(VARIABLE, "202")
+    plan, store = api.plan(spec, out=tmp_path)
+    faults = [*find_memory_faults(plan, Executor(store, Silent()))]
+    assert [fault.message.partition(" needs ")[0] for fault in faults] == ["load tables"]
 
 
 def test_sizes_of_movielens_are_estimated_from_the_files(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from recbias.config.plugin_spec import PluginSpec, Range
 from recbias.config.settings import read_settings
 from recbias.core.errors import TooLittleMemory, UserError
+from recbias.core.machine.expected import Sizes
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
 from recbias.core.machine.shortage import require_room_for_run
 from recbias.core.packages import list_libraries
@@ -19,6 +20,7 @@ from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults
+from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
 BYTES = 4
@@ -136,9 +138,11 @@ def find_memory_faults(
     """Yield the stages to run that do not fit into the memory that this process may use.
 
     With a ``kind`` only stages of this kind are checked. A stage that would not fit with hardly
-    any data does not count, as then the limit is none.
+    any data does not count, as then the limit is none; nor does one that reads the result of a
+    refused one, which is named already.
     """
     limit, planner = measure_memory_limit(), PeakPlanner()
+    refused: set[str] = set()
     stored = {
         stage.digest: record
         for stage in plan.stages
@@ -149,21 +153,31 @@ def find_memory_faults(
         is_done = stage.digest in stored or stage.digest in executor.records
         if is_done or kind not in {None, stage.kind}:
             continue
-        expected = sizes.find(stage)
-        peak = planner.plan(stage, expected)
-        if not limit or peak is None or peak <= limit or not expected:
-            continue
-        share = planner.find_share(stage, expected, limit)
-        if share < LEAST_SHARE:
-            continue
-        message = (
-            f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are "
-            f"{limit / 2**20:,.0f} MB"
-        )
-        counts = (f"{int(n * share):,} {name}" for name, n in expected.items() if name in SHOWN)
-        advice = ADVICE.get(stage.kind, ADVICE["fit"])
-        remedy = f"about {', '.join(counts)} would fit: {advice}; {VARIABLE} states another limit"
-        yield TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
+        fault = _find_fault(stage, sizes.find(stage), planner, limit)
+        follows = any(source.digest in refused for source in stage.inputs)
+        if fault is not None and not follows:
+            yield fault
+        if fault is not None or follows:
+            refused.add(stage.digest)
+
+
+def _find_fault(
+    stage: Stage, sizes: Sizes, planner: PeakPlanner, limit: float | None
+) -> TooLittleMemory | None:
+    """Return why a stage does not fit, with the share of its data that would; None if it fits."""
+    peak = planner.plan(stage, sizes)
+    if not limit or peak is None or peak <= limit or not sizes:
+        return None
+    share = planner.find_share(stage, sizes, limit)
+    if share < LEAST_SHARE:
+        return None
+    message = (
+        f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are {limit / 2**20:,.0f} MB"
+    )
+    counts = (f"{int(n * share):,} {name}" for name, n in sizes.items() if name in SHOWN)
+    advice = ADVICE.get(stage.kind, ADVICE["fit"])
+    remedy = f"about {', '.join(counts)} would fit: {advice}; {VARIABLE} states another limit"
+    return TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
 
 
 ADVICE = {
