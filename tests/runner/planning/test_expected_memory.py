@@ -14,10 +14,11 @@ from recbias.core.errors import Faults
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
 from recbias.formats.delimited import row_samples
+from recbias.numerics.sparse import compiled_ranking
 from recbias.registry import REGISTRIES
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.model_memory import find_memory_faults
-from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_memory import COMPILED_SCORES, PeakPlanner
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage_sizes import measure_sizes
 from support.specs import make_small_spec
@@ -41,8 +42,6 @@ def test_the_peaks_are_those_that_movielens_1m_was_measured_with(tmp_path: Path)
         "split demo": 256,
         "ask MostPop": 296,
         "fit PureSVD": 316,
-        "fit ItemKNN": 460,
-        "fit UserKNN": 423,
         "fit implicit/ALS": 397,
         "fit EASE": 635,
         "ask EASE": 510,
@@ -53,6 +52,57 @@ def test_the_peaks_are_those_that_movielens_1m_was_measured_with(tmp_path: Path)
     }
     for title, peak in measured.items():
         assert peaks[title] == pytest.approx(peak, rel=0.25), title
+
+
+CORE = {"users": 5_949, "items": 2_810, "interactions": 571_531, "training": 457_225}
+GENERATED = {"users": 20_101, "items": 16_103, "interactions": 3_096_864, "times": 3_096_864}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "measured"),
+    [
+        (
+            CORE,  # MovieLens-1M, ratings of 4 and 5, 10-core
+            {
+                "ItemKNN": (345, 410),
+                "UserKNN": (348, 403),
+                "SLIM": (323, 387),
+                "MF": (623, 649),
+                "FunkSVD": (622, 626),
+                "PMF": (644, 637),
+                "MF2020": (625, 659),
+                "AMF": (615, 638),
+                "LightGCN": (643, 639),
+                "MultiVAE": (595, 621),
+                "NeuMF": (645, 786),
+                "DeepFM": (672, 827),
+            },
+        ),
+        (
+            GENERATED | {"training": 2_469_450},  # growth.write_ratings, 3.2 million, 10-core
+            {
+                "MF": (755, 750),
+                "FunkSVD": (743, 739),
+                "PMF": (837, 765),
+                "MF2020": (1130, 739),
+                "AMF": (902, 760),
+            },
+        ),
+    ],
+)
+def test_the_peaks_of_trained_models_are_those_that_were_measured(
+    tmp_path: Path, sizes: dict[str, int], measured: dict[str, tuple[int, int]]
+) -> None:
+    for model, (fit, ask) in measured.items():
+        plan, _ = api.plan(make_small_spec(models=[model]), out=tmp_path)
+        planner = PeakPlanner()
+        peaks = {stage.kind: planner.plan(stage, sizes) for stage in plan.stages}
+        for kind, peak in (("fit", fit), ("answer", ask)):
+            assert (peaks[kind] or 0) / 2**20 == pytest.approx(peak, rel=0.25), (model, kind)
+
+
+def test_the_plan_and_the_ranking_agree_where_loops_are_compiled() -> None:
+    assert COMPILED_SCORES == compiled_ranking.MIN_SCORES
 
 
 def test_dense_models_grow_with_the_square_of_the_items(tmp_path: Path) -> None:

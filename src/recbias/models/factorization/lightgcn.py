@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.factorization.factor_tables import sum_squares
@@ -68,6 +69,16 @@ class LightGCN(TrainedModel):
     reg: Annotated[float, Ge(0)] = 0.0001
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the vectors of all layers, the graph, and the samples of an epoch.
+
+        A pair is an edge in both directions; a vector has its gradient, two moments and a copy of
+        the best epoch.
+        """
+        vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
+        fit = 120.0 * sizes["training"] + (6 + self.layers) * vectors
+        return ModelMemory(fit=fit, state=vectors, compiled=True)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""

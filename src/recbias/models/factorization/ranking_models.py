@@ -80,10 +80,8 @@ class BPRMF(TrainedFactorModel):
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
-        vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
         in_blocks = sizes["users"] >= MANY_USERS and self.popularity == 0
-        per_pair = 24.0 if in_blocks else 36.0
-        return ModelMemory(fit=per_pair * sizes["training"] + 3 * vectors, state=vectors)
+        return self._plan_memory(sizes, 24.0 if in_blocks else 36.0)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
@@ -185,6 +183,10 @@ class MF2020(TrainedFactorModel):
     negatives: Annotated[int, Gt(0)] = 8
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
+        return self._plan_memory(sizes, 19.0 * (1 + self.negatives))
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the training pairs and their negatives."""

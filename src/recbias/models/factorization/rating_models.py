@@ -14,9 +14,9 @@ from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorLearner,
     FactorTables,
+    RatingModel,
     RowLearner,
     SGDLearner,
-    TrainedFactorModel,
 )
 from recbias.models.factorization.sgd_kernels import step_squared
 from recbias.models.ranking.fitted_models import FittedFactors
@@ -32,7 +32,7 @@ from recbias.numerics.devices import resolve_device
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF(TrainedFactorModel):
+class MF(RatingModel):
     """Factorize ratings by regularized squared error, without biases.
 
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
@@ -79,7 +79,7 @@ class MF(TrainedFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD(TrainedFactorModel):
+class FunkSVD(RatingModel):
     """Factorize ratings by regularized squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2
@@ -141,7 +141,7 @@ class FunkSVD(TrainedFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMF(TrainedFactorModel):
+class PMF(RatingModel):
     """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
 
         minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)

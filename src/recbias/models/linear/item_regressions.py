@@ -107,10 +107,14 @@ class SLIM(ItemWeightModel):
     variant: Literal["paper", "elliot"] = "paper"
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the dense item-item matrix, the weights twice, and blocks."""
+        """Return the memory of the dense item-item matrix, the weights twice, and blocks.
+
+        Blocks of half of the columns have their products, weights and solutions at once.
+        """
         items = float(sizes["items"])
-        weights = 8 * items * min(self.neighbors, items)
-        return ModelMemory(fit=5.2 * items**2 + 2 * weights + MEMORY_LIMIT, state=weights)
+        weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
+        fit = 5.2 * items**2 + 2 * weights + min(MEMORY_LIMIT, blocks)
+        return ModelMemory(fit=fit, state=weights)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Run coordinate descent for all items at once."""

@@ -20,6 +20,7 @@ from recbias.models.ranking.device_products import rank_product
 from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.numerics.devices import OnDevice, find_accelerator
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
+from recbias.numerics.sparse.shared_columns import COMMON_LIMIT, COMMON_SHARE
 from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
@@ -36,15 +37,19 @@ class _KNN(OnDevice):
     similarity: Kind
     alpha: float
     shrink: float
+    weights: Weights
 
     def _plan_memory(self, n: int, sizes: Sizes) -> ModelMemory:
         """Return the memory of the neighbours of ``n`` rows.
 
-        The search has the rows twice, the candidates and common columns of ``shared_columns``, or
-        blocks of ``blocks.MEMORY_LIMIT``.
+        The search has the rows twice, the candidates, and the common columns of
+        ``shared_columns``, of which each has at least ``COMMON_SHARE`` of the rows; weights that
+        are not binary have blocks of products instead.
         """
         neighbours = 8.0 * n * min(self.neighbors, n)
-        search = 24.0 * sizes["training"] + neighbours + MEMORY_LIMIT
+        common = min(COMMON_LIMIT, sizes["training"] / COMMON_SHARE)
+        extra = common if self.weights == "binary" else MEMORY_LIMIT
+        search = 24.0 * sizes["training"] + neighbours + extra
         return ModelMemory(search + neighbours, neighbours, neighbours, compiled=True)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:

@@ -17,7 +17,12 @@ MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline"})
 BASE = 200 * 2**20
 """Bytes of the process with the libraries of every run."""
 
-LIBRARIES = {"torch": 250 * 2**20, "numba": 90 * 2**20, "implicit": 25 * 2**20}
+LIBRARIES = {
+    "torch": 250 * 2**20,
+    "numba": 90 * 2**20,
+    "implicit": 25 * 2**20,
+    "lenskit": 225 * 2**20,
+}
 """Bytes of the libraries that only some models import."""
 
 PER_FILE_BYTE = 5.0
@@ -49,8 +54,8 @@ PER_SCORE = 6.0
 CARD = 700 * 2**20
 """Bytes of a process on a card besides tensors: its context, and the libraries of CUDA."""
 
-COMPILED_SCORES = 2e8
-"""The number of scores from which on compiled loops rank them."""
+COMPILED_SCORES = 5e7
+"""The number of scores from which on compiled loops rank them, as in ``compiled_ranking``."""
 
 
 @dataclass
