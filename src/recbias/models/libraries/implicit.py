@@ -32,9 +32,9 @@ class _FactorModel(FactorModel):
     epochs: int
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, and of the matrix of users and that of items."""
+        """Return the memory of the vectors, and of the second of the two sparse matrices."""
         vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
-        return ModelMemory(fit=16.0 * sizes["training"] + 2 * vectors, state=vectors)
+        return ModelMemory(fit=8.0 * sizes["training"] + 2 * vectors, state=vectors)
 
     def _fit_library_model(
         self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any

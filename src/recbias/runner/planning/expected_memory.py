@@ -20,7 +20,7 @@ BASE = 200 * 2**20
 LIBRARIES = {
     "torch": 250 * 2**20,
     "numba": 90 * 2**20,
-    "implicit": 25 * 2**20,
+    "implicit": 10 * 2**20,
     "lenskit": 225 * 2**20,
 }
 """Bytes of the libraries that only some models import."""
@@ -54,8 +54,10 @@ PER_SCORE = 6.0
 CARD = 700 * 2**20
 """Bytes of a process on a card besides tensors: its context, and the libraries of CUDA."""
 
-COMPILED_SCORES = 5e7
-"""The number of scores from which on compiled loops rank them, as in ``compiled_ranking``."""
+COMPILED_SCORES = 2e8
+"""The number of scores from which on numba counts beside the blocks.
+
+With fewer, what compiled loops need is less than the blocks that they replace."""
 
 
 @dataclass
