@@ -40,10 +40,11 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         *("Conclusions", "Data and settings", "Results", "Agreement of the metrics", "Plots"),
-        *("Significance", "Definitions", "Models", "Provenance"),
+        *("Significance", "Definitions", "Models", "Stages", "Provenance"),
     ]
     assert "](figures/accuracy-popularity.svg)" in text
     assert "| Random | MostPop |" in text
+    assert re.search(r"\n## Stages\n\n\| stage \| kind \| duration \|", text)
     assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
 
 

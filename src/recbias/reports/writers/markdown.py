@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from recbias.reports.views.facts import build_stages_table
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.jinja_environments import render
 
 LONGEST_TABLE = 60
-"""A family with more comparisons, or a search with more trials, is counted instead of listed."""
+"""Of more comparisons and stages the first are listed; more trials of a search are counted."""
 
 
 def render_markdown(content: Content) -> str:
@@ -17,6 +18,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
+        stages=build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )
