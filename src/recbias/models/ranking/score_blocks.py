@@ -14,7 +14,8 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
-from recbias.numerics.sparse.compiled_ranking import BestColumns, can_compile, multiply_rows
+from recbias.numerics.sparse.compiled_ranking import BestColumns, can_compile
+from recbias.numerics.sparse.product_ranking import ProductRanking
 from recbias.numerics.sparse.products import sparse_is_faster
 from recbias.numerics.sparse.topk import top_k
 
@@ -26,9 +27,6 @@ BYTES_PER_SCORE = 20
 
 RANKING_LIMIT = 2 * MEMORY_LIMIT
 """Bytes that all blocks together may use; matrix products need about a hundred rows to be fast."""
-
-CACHED_LIMIT = 2**25
-"""Bytes of all blocks of sparse products, whose rows are computed one by one."""
 
 TILE_ROWS, TILE_ITEMS = 128, 2048
 """Rows and items of a tile, whose scores have 1 MB."""
@@ -219,14 +217,16 @@ def rank_by_product(
         right = right.toarray() if is_small and not sparse_is_faster(left, right) else right
 
     if not isinstance(right, np.ndarray) and can_compile(float(len(queries)) * data.train.n_items):
-        factor = right  # narrowed for the function below
-        return rank_by_scores(
-            lambda users: multiply_rows(users, left, factor),
-            queries,
-            k,
-            data,
-            memory_limit=CACHED_LIMIT,
-        )
+        ranking, matrix = ProductRanking(left, right, data.candidates), data.train.binary
+
+        def rank(users: Codes) -> RankedLists:
+            def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
+                rows = users[start:stop]
+                return ranking.rank(rows, select_history(matrix, rows), k)
+
+            return _join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
+
+        return rank_users_with_history(rank, queries, k, data)
 
     def score_block(users: Codes) -> AnyArray:
         scores = left[users] @ right

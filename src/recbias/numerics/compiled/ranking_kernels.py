@@ -14,24 +14,6 @@ STRIP = 1024
 """Number of scores that are compared with the worst selected one at once."""
 
 
-def add_products(rows: Any, left: Arrays, right: Arrays, scores: Any) -> None:
-    """Write ``left[rows] @ right`` to ``scores``, ``float32 (b, n)``.
-
-    The matrices are CSR, as their starts, columns and values.
-    """
-    left_starts, left_columns, left_values = left
-    right_starts, right_columns, right_values = right
-    for index in range(rows.size):
-        row = rows[index]
-        sums = scores[index]
-        for column in range(sums.size):
-            sums[column] = 0
-        for entry in range(left_starts[row], left_starts[row + 1]):
-            weight, inner = left_values[entry], left_columns[entry]
-            for position in range(right_starts[inner], right_starts[inner + 1]):
-                sums[np.uintp(right_columns[position])] += weight * right_values[position]
-
-
 def select_best(scores: Any, first: int, excluded: Any, history: Arrays, result: Arrays) -> None:
     """Add columns to the best ones of each row, best first; ties go to the lower column.
 
@@ -98,7 +80,9 @@ def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) ->
     """Insert a column, which is better than the last of k; return the new number of columns."""
     n_chosen = min(n_chosen + 1, values.size)
     rank = n_chosen - 1
-    while rank > 0 and values[rank - 1] < value:
+    while rank > 0 and (
+        values[rank - 1] < value or (values[rank - 1] == value and columns[rank - 1] > column)
+    ):
         values[rank], columns[rank] = values[rank - 1], columns[rank - 1]
         rank -= 1
     values[rank], columns[rank] = value, column

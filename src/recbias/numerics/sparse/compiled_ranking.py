@@ -7,7 +7,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes, Matrix
 from recbias.core.packages import is_installed
 from recbias.numerics.compiled.loops import compile_loop
-from recbias.numerics.compiled.ranking_kernels import PARTS, add_products, select_best
+from recbias.numerics.compiled.ranking_kernels import PARTS, select_best
 from recbias.numerics.sparse.topk import Floats32
 
 MIN_SCORES = 5e7
@@ -17,21 +17,6 @@ MIN_SCORES = 5e7
 def can_compile(n_scores: float) -> bool:
     """Return whether compiled code can be used and is worth it for this number of scores."""
     return n_scores >= MIN_SCORES and is_installed("numba")
-
-
-def multiply_rows(rows: AnyArray, left: Matrix, right: Matrix) -> Floats32:
-    """Return ``left[rows] @ right``, ``float32 (b, n)``, of CSR matrices.
-
-    >>> from scipy.sparse import csr_array
-    >>> factor = csr_array(np.array([[1, 0], [2, 3]], dtype=np.float32))
-    >>> multiply_rows(np.array([1]), factor, factor).tolist()
-    [[8.0, 9.0]]
-    """
-    scores = np.empty((rows.size, right.shape[1]), dtype=np.float32)
-    compile_loop(add_products, exact=True)(
-        np.ascontiguousarray(rows, dtype=np.int64), _list_arrays(left), _list_arrays(right), scores
-    )
-    return scores
 
 
 class BestColumns:
@@ -69,8 +54,3 @@ class BestColumns:
         compile_loop(select_best, exact=True, parts=PARTS)(
             scores, first, self._excluded[begin:end], self._history, (self.columns, self.values)
         )
-
-
-def _list_arrays(matrix: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
-    values = np.ascontiguousarray(matrix.data, dtype=np.float32)
-    return matrix.indptr, matrix.indices, values
