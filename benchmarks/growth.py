@@ -8,8 +8,10 @@ the sizes and the seconds; less than 0.2 s is not counted. Loops that numba has 
 a machine are compiled in the first process that needs them, so run it twice.
 
     python benchmarks/growth.py [--sizes 50000,200000] [--models ItemKNN,EASE] [--folder DIR]
+    python benchmarks/growth.py --models NeuMF,DeepFM --settings epochs=1 --queries 2000
 
-``--sizes 1000000,3200000,10000000,32000000`` takes hours on two cores.
+``--sizes 1000000,3200000,10000000,32000000`` takes hours on two cores. ``--settings`` are those of
+every model; ``--queries`` is the number of users, drawn at random, who get lists.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import yaml
 from pyarrow import csv
 
 import recbias
@@ -81,34 +84,37 @@ def write_ratings(folder: Path, n: int) -> None:
     csv.write_csv(pa.table(movies), folder / "movies.csv")
 
 
-def make_spec(models: list[str], filters: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the spec whose stages are measured."""
+def make_spec(models: list[dict[str, Any]], n_queries: int) -> dict[str, Any]:
+    """Return the spec whose stages are measured, with lists of all users if the number is 0."""
     return {
         "name": "growth",
         "seed": 1,
-        "dataset": {"name": "ml-32m", "filters": filters},
+        "dataset": {"name": "ml-32m", "filters": [{"name": "k_core", "k": 10}]},
         "split": {"name": "random", "test": 0.2},
         "k": 10,
         "models": models,
+        **({"queries": {"sample": n_queries}} if n_queries else {}),
         "metrics": ["nDCG", "HR", "item_coverage", "log_popularity_difference"],
         "tests": ["paired_t"],
         "report": {"formats": ["csv"]},
     }
 
 
-KCORE = [{"name": "k_core", "k": 10}]
 LOAD, FILTER, REST = "load", "load and 10-core", "tests and tables"
 
 
-def list_names(models: list[str]) -> list[str]:
+def list_names(spec: dict[str, Any]) -> list[str]:
     """Return the names of what is measured, in order."""
+    models = [model["name"] for model in spec["models"]]
     stages = [f"{what} {model}" for model in models for what in ("fit", "lists", "measures")]
     return [LOAD, FILTER, "split", "queries", *stages, REST]
 
 
-def measure(folder: Path, models: list[str], name: str) -> dict[str, Any]:
+def measure(folder: Path, spec: dict[str, Any], name: str) -> dict[str, Any]:
     """Compute one stage in this process, and return its cost."""
-    spec, out = make_spec(models, [] if name == LOAD else KCORE), folder / "results"
+    out = folder / "results"
+    if name == LOAD:
+        spec = spec | {"dataset": spec["dataset"] | {"filters": []}}
     if name == REST:
         meter = CostMeter()
         recbias.run(spec, out=out, data=folder)
@@ -133,7 +139,7 @@ def _name(stage: Any) -> str:
     return names.get(stage.kind) or f"{words[stage.kind]} {stage.keys.model}"
 
 
-def measure_all(folder: Path, models: list[str]) -> dict[str, dict[str, Any]]:
+def measure_all(folder: Path, spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the cost of each stage on the files of a folder, each in a process of its own."""
     costs = {}
     shutil.rmtree(folder / "results", ignore_errors=True)
@@ -141,9 +147,9 @@ def measure_all(folder: Path, models: list[str]) -> dict[str, dict[str, Any]]:
     context.set_forkserver_preload(
         ["recbias.api", "recbias.reports.writers.write", "scipy.sparse"]
     )
-    for name in list_names(models):
+    for name in list_names(spec):
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            costs[name] = pool.submit(measure, folder, models, name).result()
+            costs[name] = pool.submit(measure, folder, spec, name).result()
         print(f"  {name}: {costs[name]['cpu']:.2f} s, {costs[name]['peak']:,.0f} MB", flush=True)
     return costs
 
@@ -156,13 +162,22 @@ def fit_exponent(sizes: list[int], seconds: list[float]) -> str:
     return f"{np.polyfit(*np.log(np.array(points).T), 1)[0]:.2f}"
 
 
+def _split(setting: str) -> tuple[str, str]:
+    key, _, value = setting.partition("=")
+    return key, value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="50000,200000")
     parser.add_argument("--models", default=",".join(MODELS[:3]))
     parser.add_argument("--folder", type=Path, help="where the data are written, and stay")
+    parser.add_argument("--settings", nargs="*", default=[], help="KEY=VALUE of every model")
+    parser.add_argument("--queries", type=int, default=0, help="users who get lists; 0: all")
     arguments = parser.parse_args()
-    models = arguments.models.split(",")
+    settings = {key: yaml.safe_load(value) for key, value in map(_split, arguments.settings)}
+    models = [{"name": name, **settings} for name in arguments.models.split(",")]
+    spec = make_spec(models, arguments.queries)
     sizes = [int(size) for size in arguments.sizes.split(",")]
     costs = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -172,14 +187,14 @@ def main() -> None:
             if not (folder / "ml-32m" / "movies.csv").exists():
                 write_ratings(folder / "ml-32m", size)
             try:
-                api.plan(make_spec(models, KCORE), out=folder / "results", data=folder)
+                api.plan(spec, out=folder / "results", data=folder)
             except UserError as error:  # a model whose package is absent, say
                 print(f"skipped: {error}")
                 return
-            costs.append(measure_all(folder, models))
+            costs.append(measure_all(folder, spec))
     print(f"\n| stage | {' | '.join(f'{size:,}' for size in sizes)} | exponent |")
     print(f"|---|{'--:|' * (len(sizes) + 1)}")
-    for name in list_names(models):
+    for name in list_names(spec):
         row = [cost[name] for cost in costs]
         cells = [f"{cost['cpu']:.1f} s, {cost['peak']:,.0f} MB" for cost in row]
         exponent = fit_exponent(sizes, [cost["cpu"] for cost in row])
