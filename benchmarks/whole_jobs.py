@@ -43,7 +43,7 @@ FIVE = "MostPop,ItemKNN,UserKNN,PureSVD,EASE"
 RATINGS = " from ratings"
 TOOLS = {
     "implicit": ("ItemKNN", "ALS"),
-    "lenskit": ("ItemKNN", "EASE", "ALS", THREE),
+    "lenskit": ("ItemKNN", "EASE", "ALS"),
     "rectools": ("ItemKNN", "EASE", THREE),
     "cornac": ("EASE", "BPR"),
     "recbole": ("ItemKNN", "EASE", "BPR", THREE, "EASE" + RATINGS),

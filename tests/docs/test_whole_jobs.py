@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "whole_jobs.py"
 N_USERS, N_FILMS, N_TASTES = 60, 48, 3
@@ -22,9 +23,8 @@ def write_movielens(folder: Path) -> None:
         for film in range(N_FILMS):
             likes = film % N_TASTES == user % N_TASTES
             if rng.random() < (0.95 if likes else 0.4):
-                lines.append(
-                    f"{user + 1}::{film + 1}::{5 - rng.integers(0, 2) - rng.integers(0, 2) * (not likes)}"
-                )
+                rating = 5 - rng.integers(0, 2 if likes else 3)
+                lines.append(f"{user + 1}::{film + 1}::{rating}")
     ratings = "".join(f"{line}::{number}\n" for number, line in enumerate(lines))
     films = "".join(f"{film}::Film {film} (1999)::Drama\n" for film in range(1, N_FILMS + 1))
     users = "".join(f"{user}::F::25::1::12345\n" for user in range(1, N_USERS + 1))
@@ -33,6 +33,7 @@ def write_movielens(folder: Path) -> None:
 
 
 def test_both_tools_have_a_row_with_the_values_of_their_lists(tmp_path: Path) -> None:
+    pytest.importorskip("implicit")
     write_movielens(tmp_path / "ml-1m")
     command = [sys.executable, str(BENCHMARK), "--turns", "1", "--jobs", "ItemKNN"]
     command += ["--tools", "implicit,elliot"]
