@@ -174,7 +174,14 @@ def parse_arguments() -> argparse.Namespace:
 def find_pythons(tools: list[str], named: list[str]) -> dict[str, str]:
     """Return the Python of each tool that has one; the others are printed."""
     here = [tool for tool in ("implicit", "lenskit") if find_spec(tool)]
-    pythons = dict.fromkeys(here, sys.executable) | dict(text.split("=", 1) for text in named)
+    pythons = dict.fromkeys(here, sys.executable)
+    for text in named:
+        tool, _, path = text.partition("=")
+        if tool not in TOOLS or not Path(path).is_file():
+            raise SystemExit(
+                f"--python {text}: TOOL=PATH, where TOOL is one of {', '.join(TOOLS)}"
+            )
+        pythons[tool] = str(Path(path).absolute())
     absent = [tool for tool in tools if tool not in pythons]
     if absent:
         print(f"left out, because no --python names them: {', '.join(absent)}\n")
