@@ -48,8 +48,9 @@ def find_nearest_rows(
         common: Of the columns that many rows have: where each row starts, ``int64[n + 1]``; its
             columns, padded with the last one to a multiple of ``PACK``; and which rows have them,
             ``uint8 (n_tiles, n_common + 1, tile)``, the last of them none.
-        rare: Of the other columns: where each row starts, its columns, and where the rows of each
-            tile start in the rows of columns, ``int64 (n_tiles + 1, n_rare)``.
+        rare: Of the other columns: where each row starts, its columns, where the rows of each tile
+            start in the rows of columns, ``int64 (n_tiles + 1, n_rare)``, and the rows of columns
+            as their places in their tile, ``uint16``.
         weights: ``l`` and ``r``, ``float32[n]``; ``c``; the kind of divisor; the number of columns
             of each row, ``float32[n]``, descending; and the rows of the matrix, ``uint64[n]``.
         nearest: The neighbours of each row in no order, ``uint64 (n, k)``, filled with 0: the bits
@@ -77,7 +78,7 @@ def find_nearest_rows(
             position = target - start
             if not is_sparse[position] and can_reach(target, low, width, weights, worst[position]):
                 count_common(target, index, width, common, small_counts, counts)
-                count_rare(target, index, low, rare, (lists[3], counts))
+                count_rare(target, index, rare, counts)
                 if low <= target < low + width:
                     counts[target - low] = 0
                 collect(

@@ -45,11 +45,10 @@ def count_common(
             counts[position] += small_counts[position]
 
 
-def count_rare(target: int, index: int, low: int, rare: Arrays, memory: Arrays) -> None:
+def count_rare(target: int, index: int, rare: Arrays, counts: Any) -> None:
     """Add the numbers of rare columns that rows of a tile share with the target."""
-    starts, columns, tile_starts = rare
-    rows, counts = memory
+    starts, columns, tile_starts, rows = rare
     for entry in range(starts[target], starts[target + 1]):
         column = columns[entry]
         for shared in range(tile_starts[index, column], tile_starts[index + 1, column]):
-            counts[np.uintp(rows[shared] - low)] += 1
+            counts[np.uintp(rows[np.uintp(shared)])] += 1  # signed indices are compared with 0

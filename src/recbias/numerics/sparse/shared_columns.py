@@ -132,10 +132,12 @@ def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays, Arrays]:
     column_rows = by_column.indices.astype(np.int32, copy=False)
     lists = (rows.indptr.astype(np.int64), rows.indices, column_starts, column_rows)
     tile_starts = _find_tile_starts(rows, column_starts, tile)[:, ~is_common]
+    places = np.empty(column_rows.size, dtype=np.uint16)  # half of the memory that is read
+    np.remainder(column_rows, tile, out=places, casting="unsafe")
     return (
         lists,
         _tile_common(*_select_columns(rows, is_common), n_common, tile),
-        (*_select_columns(rows, ~is_common), np.ascontiguousarray(tile_starts)),
+        (*_select_columns(rows, ~is_common), np.ascontiguousarray(tile_starts), places),
     )
 
 
