@@ -125,8 +125,12 @@ def take_store(store: Store, *, node: str, origin: str) -> Store:
 
 def find_lacking_files(job: Job, store: Store) -> Failure | None:
     """Return the failure of a job whose files this node lacks, None if it has all."""
-    needed = [path for stage in job.stages if not store.has(stage.digest) for path in stage.files]
-    if not (lacking := [path for path in needed if not path.exists()]):
+    absent = {
+        each.digest: [path for path in each.files if not path.exists()] for each in job.stages
+    }
+    needed = [paths for digest, paths in absent.items() if paths and not store.has(digest)]
+    lacking = [path for paths in needed for path in paths]
+    if not lacking:
         return None
     message = f"node {os.uname().nodename} lacks {_list_names(lacking)}"
     return Failure(message, "put the data there under the same path", user=True)
