@@ -46,7 +46,8 @@ def check_nodes(ray: Any, store: Store) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
-        describe = ray.remote(num_cpus=0)(_make_probe(None if marker is None else str(marker)))
+        folder = None if marker is None else str(marker.absolute())
+        describe = ray.remote(num_cpus=0)(_make_probe(folder))
         answers = {}
         for node in ray.nodes():
             if node["Alive"]:
@@ -61,7 +62,7 @@ def check_nodes(ray: Any, store: Store) -> None:
             name = _name_node(answers[answer])
             require_same_recbias(version, source, name)
             if not sees_folder:
-                message = f"node {name} does not see {store.folder}"
+                message = f"node {name} does not see {store.folder.absolute()}"
                 remedy = "mount the results folder there under the same path, or give --store URL"
                 raise Contradiction(message, remedy=remedy)
 
