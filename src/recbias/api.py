@@ -28,6 +28,7 @@ from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.choose import create_executor, require_answers, require_choice
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.model_memory import check_loading
+from recbias.runner.execution.needed_stages import look_up_results
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
@@ -113,6 +114,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
+    if not fresh:
+        look_up_results(run_plan, results)
     check_loading(run_plan, results, fresh=fresh)
     shows = is_notebook() if progress is None else progress
     with (

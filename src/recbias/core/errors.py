@@ -211,12 +211,12 @@ class Faults(UserError):
 class StageError(RecbiasError):
     """A stage failed, and the user's input is not at fault; the traceback is shown above it."""
 
-    def __init__(self, message: str, *, traceback: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, traceback: str = "", remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
         self.traceback = traceback
 
     def lines(self) -> list[str]:
-        """Return the traceback, indented, then the error."""
+        """Return the traceback, indented, then the error with its remedy."""
         trace = [f"  {line}" for line in self.traceback.splitlines()]
         return [*trace, *super().lines()]
 

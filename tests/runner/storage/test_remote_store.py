@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import re
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from recbias.core.records import Stored
 from recbias.runner.execution.stage_records import Silent
 from recbias.runner.storage import remote_store
 from recbias.runner.storage.records import RECORD
-from recbias.runner.storage.remote_store import RemoteStore, open_store, open_url
+from recbias.runner.storage.remote_store import RemoteStore, open_store
+from support.bucket import Bucket, serve_bucket
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -26,13 +30,14 @@ STATE = {"x": np.arange(3)}
 
 
 class Computed(Silent):
-    """Counts the stages that are computed."""
+    """Counts the stages that are computed, and those that are reused."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.reused = 0
 
     def finished(self, record: Any) -> None:
         self.count += not record.reused
+        self.reused += record.reused
 
 
 def make_stores(tmp_path: Path) -> tuple[RemoteStore, RemoteStore]:
@@ -48,6 +53,7 @@ def test_another_machine_reads_what_one_has_stored(tmp_path: Path) -> None:
     assert not second.has(DIGEST)
     assert second.load(DIGEST) is None
     first.save(DIGEST, STATE, STORED)
+    second.look_again(DIGEST)
     assert second.has(DIGEST)
     record = second.record(DIGEST)
     assert record is not None
@@ -112,39 +118,102 @@ def test_results_of_a_fresh_run_replace_those_at_the_url(tmp_path: Path) -> None
     assert second.load(DIGEST)["x"].tolist() == [0, 1, 2, 3]
 
 
+def test_a_result_that_was_replaced_since_its_record_was_read_is_read_anew(
+    tmp_path: Path,
+) -> None:
+    first, second = make_stores(tmp_path)
+    first.save(DIGEST, STATE, STORED)
+    assert second.has(DIGEST)
+    first.save(DIGEST, {"x": np.arange(4)}, STORED, replace=True)
+    assert second.load(DIGEST)["x"].tolist() == [0, 1, 2, 3]  # without a warning of damage
+
+
+def test_what_was_absent_is_asked_for_again_before_it_is_stored(tmp_path: Path) -> None:
+    first, second = make_stores(tmp_path)
+    assert not second.has(DIGEST)
+    first.save(DIGEST, STATE, STORED)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "shared/ab").rglob("*.*")}
+    second.save(DIGEST, STATE, STORED)
+    assert len(files) > 1
+    assert files == {path: path.stat().st_mtime_ns for path in files}
+
+
+def test_another_process_asks_for_itself(tmp_path: Path) -> None:
+    first, second = make_stores(tmp_path)
+    assert not second.has(DIGEST)
+    first.save(DIGEST, STATE, STORED)
+    sent = copy.copy(second)  # as pickle does
+    assert sent == second
+    assert sent.has(DIGEST)
+
+
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a folder in a bucket of an S3 server on this machine."""
-    moto = pytest.importorskip("moto.server")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "planted-secret",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    open_url.cache_clear()
-    try:
-        files, _ = open_url("s3://results?allow_bucket_creation=true")
-        files.create_dir("results")
-        yield "s3://results/team"
-    finally:
-        open_url.cache_clear()
-        server.stop()
+def bucket() -> Iterator[Bucket]:
+    pytest.importorskip("moto.server")
+    with serve_bucket() as bucket:
+        yield bucket
+
+
+MOST_REQUESTS = 8.0
+"""The requests for each stage that is computed and stored, of which four are its files."""
+
+MOST_REQUESTS_OF_A_READER = 10.0
+"""The requests for each stage of which another machine reads the record and most results."""
+
+
+def test_a_run_sends_few_requests(tmp_path: Path, bucket: Bucket) -> None:
+    spec, first, second = make_small_spec(), Computed(), Computed()
+    recbias.run(spec, out=tmp_path / "a", store=bucket.url, observer=first)
+    n_files = len([*(tmp_path / "a/store").glob("??/*/*")])
+    n_first = len(bucket.requests)
+    assert first.count == 11
+    # each stage is looked up for the plan, before it is computed and before it is stored
+    assert n_first <= 3 * first.count + n_files + 6
+    assert n_first <= MOST_REQUESTS * first.count
+    assert max(Counter(bucket.requests).values()) <= 3
+    recbias.run(spec, out=tmp_path / "b", store=bucket.url, observer=second)
+    assert second.count == 0
+    assert second.reused == 9
+    assert len(bucket.requests) - n_first <= MOST_REQUESTS_OF_A_READER * second.reused
+    # what is in the folder is asked for nowhere; the lists of the two models are not in it
+    n_requests = len(bucket.requests)
+    recbias.run(spec, out=tmp_path / "b", store=bucket.url)
+    assert len(bucket.requests) - n_requests <= 6 + 2 * 2
+
+
+class OtherMachine(Computed):
+    """Runs the spec on another machine when the first stage is computed."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        super().__init__()
+        self.run, self.has_run = run, False
+
+    def started(self, stage: Any) -> None:
+        if not self.has_run:
+            self.has_run = True
+            self.run()
+
+
+def test_what_another_machine_stored_after_the_plan_is_not_computed_again(tmp_path: Path) -> None:
+    url, spec, first = f"file://{tmp_path}/shared", make_small_spec(), Computed()
+
+    def run_elsewhere() -> None:
+        recbias.run(spec, out=tmp_path / "b", store=url, observer=first)
+
+    second = OtherMachine(run_elsewhere)
+    recbias.run(spec, out=tmp_path / "a", store=url, observer=second)
+    assert first.count == 11
+    assert second.count == 1
 
 
 @pytest.mark.rotating
 def test_a_run_by_s3_has_the_same_metrics_and_is_computed_once(
-    tmp_path: Path, bucket: str
+    tmp_path: Path, bucket: Bucket
 ) -> None:
     spec = make_small_spec()
     first, second = Computed(), Computed()
-    a = recbias.run(spec, out=tmp_path / "a", store=bucket, observer=first)
-    b = recbias.run(spec, out=tmp_path / "b", store=bucket, observer=second, workers=2)
+    a = recbias.run(spec, out=tmp_path / "a", store=bucket.url, observer=first)
+    b = recbias.run(spec, out=tmp_path / "b", store=bucket.url, observer=second, workers=2)
     assert first.count > 0
     assert second.count == 0
     alone = recbias.run(spec, out=tmp_path / "c")
@@ -154,8 +223,8 @@ def test_a_run_by_s3_has_the_same_metrics_and_is_computed_once(
     assert "planted-secret" not in written
 
 
-def test_a_bucket_that_is_absent_is_one_error(tmp_path: Path, bucket: str) -> None:
-    store = open_store(tmp_path / "store", bucket.replace("results", "absent"))
+def test_a_bucket_that_is_absent_is_one_error(tmp_path: Path, bucket: Bucket) -> None:
+    store = open_store(tmp_path / "store", bucket.url.replace("results", "absent"))
     with pytest.raises(Unwritable, match=r"cannot be written: .*bucket"):
         store.prepare()
 
@@ -193,6 +262,16 @@ def test_a_store_that_cannot_be_written_is_refused_before_any_work(tmp_path: Pat
     result = invoke_recbias("run", "quickstart", "--store", url, folder=tmp_path)
     assert result.code == 2
     assert f"error: {url}: it cannot be written" in result.err
+    assert "fit" not in result.err
+
+
+def test_a_bucket_that_is_read_only_is_refused_before_any_work(
+    tmp_path: Path, bucket: Bucket
+) -> None:
+    bucket.is_read_only = True
+    result = invoke_recbias("run", "quickstart", "--store", bucket.url, folder=tmp_path)
+    assert result.code == 2
+    assert re.search(rf"error: {bucket.url}: it cannot be written: .*ACCESS_DENIED", result.err)
     assert "fit" not in result.err
 
 

@@ -61,6 +61,7 @@ class Executor:
         """Compute a stage unless its result is stored; return its record."""
         if stage.digest in self.records:
             return self.records[stage.digest]
+        self._look_again(stage)
         if not self.is_stored(stage):
             return self._compute(stage)
         stored = self.store.record(stage.digest)
@@ -71,6 +72,10 @@ class Executor:
     def is_stored(self, stage: Stage) -> bool:
         """Return whether the result of a stage is stored and may be reused."""
         return not self.fresh and self.store.has(stage.digest)
+
+    def _look_again(self, stage: Stage) -> None:
+        """Ask again for a result that was absent: another machine may have stored it."""
+        self.store.look_again(stage.digest)
 
     def has_succeeded(self, stage: Stage) -> bool:
         """Return whether a stage was computed or reused in this run."""
@@ -138,12 +143,11 @@ class Executor:
         is_resumed = checkpoints.earlier_seconds > 0  # the cost until then is not known
         cost = NO_COST if is_resumed else meter.measure(seconds)
         sizes = measure_sizes((*inputs, value), stage.files)
-        spent: dict[str, Any] = {"seconds": seconds, "cost": dict(cost), "sizes": sizes}
+        spent = dict[str, Any](seconds=seconds, cost=dict(cost), sizes=sizes, facts=facts)
         if failure is None:
             stored = Stored(
                 *(stage.title, stage.kind, {}),
                 warnings=tuple(warnings),
-                facts=facts,
                 peak_memory_mb=peak,
                 subject=stage.subject,
                 settings=stage.settings,
@@ -161,7 +165,6 @@ class Executor:
                 peak_memory_mb=peak or None,
                 resumed_seconds=checkpoints.earlier_seconds,
                 warnings=(*damage, *warnings),
-                facts=facts,
                 failure=locate_failure(stage, failure),
             )
         )

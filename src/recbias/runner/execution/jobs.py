@@ -154,6 +154,8 @@ class Jobs:
             peak_mb: The most memory that it was seen to use; 0 if unknown.
         """
         executor, stages = self.executor, job.stages
+        for stage in stages:
+            executor.store.look_again(stage.digest)
         if isinstance(job.work, ModelPlan):
             stages = select_needed_stages(executor, job.work)
         unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
@@ -169,6 +171,7 @@ class Jobs:
         self.ended |= {stage.digest for stage in job.stages} if job else set()
         for record in records:
             self.executor.records[record.digest] = record
+            self.executor.store.look_again(record.digest)
             self.executor.observer.finished(record)
             if record.failure is None and record.kind in {*SEARCHING, "answer"}:
                 self.done.add(record.digest)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from recbias.runner.planning.plan import ModelPlan
+from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
+from recbias.runner.storage.store import Store
+
+SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
+"""Kinds of stage that are not needed if the answers and searches that read them are stored."""
 
 
 class KnowsStored(Protocol):
@@ -33,3 +37,8 @@ def select_needed_stages(executor: KnowsStored, model_plan: ModelPlan) -> tuple[
     for later in model_plan.rounds:
         needed += [later.data_context.split, *select_needed_stages(executor, later)]
     return tuple(needed)
+
+
+def look_up_results(plan: Plan, store: Store) -> None:
+    """Ask a store at a URL for the results of a plan at the same time and not one by one."""
+    store.look_up(stage.digest for stage in plan.stages if stage.kind not in SELDOM_NEEDED)

@@ -46,7 +46,8 @@ def check_nodes(ray: Any, store: Store) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
-        describe = ray.remote(num_cpus=0)(_make_probe(None if marker is None else str(marker)))
+        folder = None if marker is None else str(marker.absolute())
+        describe = ray.remote(num_cpus=0)(_make_probe(folder))
         answers = {}
         for node in ray.nodes():
             if node["Alive"]:
@@ -61,7 +62,7 @@ def check_nodes(ray: Any, store: Store) -> None:
             name = _name_node(answers[answer])
             require_same_recbias(version, source, name)
             if not sees_folder:
-                message = f"node {name} does not see {store.folder}"
+                message = f"node {name} does not see {store.folder.absolute()}"
                 remedy = "mount the results folder there under the same path, or give --store URL"
                 raise Contradiction(message, remedy=remedy)
 
@@ -125,8 +126,12 @@ def take_store(store: Store, *, node: str, origin: str) -> Store:
 
 def find_lacking_files(job: Job, store: Store) -> Failure | None:
     """Return the failure of a job whose files this node lacks, None if it has all."""
-    needed = [path for stage in job.stages if not store.has(stage.digest) for path in stage.files]
-    if not (lacking := [path for path in needed if not path.exists()]):
+    absent = {
+        each.digest: [path for path in each.files if not path.exists()] for each in job.stages
+    }
+    needed = [paths for digest, paths in absent.items() if paths and not store.has(digest)]
+    lacking = [path for paths in needed for path in paths]
+    if not lacking:
         return None
     message = f"node {os.uname().nodename} lacks {_list_names(lacking)}"
     return Failure(message, "put the data there under the same path", user=True)

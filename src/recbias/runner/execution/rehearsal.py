@@ -20,6 +20,9 @@ class Rehearsal(Executor):
     Labels that a language model would give are 0 for all items.
     """
 
+    def _look_again(self, stage: Stage) -> None:
+        """Ask for no result twice: the run looks again before it computes one."""
+
     def _call(self, stage: Stage, inputs: Sequence[Any], damage: Sequence[str]) -> StageRecord:
         work = stage.work
         if isinstance(work, LabelItems) and isinstance(work.detector, AsksAboutItems):

@@ -23,7 +23,8 @@ def to_error(record: StageRecord) -> UserError | StageError:
     failure = record.failure or Failure("it failed")
     if failure.user:
         return UserError(failure.message, remedy=failure.help)
-    return StageError(f"{record.stage} failed: {failure.message}", traceback=failure.traceback)
+    message = f"{record.stage} failed: {failure.message}"
+    return StageError(message, traceback=failure.traceback, remedy=failure.help)
 
 
 def raise_failure(record: StageRecord) -> None:

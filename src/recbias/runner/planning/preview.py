@@ -85,6 +85,7 @@ def preview(
     ``rehearsed`` are the records of stages that were computed for the plan, by address.
     """
     stages = plan.stages
+    store.look_up(() if fresh else [stage.digest for stage in stages])
     stored = {
         stage.digest: record
         for stage in (() if fresh else stages)

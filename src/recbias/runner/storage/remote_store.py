@@ -2,37 +2,39 @@
 
 Results are read from and written to a folder of this machine. What it lacks is copied from the
 URL, and what is computed is copied to it, ``stage.json`` last: without it a result is incomplete.
+
+An answer may take a second, so none is asked for twice: what a process has read of a record is
+kept, also that there is none. Before a stage is computed, and before its result is copied, the URL
+is asked again, since another machine may have stored it meanwhile.
 """
 
 from __future__ import annotations
 
-import errno
-import shutil
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
+from recbias.core.errors import ConfigError, Contradiction, Unwritable
 from recbias.core.records import Stored
-from recbias.core.stage_context import warn
+from recbias.core.stage_context import collect_warnings, warn
 from recbias.runner.storage.records import RECORD, unseal_and_parse
+from recbias.runner.storage.remote_files import RemoteFiles, ask_together, open_url
 from recbias.runner.storage.store import HOST, Store
 
 SLOW_SECONDS = 3.0
 """The time for a small file, written, read and removed, from which a store counts as slow."""
 
-_ADVICE: dict[int | None, str] = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there"),
-    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "name a folder that you may write"),
-    errno.ENOTDIR: "name a folder",
-}
-"""What to do about an error of a disk, by its number."""
+
+class _Found(NamedTuple):
+    """A record at the URL: as it was read, and its file."""
+
+    record: Stored
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,20 @@ class RemoteStore(Store):
     Args:
         url: Where the copy is, such as ``s3://bucket/recbias`` or ``file:///mnt/share/recbias``:
             a URL that pyarrow, or fsspec if it is installed, can open.
+        seen: The records that this process has read at the URL, None for those that it lacked.
     """
 
     url: str = ""
+    seen: dict[str, _Found | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what another process needs: it asks for itself."""
+        return RemoteStore, (self.folder, self.url)
+
+    @property
+    def remote(self) -> RemoteFiles:
+        """The files at the URL."""
+        return RemoteFiles(self.url, self.folder)
 
     def prepare(self) -> None:
         """Create the folder; check that the URL can be written and read; warn if it is slow.
@@ -57,13 +70,10 @@ class RemoteStore(Store):
         super().prepare()
         name, content = f"tmp/{HOST}-{uuid.uuid4().hex}", uuid.uuid4().bytes
         begin = time.perf_counter()
-        with self._report("written"):
-            files, prefix = open_url(self.url)
-            with _open_output(files, f"{prefix}/{name}") as stream:
-                stream.write(content)
-        is_same = self._read(name) == content
-        with suppress(OSError):
-            files.delete_file(f"{prefix}/{name}")
+        self.remote.write(name, content)
+        is_same = self.remote.read(name) == content
+        with suppress(Unwritable):
+            self.remote.delete(name)
         if not is_same:
             message = "it returned other bytes than were written"
             raise Unwritable(message, where=self.url, remedy="give another --store")
@@ -74,11 +84,20 @@ class RemoteStore(Store):
 
     def record(self, digest: str) -> Stored | None:
         """Return the record of a result of the folder, else of the URL; None if both lack it."""
-        return super().record(digest) or self._read_record(digest)
+        return super().record(digest) or self._find(digest)
 
     def has(self, digest: str) -> bool:
         """Return whether a result is complete in the folder, or recorded at the URL."""
-        return super().has(digest) or self._read_record(digest) is not None
+        return super().has(digest) or self._find(digest) is not None
+
+    def look_up(self, digests: Iterable[str]) -> None:
+        """Read the records at several addresses at the same time."""
+        ask_together(self.has, digests)
+
+    def look_again(self, digest: str) -> None:
+        """Ask the URL again for a result that it lacked."""
+        if self.seen.get(digest) is None:
+            self.seen.pop(digest, None)
 
     def load(self, digest: str) -> Any:
         """Return a result; what the folder lacks or has damaged is copied from the URL first."""
@@ -90,79 +109,63 @@ class RemoteStore(Store):
     def save(self, digest: str, value: Any, stored: Stored, *, replace: bool = False) -> None:
         """Write a result to the folder and to the URL; unless ``replace``, stored results stay."""
         super().save(digest, value, stored, replace=replace)
-        if not replace and self._read_record(digest) is not None:
+        self.seen.pop(digest, None)
+        if not replace and self._find(digest) is not None:
             return
-        record = Store.record(self, digest)
-        names = [*(record.files if record else ()), RECORD]
-        with self._report("written"):
-            files, prefix = open_url(self.url)
-            for name in names:
-                target = f"{prefix}/{digest[:2]}/{digest}/{name}"
-                with (
-                    (self.path(digest) / name).open("rb") as source,
-                    _open_output(files, target) as stream,
-                ):
-                    shutil.copyfileobj(source, stream)
+        record, folder = Store.record(self, digest), self.path(digest)
+        for names in (record.files if record else (), (RECORD,)):
+            self.remote.upload({self._name(digest, name): folder / name for name in names})
+        self.seen.pop(digest, None)
+
+    def _find(self, digest: str) -> Stored | None:
+        """Return the record at the URL, as this process has read it before."""
+        if digest not in self.seen:
+            self._read_record(digest)
+        found = self.seen[digest]
+        return None if found is None else found.record
+
+    def _read_record(self, digest: str) -> _Found | None:
+        content = self.remote.read(self._name(digest, RECORD))
+        record = None if content is None else unseal_and_parse(content, digest)
+        self.seen[digest] = found = _Found(record, content) if record and content else None
+        return found
 
     def _download(self, digest: str) -> bool:
         """Copy a result from the URL to the folder; return whether it is complete and intact."""
-        record = self._read_record(digest)
-        if record is None:
-            return False
+        if (known := self.seen.get(digest)) is not None:
+            with collect_warnings():  # another machine may have replaced it since
+                is_copied = self._copy(digest, known)
+            if is_copied:
+                return True
+        found = self._read_record(digest)
+        if found is None or self._copy(digest, found):
+            return found is not None
+        self.remote.delete(self._name(digest, RECORD))  # so that it is stored again
+        self.seen.pop(digest, None)
+        return False
+
+    def _copy(self, digest: str, found: _Found) -> bool:
+        """Copy the files of a record; return whether they are those that it describes."""
         with self.temporary() as folder:
             copy = Store(folder)
-            copy.path(digest).mkdir(parents=True)
-            for name in (*record.files, RECORD):
-                content = self._read(f"{digest[:2]}/{digest}/{name}")
-                if content is not None:
-                    (copy.path(digest) / name).write_bytes(content)
+            path = copy.path(digest)
+            path.mkdir(parents=True)
+            self.remote.download(
+                {self._name(digest, name): path / name for name in found.record.files}
+            )
+            (path / RECORD).write_bytes(found.content)
             if copy.load(digest) is None:
-                self._forget(digest)
                 return False
             if self.path(digest).exists():
                 self.remove(digest)
             self.path(digest).parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process copied it at the same time
-                copy.path(digest).rename(self.path(digest))
+                path.rename(self.path(digest))
         return super().has(digest)
 
-    def _forget(self, digest: str) -> None:
-        """Remove the record of a damaged result at the URL, so that it is stored again."""
-        with self._report("written"):
-            files, prefix = open_url(self.url)
-            with suppress(FileNotFoundError):  # another machine removed it
-                files.delete_file(f"{prefix}/{digest[:2]}/{digest}/{RECORD}")
-
-    def _read_record(self, digest: str) -> Stored | None:
-        content = self._read(f"{digest[:2]}/{digest}/{RECORD}")
-        return None if content is None else unseal_and_parse(content, digest)
-
-    def _read(self, name: str) -> bytes | None:
-        """Return the content of a file at the URL, None if there is none."""
-        with self._report("read"):
-            files, prefix = open_url(self.url)
-            try:
-                with files.open_input_file(f"{prefix}/{name}") as stream:
-                    content: bytes = stream.read()
-                    return content
-            except FileNotFoundError:
-                return None
-
-    @contextmanager
-    def _report(self, done: str) -> Iterator[None]:
-        """Raise what fails at the URL as Unwritable."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            message = f"it cannot be {done}: {reason}"
-            advice = _ADVICE.get(
-                getattr(error, "errno", None), "check its address, keys and network"
-            )
-            remedy = f"{advice}; {self.folder} keeps the results"
-            raise Unwritable(message, where=self.url, remedy=remedy) from error
+    @staticmethod
+    def _name(digest: str, name: str) -> str:
+        return f"{digest[:2]}/{digest}/{name}"
 
 
 def open_store(folder: Path, url: str | None) -> Store:
@@ -186,50 +189,3 @@ def open_store(folder: Path, url: str | None) -> Store:
         raise Contradiction(message, where="--store", remedy=remedy)
     open_url(url)
     return RemoteStore(folder, url)
-
-
-@cache
-def open_url(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the path in it.
-
-    Raises:
-        UnknownName: Nothing that is installed can open it.
-    """
-    import pyarrow as pa
-    from pyarrow import fs
-
-    try:
-        files, path = fs.FileSystem.from_uri(url)
-    except (pa.ArrowException, ValueError) as error:
-        opened = _open_with_fsspec(url)
-        if opened is None:
-            reason = str(error).strip().splitlines()[0]
-            remedy = "give s3://, gs:// or file:///, or install fsspec with what opens the URL"
-            raise UnknownName(f"{url}: {reason}", where="--store", remedy=remedy) from error
-        files, path = opened
-    return files, path.rstrip("/")
-
-
-def _open_with_fsspec(url: str) -> tuple[Any, str] | None:
-    """Return the file system and path by fsspec, None if it cannot open the URL."""
-    from pyarrow import fs
-
-    try:
-        from fsspec.core import url_to_fs
-
-        files, path = url_to_fs(url)
-    except (ImportError, ValueError):
-        return None
-    return fs.PyFileSystem(fs.FSSpecHandler(files)), path
-
-
-@contextmanager
-def _open_output(files: Any, path: str) -> Iterator[Any]:
-    """Open a file for writing; a file system with real folders needs the folder first."""
-    try:
-        stream = files.open_output_stream(path)
-    except FileNotFoundError:
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        stream = files.open_output_stream(path)
-    with stream:
-        yield stream

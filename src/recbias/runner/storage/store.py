@@ -14,7 +14,7 @@ import platform
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -96,6 +96,12 @@ class Store:
             )
         except OSError:
             return False
+
+    def look_up(self, digests: Iterable[str]) -> None:
+        """Ask for several results at once; a folder of this machine is asked when it is needed."""
+
+    def look_again(self, digest: str) -> None:
+        """Do not count on it that a result was absent; a folder of this machine is always read."""
 
     def touch(self, digest: str) -> None:
         """Mark a result as used now, which resets its age."""
