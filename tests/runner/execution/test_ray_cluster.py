@@ -122,6 +122,46 @@ def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: A
     assert elsewhere.computed == []
 
 
+ASKING_MODEL = '''
+from dataclasses import dataclass
+
+from recbias.models.unpersonalised import MostPop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(MostPop):
+    """Popularity, by a model that may send requests; it notes the node where it is fitted."""
+
+    marker: str = ""
+
+    def plan_requests(self, queries, k, data):
+        return []
+
+    def fit(self, data, rng):
+        import ray
+
+        from pathlib import Path
+
+        Path(self.marker).write_text(ray.get_runtime_context().get_node_id())
+        return super().fit(data, rng)
+'''
+
+
+@pytest.mark.slow  # it starts a cluster
+def test_a_model_that_sends_requests_runs_on_a_head_without_cores(
+    tmp_path: Path, cluster: Any
+) -> None:
+    import ray
+
+    cluster.add_node(num_cpus=1)
+    model, marker = tmp_path / "asking.py", tmp_path / "marker"
+    model.write_text(ASKING_MODEL, encoding="utf-8")
+    asking = {"name": f"{model}:Asking", "marker": str(marker)}
+    spec = make_small_spec(models=["MostPop", asking])
+    recbias.run(spec, out=tmp_path / "a", executor="ray", store=f"file://{tmp_path}/shared")
+    assert marker.read_text() == ray.get_runtime_context().get_node_id()
+
+
 def write_other_version(folder: Path) -> None:
     """Write a recbias of version 0.0.9 into a folder."""
     other = folder / "recbias"

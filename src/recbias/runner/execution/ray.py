@@ -119,7 +119,7 @@ class _RunningTasks:
         if n_bytes := count_memory(job, self.memory):
             options["memory"] = n_bytes
         if isinstance(self.store, RemoteStore) and _sends_requests(job):
-            options["scheduling_strategy"] = _stay_on(self.origin)
+            options |= _stay_on(self.origin, self.ray)
         # A task unpickles its job after it has imported the plug-in files.
         pickled = bytes(ForkingPickler.dumps(arguments))
         self.running[self.task.options(**options).remote(*self.facts, pickled)] = job
@@ -164,10 +164,13 @@ def _sends_requests(job: Job) -> bool:
     return isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
 
 
-def _stay_on(node: str) -> Any:
+def _stay_on(node: str, ray: Any) -> dict[str, Any]:
+    """Return the options of a task that stays on a node, whose cores may all be kept from Ray."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return NodeAffinitySchedulingStrategy(node, soft=False)
+    cores = next(each["Resources"].get("CPU", 0) for each in ray.nodes() if each["NodeID"] == node)
+    strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+    return {"scheduling_strategy": strategy, "num_cpus": min(1, cores)}
 
 
 @dataclass(frozen=True)
