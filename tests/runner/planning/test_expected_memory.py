@@ -109,6 +109,75 @@ def test_the_peaks_of_trained_models_are_those_that_were_measured(
             assert (peaks[kind] or 0) / 2**20 == pytest.approx(peak, rel=0.25), (model, kind)
 
 
+ML_1M = SIZES | {"items": 3_883, "training": 797_758}
+TENTH = {"users": 1_884, "items": 5_035, "interactions": 257_132, "times": 257_132}
+MILLION = {"users": 6_281, "items": 9_719, "interactions": 933_107, "times": 933_107}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "measured"),
+    [
+        (
+            ML_1M | {"queries": 6_040},
+            {
+                "MostPop": (213, 331, 224),
+                "ItemKNN": (371, 329, 225),
+                "UserKNN": (369, 327, 225),
+                "AttributeItemKNN": (243, 334, 225),
+                "AttributeUserKNN": (248, 324, 225),
+                "VSM": (216, 438, 225),
+                "BPR-MF": (606, 290, 228),
+                "MultiVAE": (643, 373, 248),
+                "ConvMF": (645, 290, 226),
+                "implicit/ItemKNN": (248, 287, 224),
+                "implicit/BPR": (231, 284, 227),
+                "implicit/LMF": (231, 286, 225),
+            },
+        ),
+        (
+            TENTH | {"training": 204_948, "queries": 1_884},  # growth.write_ratings, 300,000
+            {
+                "MostPop": (184, 212, 194),
+                "ItemKNN": (327, 265, 194),
+                "UserKNN": (200, 259, 194),
+                "BPR-MF": (554, 224, 196),
+                "SASRec": (829, 538, 196),
+                "GRU4Rec": (827, 482, 196),
+                "BERT4Rec": (943, 696, 196),
+            },
+        ),
+        (
+            MILLION | {"training": 743_956, "queries": 6_281},  # growth.write_ratings, a million
+            {
+                "MostPop": (229, 346, 239),
+                "ItemKNN": (393, 391, 239),
+                "UserKNN": (384, 359, 239),
+                "PureSVD": (260, 356, 240),
+                "EASE": (1435, 779, 239),
+                "BPR-MF": (620, 382, 243),
+                "MultiVAE": (877, 510, 275),
+                "ConvMF": (658, 357, 241),
+                "SASRec": (1191, 622, 243),
+                "GRU4Rec": (1194, 618, 243),
+                "BERT4Rec": (1207, 786, 242),
+            },
+        ),
+    ],
+)
+def test_the_peaks_of_processes_of_their_own_are_those_that_were_measured(
+    tmp_path: Path, sizes: dict[str, int], measured: dict[str, tuple[int, int, int]]
+) -> None:
+    spec = make_small_spec(models=[*measured], metrics=["nDCG"])
+    plan, _ = api.plan(spec, out=tmp_path)
+    for stage in plan.stages:
+        if stage.keys.model in measured:
+            peak = (PeakPlanner().plan(stage, sizes) or 0) / 2**20
+            kinds = dict(
+                zip(("fit", "answer", "measure"), measured[stage.keys.model], strict=True)
+            )
+            assert peak == pytest.approx(kinds[stage.kind], rel=0.25), stage.title
+
+
 def test_dense_models_grow_with_the_square_of_the_items(tmp_path: Path) -> None:
     small, large = (plan_peaks(tmp_path, scale, models=["EASE"]) for scale in (10, 20))
     assert 3.5 < large["fit EASE"] / small["fit EASE"] < 4
