@@ -25,6 +25,9 @@ LIBRARIES = {
 }
 """Bytes of the libraries that only some models import."""
 
+SHARED = 195 * 2**20
+"""Bytes of torch that lenskit loads too."""
+
 PER_FILE_BYTE = 5.0
 """Bytes in memory per byte of a file of which nothing else is known, while it is read."""
 
@@ -93,7 +96,8 @@ class PeakPlanner:
     @property
     def base(self) -> float:
         """The bytes of the process without data."""
-        return BASE + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
+        shared = SHARED if {"torch", "lenskit"} <= self.libraries else 0
+        return BASE - shared + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
 
     def find_share(self, stage: Stage, sizes: Sizes, limit: float) -> float:
         """Return the share of the users, items and interactions with which a stage would fit."""
