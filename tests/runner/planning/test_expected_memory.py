@@ -14,10 +14,11 @@ from recbias.core.errors import Faults
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
 from recbias.formats.delimited import row_samples
+from recbias.numerics.sparse.compiled_ranking import MIN_SCORES
 from recbias.registry import REGISTRIES
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.model_memory import find_memory_faults
-from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_memory import COMPILED_SCORES, PeakPlanner
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage_sizes import measure_sizes
 from support.specs import make_small_spec
@@ -110,6 +111,7 @@ def test_the_peaks_of_trained_models_are_those_that_were_measured(
 
 
 ML_1M = SIZES | {"items": 3_883, "training": 797_758}
+ML_100K = {"users": 943, "items": 1_682, "interactions": 100_000, "times": 100_000}
 TENTH = {"users": 1_884, "items": 5_035, "interactions": 257_132, "times": 257_132}
 MILLION = {"users": 6_281, "items": 9_719, "interactions": 933_107, "times": 933_107}
 
@@ -142,6 +144,17 @@ MILLION = {"users": 6_281, "items": 9_719, "interactions": 933_107, "times": 933
                 "lenskit/NMF": (558, 286, 226),
                 "lenskit/FlexMFImplicit": (648, 291, 226),
                 "lenskit/FlexMFExplicit": (717, 291, 227),
+            },
+        ),
+        (
+            ML_100K | {"training": 79_619, "queries": 943},
+            {
+                "MostPop": (173, 179, 178),
+                "ItemKNN": (187, 195, 178),
+                "UserKNN": (183, 189, 178),
+                "PureSVD": (188, 183, 178),
+                "BPR-MF": (537, 183, 179),
+                "MultiVAE": (502, 203, 184),
             },
         ),
         (
@@ -228,6 +241,27 @@ def test_the_peaks_of_rerankers_are_those_that_were_measured(
         if measured is not None:
             peak = (PeakPlanner().plan(stage, size) or 0) / 2**20
             assert peak == pytest.approx(measured, rel=0.25)
+
+
+def test_the_plan_knows_when_loops_are_compiled(tmp_path: Path) -> None:
+    assert COMPILED_SCORES == MIN_SCORES
+    plan, _ = api.plan(make_small_spec(models=["PureSVD"]), out=tmp_path)
+    ask = next(stage for stage in plan.stages if stage.kind == "answer")
+    for n_queries in (10_000, 20_000):
+        planner = PeakPlanner()
+        planner.plan(ask, SIZES | {"queries": n_queries})
+        assert ("numba" in planner.libraries) == (n_queries * SIZES["items"] >= MIN_SCORES)
+
+
+def test_metrics_of_stored_answers_have_no_model(tmp_path: Path) -> None:
+    plan, _ = api.plan(make_small_spec(models=["EASE"]), out=tmp_path)
+    fit, ask = (next(s for s in plan.stages if s.kind == kind) for kind in ("fit", "answer"))
+    metric = next(stage for stage in plan.stages if stage.kind == "measure")
+    planner, alone = PeakPlanner(), PeakPlanner().plan(metric, SIZES) or 0
+    for stage in (fit, ask):
+        planner.plan(stage, SIZES)
+    in_order = planner.plan(metric, SIZES) or 0
+    assert in_order - alone == pytest.approx(4 * SIZES["items"] ** 2)
 
 
 def test_dense_models_grow_with_the_square_of_the_items(tmp_path: Path) -> None:
