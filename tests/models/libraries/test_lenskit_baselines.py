@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_lists import LensKitBias, LensKitPopular
+from recbias.models.libraries.lenskit_baselines import LensKitBias, LensKitPopular
 from recbias.testing import check_recommender
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

@@ -14,10 +14,11 @@ from recbias.core.errors import Faults
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
 from recbias.formats.delimited import row_samples
+from recbias.numerics.sparse.compiled_ranking import MIN_SCORES
 from recbias.registry import REGISTRIES
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.model_memory import find_memory_faults
-from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_memory import COMPILED_SCORES, PeakPlanner
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage_sizes import measure_sizes
 from support.specs import make_small_spec
@@ -109,13 +110,167 @@ def test_the_peaks_of_trained_models_are_those_that_were_measured(
             assert (peaks[kind] or 0) / 2**20 == pytest.approx(peak, rel=0.25), (model, kind)
 
 
+ML_1M = SIZES | {"items": 3_883, "training": 797_758}
+ML_100K = {"users": 943, "items": 1_682, "interactions": 100_000, "times": 100_000}
+TENTH = {"users": 1_884, "items": 5_035, "interactions": 257_132, "times": 257_132}
+MILLION = {"users": 6_281, "items": 9_719, "interactions": 933_107, "times": 933_107}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "measured"),
+    [
+        (
+            ML_1M | {"queries": 6_040},
+            {
+                "MostPop": (213, 331, 224),
+                "ItemKNN": (371, 329, 225),
+                "UserKNN": (369, 327, 225),
+                "AttributeItemKNN": (243, 334, 225),
+                "AttributeUserKNN": (248, 324, 225),
+                "VSM": (216, 438, 225),
+                "BPR-MF": (606, 290, 228),
+                "MultiVAE": (643, 373, 248),
+                "ConvMF": (645, 290, 226),
+                "implicit/ItemKNN": (248, 287, 224),
+                "implicit/BPR": (231, 284, 227),
+                "implicit/LMF": (231, 286, 225),
+                "lenskit/Popular": (550, 281, 225),
+                "lenskit/Bias": (492, 281, 224),
+                "lenskit/EASE": (689, 336, 224),
+                "lenskit/ImplicitMF": (503, 289, 226),
+                "lenskit/BiasedMF": (502, 284, 226),
+                "lenskit/FunkSVD": (490, 282, 225),
+                "lenskit/BiasedSVD": (558, 284, 226),
+                "lenskit/NMF": (558, 286, 226),
+                "lenskit/FlexMFImplicit": (648, 291, 226),
+                "lenskit/FlexMFExplicit": (717, 291, 227),
+            },
+        ),
+        (
+            ML_100K | {"training": 79_619, "queries": 943},
+            {
+                "MostPop": (173, 179, 178),
+                "ItemKNN": (187, 195, 178),
+                "UserKNN": (183, 189, 178),
+                "PureSVD": (188, 183, 178),
+                "BPR-MF": (537, 183, 179),
+                "MultiVAE": (502, 203, 184),
+            },
+        ),
+        (
+            TENTH | {"training": 204_948, "queries": 1_884},  # growth.write_ratings, 300,000
+            {
+                "MostPop": (184, 212, 194),
+                "ItemKNN": (327, 265, 194),
+                "UserKNN": (200, 259, 194),
+                "BPR-MF": (554, 224, 196),
+                "SASRec": (829, 538, 196),
+                "GRU4Rec": (827, 482, 196),
+                "BERT4Rec": (943, 696, 196),
+            },
+        ),
+        (
+            MILLION | {"training": 743_956, "queries": 6_281},  # growth.write_ratings, a million
+            {
+                "MostPop": (229, 346, 239),
+                "ItemKNN": (393, 391, 239),
+                "UserKNN": (384, 359, 239),
+                "PureSVD": (260, 356, 240),
+                "EASE": (1435, 779, 239),
+                "BPR-MF": (620, 382, 243),
+                "MultiVAE": (877, 510, 275),
+                "ConvMF": (658, 357, 241),
+                "SASRec": (1191, 622, 243),
+                "GRU4Rec": (1194, 618, 243),
+                "BERT4Rec": (1207, 786, 242),
+            },
+        ),
+        (
+            GENERATED | {"training": 2_469_450, "queries": 20_101},
+            {
+                "MostPop": (354, 470, 364),
+                "ItemKNN": (577, 505, 364),
+                "UserKNN": (575, 500, 364),
+                "PureSVD": (423, 477, 368),
+                "BPR-MF": (782, 485, 373),
+                "ConvMF": (845, 479, 369),
+                "implicit/ALS": (390, 485, 373),
+                "implicit/ItemKNN": (436, 475, 365),
+                "lenskit/Popular": (922, 516, 365),
+                "lenskit/ImplicitMF": (808, 484, 371),
+                "lenskit/BiasedSVD": (856, 484, 372),
+                "lenskit/FlexMFImplicit": (994, 486, 373),
+            },
+        ),
+    ],
+)
+def test_the_peaks_of_processes_of_their_own_are_those_that_were_measured(
+    tmp_path: Path, sizes: dict[str, int], measured: dict[str, tuple[int, int, int]]
+) -> None:
+    spec = make_small_spec(models=[*measured], metrics=["nDCG"])
+    plan, _ = api.plan(spec, out=tmp_path)
+    for stage in plan.stages:
+        if stage.keys.model in measured:
+            peak = (PeakPlanner().plan(stage, sizes) or 0) / 2**20
+            kinds = dict(
+                zip(("fit", "answer", "measure"), measured[stage.keys.model], strict=True)
+            )
+            assert peak == pytest.approx(kinds[stage.kind], rel=0.25), stage.title
+
+
+RERANKERS = [
+    ({"name": "MMR", "attribute": "genres"}, 298, None),
+    ({"name": "calibration", "attribute": "genres"}, 471, None),
+    ({"name": "xQuAD"}, 262, 474),
+    ({"name": "calibrated_popularity"}, 290, 599),
+    ({"name": "CPFair"}, 265, 500),
+]
+"""Re-rankers of 100 candidates of each user, and their measured peaks: on MovieLens-1M, and on 3.2
+million generated ratings, whose films have all one genre."""
+
+
+@pytest.mark.parametrize(("rerank", "small", "large"), RERANKERS)
+def test_the_peaks_of_rerankers_are_those_that_were_measured(
+    tmp_path: Path, rerank: dict[str, str], small: int, large: int | None
+) -> None:
+    spec = make_small_spec(models=[{"name": "MostPop", "rerank": rerank}])
+    plan, _ = api.plan(spec, out=tmp_path)
+    (stage,) = (stage for stage in plan.stages if stage.title.startswith("re-rank"))
+    sizes = ML_1M | {"queries": 6_040}, GENERATED | {"training": 2_469_450, "queries": 20_101}
+    for size, measured in zip(sizes, (small, large), strict=True):
+        if measured is not None:
+            peak = (PeakPlanner().plan(stage, size) or 0) / 2**20
+            assert peak == pytest.approx(measured, rel=0.25)
+
+
+def test_the_plan_knows_when_loops_are_compiled(tmp_path: Path) -> None:
+    assert COMPILED_SCORES == MIN_SCORES
+    plan, _ = api.plan(make_small_spec(models=["PureSVD"]), out=tmp_path)
+    ask = next(stage for stage in plan.stages if stage.kind == "answer")
+    for n_queries in (10_000, 20_000):
+        planner = PeakPlanner()
+        planner.plan(ask, SIZES | {"queries": n_queries})
+        assert ("numba" in planner.libraries) == (n_queries * SIZES["items"] >= MIN_SCORES)
+
+
+def test_metrics_of_stored_answers_have_no_model(tmp_path: Path) -> None:
+    plan, _ = api.plan(make_small_spec(models=["EASE"]), out=tmp_path)
+    fit, ask = (next(s for s in plan.stages if s.kind == kind) for kind in ("fit", "answer"))
+    metric = next(stage for stage in plan.stages if stage.kind == "measure")
+    planner, alone = PeakPlanner(), PeakPlanner().plan(metric, SIZES) or 0
+    for stage in (fit, ask):
+        planner.plan(stage, SIZES)
+    in_order = planner.plan(metric, SIZES) or 0
+    assert in_order - alone == pytest.approx(4 * SIZES["items"] ** 2)
+
+
 def test_dense_models_grow_with_the_square_of_the_items(tmp_path: Path) -> None:
     small, large = (plan_peaks(tmp_path, scale, models=["EASE"]) for scale in (10, 20))
     assert 3.5 < large["fit EASE"] / small["fit EASE"] < 4
 
 
 def test_a_plan_has_the_memory_of_each_stage(tmp_path: Path) -> None:
-    rerank = {"name": "MMR", "attribute": "genres"}
+    rerank = {"name": "FA*IR", "attribute": "genres", "protected": "Drama"}
     spec = make_small_spec(models=["MostPop", {"name": "EASE", "rerank": rerank}])
     plan, store = api.plan(spec, out=tmp_path)
     steps, _ = api.preview_run(plan, store, fresh=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -21,13 +21,18 @@ class ModelMemory(NamedTuple):
         state: The learned parameters.
         lists: The peak of ``recommend`` beside the learned parameters and the lists, other than
             blocks of scores.
-        compiled: Whether it uses compiled loops even where it does not name numba.
+        compiled: Whether ``fit`` uses compiled loops even where it does not name numba.
+        ranking: How ``recommend`` ranks many scores: in ``blocks``; in ``tiles`` that fit the
+            cache; or, for ``none``, not at all by the loops that models share.
+        lists_with: The libraries that ``recommend`` loads, which ``fit`` may load too.
     """
 
     fit: float
     state: float
     lists: float = 0.0
     compiled: bool = False
+    ranking: Literal["blocks", "tiles", "none"] = "blocks"
+    lists_with: tuple[str, ...] = ()
 
 
 @runtime_checkable

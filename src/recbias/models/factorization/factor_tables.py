@@ -146,7 +146,7 @@ class TrainedFactorModel(TrainedModel):
         """
         vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
         fit = per_pair * sizes["training"] + copies * vectors
-        return ModelMemory(fit=fit, state=vectors, compiled=True)
+        return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""

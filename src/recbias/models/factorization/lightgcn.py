@@ -78,7 +78,7 @@ class LightGCN(TrainedModel):
         """
         vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
         fit = 120.0 * sizes["training"] + (6 + self.layers) * vectors
-        return ModelMemory(fit=fit, state=vectors, compiled=True)
+        return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""

@@ -18,6 +18,7 @@ from recbias.models.ranking.fitted_models import (
     FittedItemWeights,
     ItemWeightModel,
 )
+from recbias.models.ranking.product_memory import plan_product
 
 LIBRARIES = ("implicit",)
 
@@ -34,7 +35,8 @@ class _FactorModel(FactorModel):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the vectors, and of the second of the two sparse matrices."""
         vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
-        return ModelMemory(fit=8.0 * sizes["training"] + 2 * vectors, state=vectors)
+        fit = 8.0 * sizes["training"] + 2 * vectors
+        return ModelMemory(fit=fit, state=vectors, ranking="tiles")
 
     def _fit_library_model(
         self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any
@@ -184,6 +186,14 @@ class ImplicitItemKNN(ItemWeightModel):
 
     neighbors: Annotated[int, Gt(0)] = 20
     similarity: Literal["cosine", "tfidf", "bm25"] = "cosine"
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of weighted matrices, and of the neighbours in double precision."""
+        n_items = sizes["items"]
+        neighbours = 8.0 * n_items * min(self.neighbors, n_items)
+        copy, ranking = plan_product(n_items, n_items, neighbours / 8)
+        fit = 40.0 * sizes["training"] + 4 * neighbours
+        return ModelMemory(fit=fit, state=neighbours, lists=copy, ranking=ranking)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""

@@ -22,6 +22,9 @@ Regularization: TypeAlias = Literal["AdamW", "L2"]
 
 NAMES = {"reg": "regularization", "regularization": "reg_method"}  # LensKit's names of settings
 
+PER_SAMPLE = 190.0
+"""Bytes of a training interaction: in the library's dataset, and in its samples."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LensKitFlexMFImplicit(LensKitFactorModel):
@@ -57,6 +60,7 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
+    row_memory: ClassVar[float] = PER_SAMPLE
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
@@ -114,6 +118,7 @@ class LensKitFlexMFExplicit(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
+    row_memory: ClassVar[float] = PER_SAMPLE
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01

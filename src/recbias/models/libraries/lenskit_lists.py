@@ -1,4 +1,4 @@
-"""LensKit's models without embeddings: baselines, neighbourhoods, EASE and SLIM."""
+"""LensKit's neighbourhoods, EASE and SLIM."""
 
 from __future__ import annotations
 
@@ -6,98 +6,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import State
-from recbias.core.queries.queries import Queries
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
+    PER_ROW,
     FittedScorer,
     LensKitModel,
     warn_about_equal_ratings,
 )
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
-from recbias.models.ranking.score_blocks import rank_rows
-
-
-class ItemScoreModel(LensKitModel):
-    """Base class of the models that give all users the same scores."""
-
-    def restore(self, state: State) -> FittedItemScores:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemScores(state["item_scores"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class LensKitPopular(ItemScoreModel):
-    """Rank items by their number of training interactions (LensKit's popularity).
-
-        score(u, i) = n_i,   its rank,   or   Σ_{j : n_j ≤ n_i} n_j / Σ_j n_j
-
-    ``n_i`` is the number of training interactions of i. The three ``score`` forms differ in the
-    order of items with equal counts only.
-
-    Args:
-        score: ``quantile`` (LensKit's default), ``rank`` or ``count``.
-
-    Source:
-        Ekstrand, "LensKit for Python", CIKM 2020.
-    """
-
-    score: Literal["quantile", "rank", "count"] = "quantile"
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
-        """Count the interactions of each item."""
-        from lenskit.basic import PopScorer
-
-        return FittedItemScores(self.train(PopScorer, data, rng).item_scores_)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LensKitBias(ItemScoreModel):
-    """Rank items by their damped mean rating (LensKit's bias model).
-
-        score(u, i) = b + b_i,   b_i = Σ_{u in U_i} (r_ui - b) / (|U_i| + damping)
-
-    ``b`` is the mean rating and ``U_i`` are the users who rated i. The user bias does not change
-    the order of a list and is excluded.
-
-    Args:
-        damping: Number of additional average ratings assumed for each item.
-
-    Source:
-        Ekstrand, "LensKit for Python", CIKM 2020; Funk, "Netflix Update: Try This at Home", 2006.
-    """
-
-    damping: Annotated[float, Ge(0)] = 0.0
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
-        """Average the ratings of each item."""
-        from lenskit.basic import BiasScorer
-
-        warn_about_equal_ratings(data, "lenskit/Bias")
-        model = self.train(BiasScorer, data, rng).model_
-        return FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
-
-
-@dataclass(frozen=True, eq=False)
-class FittedItemScores:
-    """One score per item, the same for all users, ``float32[n_items]``."""
-
-    item_scores: npt.NDArray[np.float32]
-
-    def state(self) -> State:
-        """Return the scores as a named array."""
-        return {"item_scores": self.item_scores}
-
-    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return one list per query, best item first."""
-        scores = self.item_scores
-        return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)
-
 
 Feedback = Literal["implicit", "explicit"]
 NAMES = {  # LensKit's names of settings
@@ -211,6 +131,11 @@ class LensKitEASE(_ItemWeightModel):
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
     reg: Annotated[float, Gt(0)] = 1.0
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the library's dataset, and of two dense item-item matrices."""
+        matrix = 4.0 * sizes["items"] ** 2
+        return ModelMemory(fit=PER_ROW * sizes["training"] + 2 * matrix, state=matrix)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights."""

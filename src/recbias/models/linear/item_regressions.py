@@ -16,6 +16,7 @@ from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
 from recbias.models.device_algebra.decompositions import regress_items
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.product_memory import plan_product
 from recbias.numerics.devices import OnDevice, find_accelerator
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
@@ -114,7 +115,8 @@ class SLIM(ItemWeightModel):
         items = float(sizes["items"])
         weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
         fit = 5.2 * items**2 + 2 * weights + min(MEMORY_LIMIT, blocks)
-        return ModelMemory(fit=fit, state=weights)
+        copy, ranking = plan_product(items, items, weights / 8)
+        return ModelMemory(fit=fit, state=weights, lists=copy, ranking=ranking)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Run coordinate descent for all items at once."""

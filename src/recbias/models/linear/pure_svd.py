@@ -64,7 +64,7 @@ class PureSVD(FactorModel, OnDevice):
         if is_cuda(self.device):
             subspace = 4 * MAX_BLOCKS * (self.factors + EXTRA_VECTORS) * shorter
             fit = 32.0 * sizes["training"] + vectors + subspace
-        return ModelMemory(fit=fit, state=vectors)
+        return ModelMemory(fit=fit, state=vectors, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Compute the singular vectors."""

@@ -18,12 +18,23 @@ from recbias.core.queries.queries import Queries
 from recbias.models.device_algebra.nearest_rows import dense_is_faster, find_nearest_on_device
 from recbias.models.ranking.device_products import rank_product
 from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
+from recbias.models.ranking.product_memory import plan_product
 from recbias.numerics.devices import OnDevice, find_accelerator
-from recbias.numerics.sparse.blocks import MEMORY_LIMIT
-from recbias.numerics.sparse.shared_columns import COMMON_LIMIT, COMMON_SHARE
+from recbias.numerics.sparse.blocks import MEMORY_LIMIT, n_workers
+from recbias.numerics.sparse.distances import MAX_BLOCK_ROWS
+from recbias.numerics.sparse.shared_columns import COMMON_LIMIT, COMMON_SHARE, MIN_OPERATIONS
 from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
+
+PER_NEIGHBOUR = 8
+"""Bytes of a neighbour: its number and its similarity."""
+
+SKEW = 4.0
+"""Mean of the squared sizes of columns, as a multiple of the square of their mean, about."""
+
+PER_SIMILARITY = 12.0
+"""Bytes of a similarity while its block is computed and the largest are selected."""
 
 
 class _KNN(OnDevice):
@@ -39,18 +50,19 @@ class _KNN(OnDevice):
     shrink: float
     weights: Weights
 
-    def _plan_memory(self, n: int, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the neighbours of ``n`` rows.
+    def _plan_memory(self, n: int, n_columns: int, training: int) -> ModelMemory:
+        """Return the memory of the neighbours of ``n`` rows; lists have only these.
 
         The search has the rows twice, the candidates, and the common columns of
-        ``shared_columns``, of which each has at least ``COMMON_SHARE`` of the rows; weights that
-        are not binary have blocks of products instead.
+        ``shared_columns``, of which each has at least ``COMMON_SHARE`` of the rows; few rows, and
+        weights that are not binary, have blocks of products instead.
         """
-        neighbours = 8.0 * n * min(self.neighbors, n)
-        common = min(COMMON_LIMIT, sizes["training"] / COMMON_SHARE)
-        extra = common if self.weights == "binary" else MEMORY_LIMIT
-        search = 24.0 * sizes["training"] + neighbours + extra
-        return ModelMemory(search + neighbours, neighbours, neighbours, compiled=True)
+        neighbours = float(PER_NEIGHBOUR) * n * min(self.neighbors, n)
+        n_shared = SKEW * float(training) ** 2 / max(n_columns, 1)
+        is_compiled = self.weights == "binary" and n_shared >= MIN_OPERATIONS
+        extra = min(COMMON_LIMIT, training / COMMON_SHARE) if is_compiled else plan_blocks(n)
+        fit = 24.0 * training + 2 * neighbours + extra
+        return ModelMemory(fit, neighbours, compiled=is_compiled)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         gpu = find_accelerator(self.device)
@@ -99,7 +111,8 @@ class ItemKNN(_KNN):
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the search and of the neighbours of the items."""
-        return self._plan_memory(sizes["items"], sizes)
+        memory = self._plan_memory(sizes["items"], sizes["users"], sizes["training"])
+        return plan_item_lists(memory, sizes["items"])
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
@@ -153,7 +166,8 @@ class UserKNN(_KNN):
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the search and of the neighbours of the users."""
-        return self._plan_memory(sizes["users"], sizes)
+        memory = self._plan_memory(sizes["users"], sizes["items"], sizes["training"])
+        return plan_user_lists(memory, sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""
@@ -196,6 +210,23 @@ class FittedUserKNN(_FittedKNN):
         """Return one list per query, best item first."""
         history = select_history(data, self.weights)
         return rank_product(self.neighbours, history, queries, k, data, self.device)
+
+
+def plan_blocks(n: int) -> float:
+    """Return the bytes of the blocks in which the similarities of ``n`` rows are computed."""
+    return min(float(MEMORY_LIMIT), PER_SIMILARITY * n * MAX_BLOCK_ROWS * n_workers())
+
+
+def plan_item_lists(memory: ModelMemory, n_items: int) -> ModelMemory:
+    """Return the memory with that of lists of ``FittedItemKNN``: its neighbours by column."""
+    copy, ranking = plan_product(n_items, n_items, memory.state / PER_NEIGHBOUR)
+    return memory._replace(lists=memory.state + copy, ranking=ranking)
+
+
+def plan_user_lists(memory: ModelMemory, sizes: Sizes) -> ModelMemory:
+    """Return the memory with that of lists of ``FittedUserKNN``, which multiply histories."""
+    copy, ranking = plan_product(sizes["users"], sizes["items"], sizes["training"])
+    return memory._replace(lists=copy, ranking=ranking)
 
 
 def select_history(data: TrainingData, weights: Weights) -> Matrix:

@@ -50,9 +50,7 @@ class ProductRanking:
         sizes = np.bincount(arrays[1], np.abs(arrays[2]).astype(np.float64), right.shape[1])
         bounds = np.nan_to_num(SLACK * sizes, nan=np.inf)
         names = columns[np.argsort(-bounds[columns], kind="stable")]
-        bits = min(TILE_BITS, int(names.size).bit_length())
-        while bits < MAX_TILE_BITS and names.size > MAX_TILES << bits:
-            bits += 1
+        bits = _choose_bits(names.size)
         self._size = 1 << bits
         self._places = np.full(right.shape[1], -1, dtype=np.int32)
         self._places[names] = np.arange(names.size, dtype=np.int32)
@@ -85,6 +83,26 @@ class ProductRanking:
             rank = compile_loop(rank_products, exact=True, parts=PARTS)
             rank(left, self._tiles, history, sums, (columns, scores))
         return columns, scores
+
+
+def count_bytes(n_rows: float, n_columns: float, n_entries: float) -> float:
+    """Return the bytes of the copy of a right factor, or of the sums before it, if those are more.
+
+    An entry has its column and its value; each tile has the place where every row starts.
+
+    >>> count_bytes(10, 2**14, 1000), count_bytes(10, 2**14, 10)
+    (12000, 236)
+    """
+    n_tiles = -(-n_columns // (1 << _choose_bits(int(n_columns))))
+    return max(12 * n_entries, 6 * n_entries + 8 * (n_rows + 1) * n_tiles)
+
+
+def _choose_bits(n_columns: int) -> int:
+    """Return the logarithm of the size of a tile."""
+    bits = min(TILE_BITS, int(n_columns).bit_length())
+    while bits < MAX_TILE_BITS and n_columns > MAX_TILES << bits:
+        bits += 1
+    return bits
 
 
 def _list_arrays(matrix: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:

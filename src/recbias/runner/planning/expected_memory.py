@@ -25,6 +25,9 @@ LIBRARIES = {
 }
 """Bytes of the libraries that only some models import."""
 
+SHARED = 195 * 2**20
+"""Bytes of torch that lenskit loads too."""
+
 PER_FILE_BYTE = 5.0
 """Bytes in memory per byte of a file of which nothing else is known, while it is read."""
 
@@ -54,27 +57,30 @@ PER_SCORE = 6.0
 CARD = 700 * 2**20
 """Bytes of a process on a card besides tensors: its context, and the libraries of CUDA."""
 
-COMPILED_SCORES = 2e8
-"""The number of scores from which on numba counts beside the blocks.
-
-With fewer, what compiled loops need is less than the blocks that they replace."""
+COMPILED_SCORES = 5e7
+"""The number of scores from which on compiled loops rank them."""
 
 
 @dataclass
 class PeakPlanner:
-    """Plans the peaks of stages in their order, in one process: libraries stay in memory."""
+    """Plans the peaks of stages in their order, in one process.
+
+    Args:
+        libraries: What the stages so far have loaded, which stays in memory.
+        answered: The addresses of the answers so far, whose models stay until their metrics are
+            computed; those of stored answers are not read again.
+    """
 
     libraries: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     _states: dict[tuple[int, ...], tuple[Sizes, float]] = field(default_factory=dict)
 
     def plan(self, stage: Stage, sizes: Sizes) -> float | None:
         """Return the bytes of the process at the peak of a stage; None if they cannot be told."""
         if stage.kind in MODEL_KINDS:
-            self.libraries.update(getattr(_get_model(stage), "libraries", ()))
             memory = _find_memory(stage, sizes) if "interactions" in sizes else None
-            ranks = stage.kind != "fit" and _count_scores(sizes) >= COMPILED_SCORES
-            if memory and (memory.compiled or ranks):
-                self.libraries.add("numba")
+            self.libraries.update(_list_libraries(stage, sizes, memory))
+            self.answered.add(stage.digest)
         data = _plan_data(stage, sizes, self._find_state(stage, sizes))
         return None if data is None else self.base + data
 
@@ -84,13 +90,14 @@ class PeakPlanner:
             return 0.0
         key = (id(sizes), *map(id, stage.inputs))
         if key not in self._states:
-            self._states[key] = sizes, _sum_states(stage, sizes)
+            self._states[key] = sizes, self._sum_states(stage, sizes)
         return self._states[key][1]
 
     @property
     def base(self) -> float:
         """The bytes of the process without data."""
-        return BASE + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
+        shared = SHARED if {"torch", "lenskit"} <= self.libraries else 0
+        return BASE - shared + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
 
     def find_share(self, stage: Stage, sizes: Sizes, limit: float) -> float:
         """Return the share of the users, items and interactions with which a stage would fit."""
@@ -98,9 +105,17 @@ class PeakPlanner:
         for _ in range(20):
             share = (low + high) / 2
             part = {name: int(n * share) for name, n in sizes.items()}
-            data = _plan_data(stage, part, _sum_states(stage, part))
+            data = _plan_data(stage, part, self._sum_states(stage, part))
             low, high = (share, high) if self.base + (data or 0) <= limit else (low, share)
         return low
+
+    def _sum_states(self, stage: Stage, sizes: Sizes) -> float:
+        """Return the bytes of the models whose answers a metric reads."""
+        if stage.kind != "measure" or "interactions" not in sizes:
+            return 0.0
+        answers = [source for source in stage.inputs if source.digest in self.answered]
+        memories = (_find_memory(source, sizes) for source in answers)
+        return sum(memory.state for memory in memories if memory is not None)
 
 
 def plan_card(stage: Stage, sizes: Sizes) -> float | None:
@@ -110,14 +125,6 @@ def plan_card(stage: Stage, sizes: Sizes) -> float | None:
     """
     memory = _find_memory(stage, sizes) if "interactions" in sizes else None
     return None if memory is None else CARD + _plan_model(stage, sizes, memory)
-
-
-def _sum_states(stage: Stage, sizes: Sizes) -> float:
-    """Return the bytes of the models whose answers a metric reads."""
-    if stage.kind != "measure" or "interactions" not in sizes:
-        return 0.0
-    answers = (_find_memory(source, sizes) for source in stage.inputs)
-    return sum(memory.state for memory in answers if memory is not None)
 
 
 def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
@@ -150,11 +157,31 @@ def _plan_measures(stage: Stage, sizes: Sizes) -> float:
 
 def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
     """Return the peak of the training or the lists of a model, or of both, beside the data."""
-    lists = memory.state + memory.lists + min(BLOCKS, PER_SCORE * _count_scores(sizes))
     if stage.kind == "fit":
         return memory.fit
-    is_trained = stage.kind != "trial" and any(source.kind == "fit" for source in stage.inputs)
-    return lists if is_trained else max(memory.fit, lists)
+    n_scores = _count_scores(sizes)
+    in_tiles = memory.ranking == "tiles" and n_scores >= COMPILED_SCORES
+    in_blocks = memory.ranking != "none" and not in_tiles
+    lists = memory.state + memory.lists + in_blocks * min(BLOCKS, PER_SCORE * n_scores)
+    return max(memory.fit, lists) if _trains(stage) else lists
+
+
+def _trains(stage: Stage) -> bool:
+    """Return whether a stage trains its model, rather than reads it from the store."""
+    return stage.kind in {"fit", "trial"} or all(source.kind != "fit" for source in stage.inputs)
+
+
+def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> set[str]:
+    """Return the libraries that a stage of a model loads."""
+    libraries = set(getattr(_get_model(stage), "libraries", ())) if _trains(stage) else set()
+    if memory is None:
+        return libraries
+    is_compiled = memory.compiled and _trains(stage)
+    if stage.kind != "fit":
+        libraries.update(memory.lists_with)
+        ranks = memory.ranking != "none" and _count_scores(sizes) >= COMPILED_SCORES
+        is_compiled = is_compiled or ranks
+    return libraries | ({"numba"} if is_compiled else set())
 
 
 def _count_scores(sizes: Sizes) -> float:
