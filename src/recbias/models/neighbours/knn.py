@@ -53,7 +53,7 @@ class _KNN(OnDevice):
     def _plan_memory(self, n: int, n_columns: int, training: int) -> ModelMemory:
         """Return the memory of the neighbours of ``n`` rows; lists have only these.
 
-        The search has the rows twice, the candidates, and the common columns of
+        The search has the rows twice and 16-bit places, the candidates, and the common columns of
         ``shared_columns``, of which each has at least ``COMMON_SHARE`` of the rows; few rows, and
         weights that are not binary, have blocks of products instead.
         """
@@ -61,7 +61,7 @@ class _KNN(OnDevice):
         n_shared = SKEW * float(training) ** 2 / max(n_columns, 1)
         is_compiled = self.weights == "binary" and n_shared >= MIN_OPERATIONS
         extra = min(COMMON_LIMIT, training / COMMON_SHARE) if is_compiled else plan_blocks(n)
-        fit = 24.0 * training + 2 * neighbours + extra
+        fit = 26.0 * training + 2 * neighbours + extra
         return ModelMemory(fit, neighbours, compiled=is_compiled)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
