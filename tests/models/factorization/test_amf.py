@@ -22,6 +22,7 @@ from recbias.models.factorization.amf import (
     _AdversarialLearner,
     compute_worst_perturbation,
     perturb,
+    perturb_rows,
 )
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.training.samplers import Sampler
@@ -97,14 +98,16 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     # the perturbation is a constant: its derivative is not part of the paper's step
     fixed = create_tables(rng)
     learner = create_learner(AMF(reg=0.1, reg_bias=0.2, adversarial_weight=0.7), fixed)
-    change = compute_worst_perturbation(learner._sum_bpr_losses(fixed, TRIPLES), fixed, 0.5)
+    change = compute_worst_perturbation(
+        learner._sum_bpr_losses(fixed.look_up_triples(*TRIPLES)), fixed, 0.5
+    )
 
     def loss(users: Any, items: Any, bias: Any) -> Any:
         tables = FactorTables(users, items, item_bias=bias)
         trained = replace(learner, tables=tables)
-        clean = trained._sum_bpr_losses(tables, TRIPLES)
-        perturbed = trained._sum_bpr_losses(perturb(tables, change), TRIPLES)
-        return clean + 0.7 * perturbed + trained._compute_penalty(*TRIPLES)
+        clean = trained._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
+        perturbed = trained._sum_bpr_losses(perturb(tables, change).look_up_triples(*TRIPLES))
+        return clean + 0.7 * perturbed + trained._compute_penalty(tables.look_up_triples(*TRIPLES))
 
     assert torch.autograd.gradcheck(loss, (fixed.users, fixed.items, fixed.item_bias))
 
@@ -113,7 +116,7 @@ def test_perturbation_of_each_vector_has_length_eps(rng: np.random.Generator) ->
     tables = create_tables(rng)
     learner = create_learner(AMF(), tables)
     users, items = compute_worst_perturbation(
-        learner._sum_bpr_losses(tables, TRIPLES), tables, 0.3
+        learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES)), tables, 0.3
     )
     # user 1 is in no triple
     np.testing.assert_allclose(users.norm(dim=1), [0.3, 0, 0.3], rtol=1e-6)
@@ -123,16 +126,32 @@ def test_perturbation_of_each_vector_has_length_eps(rng: np.random.Generator) ->
 def test_perturbation_increases_the_loss_more_than_random_ones(rng: np.random.Generator) -> None:
     tables = create_tables(rng)
     learner = create_learner(AMF(), tables)
-    clean = learner._sum_bpr_losses(tables, TRIPLES)
+    clean = learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
     worst = compute_worst_perturbation(clean, tables, 1e-4)
-    loss = learner._sum_bpr_losses(perturb(tables, worst), TRIPLES)
+    loss = learner._sum_bpr_losses(perturb(tables, worst).look_up_triples(*TRIPLES))
     assert loss > clean
     for _ in range(50):
         directions = [torch.tensor(rng.normal(size=tuple(table.shape))) for table in worst]
         users, items = (
             1e-4 * direction / direction.norm(dim=1, keepdim=True) for direction in directions
         )
-        assert learner._sum_bpr_losses(perturb(tables, (users, items)), TRIPLES) < loss
+        assert (
+            learner._sum_bpr_losses(perturb(tables, (users, items)).look_up_triples(*TRIPLES))
+            < loss
+        )
+
+
+@pytest.mark.parametrize("triples", [TRIPLES, [codes[[0, 1, 0, 2]] for codes in TRIPLES]])
+def test_rows_of_a_batch_are_perturbed_as_their_tables(
+    rng: np.random.Generator, triples: list[Any]
+) -> None:
+    tables = create_tables(rng)
+    rows = tables.look_up_triples(*triples)
+    loss = create_learner(AMF(), tables)._sum_bpr_losses(rows)
+    expected = perturb(tables, compute_worst_perturbation(loss, tables, 0.3))
+    perturbed = perturb_rows(loss, rows, triples, 0.3)
+    for row, table in zip(perturbed, expected.look_up_triples(*triples), strict=True):
+        torch.testing.assert_close(row, table)
 
 
 def test_adversarial_epochs_add_the_perturbed_loss(rng: np.random.Generator) -> None:
@@ -144,7 +163,7 @@ def test_adversarial_epochs_add_the_perturbed_loss(rng: np.random.Generator) -> 
         assert fitted.item() == pytest.approx(plain + penalty)
     learner = create_learner(model, tables, epoch=3)
     change = compute_worst_perturbation(
-        learner._sum_bpr_losses(tables, TRIPLES), tables, model.eps
+        learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES)), tables, model.eps
     )
     expected = plain + 0.7 * sum_bpr_losses(tables, change) + penalty
     assert learner.loss(*TRIPLES).item() == pytest.approx(expected)
@@ -182,7 +201,9 @@ def test_variants_agree_for_one_dimension(rng: np.random.Generator) -> None:
         item_bias=sample_tensor(5, 1, rng=rng),
     )
     fitted = [
-        create_learner(AMF(variant=variant), tables)._sum_bpr_losses(tables, TRIPLES).item()
+        create_learner(AMF(variant=variant), tables)
+        ._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
+        .item()
         for variant in ("paper", "elliot")
     ]
     assert fitted[0] == pytest.approx(fitted[1])
@@ -220,8 +241,12 @@ def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
             item_bias=torch.tensor(fitted.item_bias[:, None]),
         )
         learner = create_learner(model, tables)
-        change = compute_worst_perturbation(learner._sum_bpr_losses(tables, triples), tables, 1.0)
-        losses.append(learner._sum_bpr_losses(perturb(tables, change), triples).item())
+        change = compute_worst_perturbation(
+            learner._sum_bpr_losses(tables.look_up_triples(*triples)), tables, 1.0
+        )
+        losses.append(
+            learner._sum_bpr_losses(perturb(tables, change).look_up_triples(*triples)).item()
+        )
     assert losses[1] < losses[0]
 
 

@@ -13,7 +13,11 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
-from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
+from recbias.models.factorization.factor_tables import (
+    FactorTables,
+    TrainedFactorModel,
+    TripleRows,
+)
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Tensor, initialize_glorot
 from recbias.models.training.samplers import Sampler
@@ -116,6 +120,10 @@ class _AdversarialLearner:
     def parameters(self) -> Sequence[Tensor]:
         return self.tables.parameters()
 
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables of ``paper``; ``elliot`` also reads all rows, to perturb them."""
+        return self.tables.parameters() if self.model.variant == "paper" else []
+
     def buffers(self) -> Sequence[Tensor]:
         return [self.epochs, *self.previous]
 
@@ -125,40 +133,72 @@ class _AdversarialLearner:
         return self.sampler.sample_triples(self.sampler.users.size, rng, by_user=by_user)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        loss = self._sum_bpr_losses(self.tables, batch)
-        penalty = self._compute_penalty(*batch)
+        rows = self.tables.look_up_triples(*batch)
+        loss, penalty = self._sum_bpr_losses(rows), self._compute_penalty(rows)
         if self.epochs <= self.model.epochs - self.model.adversarial_epochs:
             return loss + penalty
-        worst = compute_worst_perturbation(loss, self.tables, self.model.eps)
         weight = self.model.adversarial_weight
         if self.model.variant == "paper":
-            return (
-                loss + weight * self._sum_bpr_losses(perturb(self.tables, worst), batch) + penalty
-            )
-        perturbed = self._sum_bpr_losses(perturb(self.tables, self.previous), batch)
+            perturbed = perturb_rows(loss, rows, batch, self.model.eps)
+            return loss + weight * self._sum_bpr_losses(perturbed) + penalty
+        worst = compute_worst_perturbation(loss, self.tables, self.model.eps)
+        tables = perturb(self.tables, self.previous)
+        perturbed_loss = self._sum_bpr_losses(tables.look_up_triples(*batch))
         for previous, change in zip(self.previous, worst, strict=True):
             previous.copy_(change)
-        return perturbed + weight * loss + penalty
+        return perturbed_loss + weight * loss + penalty
 
     def export(self) -> FittedFactors:
         return self.tables.export()
 
-    def _sum_bpr_losses(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:
+    def _sum_bpr_losses(self, rows: TripleRows) -> Tensor:
         """Return L of the dot products or, for ``elliot``, of each dimension."""
         from torch.nn.functional import softplus
 
-        rows = tables.look_up_triples(*triples)
         margins = rows.users * (rows.positives - rows.negatives)
         if self.model.variant == "paper":
             margins = margins.sum(1, keepdim=True)
         return softplus(rows.negative_bias - rows.positive_bias - margins).sum()
 
-    def _compute_penalty(self, *triples: Tensor) -> Tensor:
-        rows, model = self.tables.look_up_triples(*triples), self.model
+    def _compute_penalty(self, rows: TripleRows) -> Tensor:
+        model = self.model
         squares = sum(vectors.square().sum() for vectors in rows[:3])
         positive_bias, negative_bias = (bias.square().sum() for bias in rows[3:])
         share = 0.1 if model.variant == "elliot" else 1.0
         return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
+
+
+def perturb_rows(
+    loss: Tensor, rows: TripleRows, triples: Sequence[Tensor], eps: float
+) -> TripleRows:
+    """Return the rows of a batch, changed as by ``perturb`` with the worst change of their tables.
+
+    A vector that several triples of the batch have is changed by the sum of its gradients, scaled
+    to the length ``eps``. Gradients flow to the original rows.
+    """
+    import torch
+
+    users, positives, negatives = triples
+    of_users, *of_items = torch.autograd.grad(loss, rows[:3], retain_graph=True)
+    changed = rows.users + _scale_sums(of_users, users, eps)
+    change = _scale_sums(torch.cat(of_items), torch.cat([positives, negatives]), eps)
+    of_positives, of_negatives = change.split(len(positives))
+    return rows._replace(
+        users=changed,
+        positives=rows.positives + of_positives,
+        negatives=rows.negatives + of_negatives,
+    )
+
+
+def _scale_sums(gradients: Tensor, codes: Tensor, eps: float) -> Tensor:
+    """Return, for each row, the sum of the gradients of its code, scaled to a length."""
+    import torch
+    from torch.nn.functional import normalize
+
+    unique, places = torch.unique(codes, return_inverse=True)
+    sums = gradients.new_zeros((len(unique), gradients.shape[1]))
+    sums.index_add_(0, places, gradients)
+    return (eps * normalize(sums, dim=1)).index_select(0, places)
 
 
 def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:

@@ -110,11 +110,11 @@ class FactorTables:
     def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> TripleRows:
         """Return the rows for a batch of triples (user, positive item, negative item)."""
         return TripleRows(
-            self.users.index_select(0, users),
-            self.items.index_select(0, positives),
-            self.items.index_select(0, negatives),
-            self.item_bias.index_select(0, positives),
-            self.item_bias.index_select(0, negatives),
+            look_up(self.users, users),
+            look_up(self.items, positives),
+            look_up(self.items, negatives),
+            look_up(self.item_bias, positives),
+            look_up(self.item_bias, negatives),
         )
 
     def export(self) -> FittedFactors:
