@@ -253,6 +253,15 @@ def test_the_command_names_a_node_that_lacks_the_data_or_has_another_recbias(
     assert not [*(tmp_path / "b").glob("small/*/metrics.csv")]
 
 
+@pytest.mark.slow  # it starts two clusters
+def test_the_command_starts_a_ray_of_its_own_beside_another(tmp_path: Path, cluster: Any) -> None:
+    assert cluster.address
+    write_data(tmp_path / "data")
+    (tmp_path / "spec.yaml").write_text(DATA_SPEC, encoding="utf-8")
+    done = run_recbias("run", "spec.yaml", "--executor", "ray", "--workers", "1", folder=tmp_path)
+    assert done.code == 0, done.err
+
+
 def make_file_stage(path: Path) -> Stage:
     return Stage("fit", "fit", "0" * 64, lambda: None, (), Keys(), files={path: ""})
 

@@ -80,7 +80,8 @@ class RayTasks:
 
         starts_ray = not ray.is_initialized()
         if starts_ray:
-            options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
+            own = {"address": "local", "num_cpus": self.workers}  # not a cluster that runs here
+            options = {} if os.environ.get("RAY_ADDRESS") else own
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
             check_gpus(plan, ray)
