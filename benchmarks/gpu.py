@@ -59,7 +59,7 @@ from recbias.models.linear.pure_svd import PureSVD
 from recbias.models.neural.neumf import NeuMF
 from recbias.models.ranking.device_products import rank_product_on_device
 from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.score_blocks import rank_by_product
+from recbias.models.ranking.product_lists import rank_by_product
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
 from recbias.models.training import gradient_step

@@ -66,7 +66,8 @@ from recbias.core.stage_context import (
     track_progress,
     warn,
 )
-from recbias.models.ranking.score_blocks import rank_by_product, rank_by_scores
+from recbias.models.ranking.product_lists import rank_by_product
+from recbias.models.ranking.score_blocks import rank_by_scores
 from recbias.statistics.corrections import Alpha, Correction, Family
 from recbias.statistics.tests.pair_moments import compute_pair_moments
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking import device_products
 from recbias.models.ranking.device_products import gather_rows, rank_product_on_device
-from recbias.models.ranking.score_blocks import rank_by_product
+from recbias.models.ranking.product_lists import rank_by_product
 from support.models.recommending import make_random_data, query_all_users
 
 CPU = torch.device("cpu")

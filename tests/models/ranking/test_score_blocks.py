@@ -9,16 +9,18 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
 from recbias.core.protocols import FittedRecommender
 from recbias.core.stage_context import collect_warnings
+from recbias.models.linear.item_regressions import EASE
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
+from recbias.models.ranking import product_lists
 from recbias.models.ranking import score_blocks as ranking
+from recbias.models.ranking.product_lists import rank_by_product
 from recbias.models.ranking.score_blocks import (
     find_history_cells,
-    rank_by_product,
     rank_by_scores,
     rank_rows,
     rank_tiles,
 )
-from recbias.numerics.sparse import compiled_ranking
+from recbias.numerics.sparse import compiled_ranking, product_ranking
 from support.models.recommending import make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -101,16 +103,16 @@ def test_rows_without_user_have_no_history() -> None:
 def test_sparse_and_dense_products_give_the_same_lists(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, limit: int
 ) -> None:
-    monkeypatch.setattr(ranking, "DENSE_LIMIT", limit)
+    monkeypatch.setattr(product_lists, "DENSE_LIMIT", limit)
     data = make_random_data(rng)
     weights = rng.integers(0, 3, (45, 45)).astype(np.float32)
     expected = rank_by_scores(
         lambda users: data.train.binary[users].toarray() @ weights, query_all_users(data), 5, data
     )
     for right in (weights, csr_array(weights)):
-        product_lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
-        assert np.array_equal(product_lists.items, expected.items)
-        np.testing.assert_array_equal(product_lists.scores, expected.scores)
+        lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
+        assert np.array_equal(lists.items, expected.items)
+        np.testing.assert_array_equal(lists.scores, expected.scores)
 
 
 def test_history_cells_are_the_training_items_of_each_row() -> None:
@@ -132,7 +134,9 @@ def test_compiled_loops_give_the_same_lists(
     models: list[FittedRecommender] = [
         ItemKNN(neighbors=5).fit(data, rng),
         UserKNN(neighbors=5).fit(data, rng),
+        EASE(reg=5.0).fit(data, rng),
     ]
+    monkeypatch.setattr(product_ranking, "DENSE_TILE", 7)
     found = []
     for least in (0, np.inf):
         monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, random_array
 
 from recbias.core.arrays import Matrix
 from recbias.numerics.sparse import product_ranking
-from recbias.numerics.sparse.product_ranking import ProductRanking
+from recbias.numerics.sparse.product_ranking import DenseProductRanking, ProductRanking
 from recbias.numerics.sparse.topk import top_k
 
 
@@ -37,9 +37,11 @@ def test_the_result_is_that_of_all_scores(seed: int, bits: int, k: int, n_column
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product_ranking, "TILE_BITS", bits)
         patch.setattr(product_ranking, "MAX_TILES", 40)
+        patch.setattr(product_ranking, "DENSE_TILE", 1 << bits)
         ranking = ProductRanking(left, right, candidates)
-    rows = rng.permutation(12)[:7]
-    columns, values = ranking.rank(rows, history[rows], k)
+        dense = DenseProductRanking(left, right.toarray(), candidates)
+        rows = rng.permutation(12)[:7]
+        found = [kind.rank(rows, history[rows], k) for kind in (ranking, dense)]
     scores = (left[rows] @ right).toarray()
     scores[:, ~candidates] = -np.inf
     excluded = history[rows]
@@ -47,8 +49,9 @@ def test_the_result_is_that_of_all_scores(seed: int, bits: int, k: int, n_column
         seen = excluded.indices[excluded.indptr[row] : excluded.indptr[row + 1]]
         scores[row, seen] = -np.inf
     expected_columns, expected = top_k(scores, k)
-    np.testing.assert_array_equal(columns, expected_columns)
-    np.testing.assert_array_equal(values, expected)
+    for columns, values in found:
+        np.testing.assert_array_equal(columns, expected_columns)
+        np.testing.assert_array_equal(values, expected)
 
 
 def test_scores_that_are_not_finite() -> None:

@@ -191,9 +191,9 @@ class ImplicitItemKNN(ItemWeightModel):
         """Return the memory of weighted matrices, and of the neighbours in double precision."""
         n_items = sizes["items"]
         neighbours = 8.0 * n_items * min(self.neighbors, n_items)
-        copy, ranking = plan_product(n_items, n_items, neighbours / 8)
+        copy = plan_product(n_items, n_items, neighbours / 8)
         fit = 40.0 * sizes["training"] + 4 * neighbours
-        return ModelMemory(fit=fit, state=neighbours, lists=copy, ranking=ranking)
+        return ModelMemory(fit=fit, state=neighbours, lists=copy, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""

@@ -16,7 +16,7 @@ from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
 from recbias.models.device_algebra.decompositions import regress_items
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
-from recbias.models.ranking.product_memory import plan_product
+from recbias.models.ranking.product_memory import plan_dense_tiles, plan_histories, plan_product
 from recbias.numerics.devices import OnDevice, find_accelerator
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
@@ -56,7 +56,8 @@ class EASE(ItemWeightModel, OnDevice):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of three dense item-item matrices and blocks of the first."""
         matrix = 4.0 * sizes["items"] ** 2
-        return ModelMemory(fit=3.3 * matrix, state=matrix)
+        lists = plan_dense_tiles(sizes["items"]) + plan_histories(sizes)
+        return ModelMemory(fit=3.3 * matrix, state=matrix, lists=lists, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
@@ -115,8 +116,8 @@ class SLIM(ItemWeightModel):
         items = float(sizes["items"])
         weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
         fit = 5.2 * items**2 + 2 * weights + min(MEMORY_LIMIT, blocks)
-        copy, ranking = plan_product(items, items, weights / 8)
-        return ModelMemory(fit=fit, state=weights, lists=copy, ranking=ranking)
+        copy = plan_product(items, items, weights / 8)
+        return ModelMemory(fit=fit, state=weights, lists=copy, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Run coordinate descent for all items at once."""

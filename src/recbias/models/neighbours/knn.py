@@ -219,14 +219,14 @@ def plan_blocks(n: int) -> float:
 
 def plan_item_lists(memory: ModelMemory, n_items: int) -> ModelMemory:
     """Return the memory with that of lists of ``FittedItemKNN``: its neighbours by column."""
-    copy, ranking = plan_product(n_items, n_items, memory.state / PER_NEIGHBOUR)
-    return memory._replace(lists=memory.state + copy, ranking=ranking)
+    copy = plan_product(n_items, n_items, memory.state / PER_NEIGHBOUR)
+    return memory._replace(lists=memory.state + copy, ranking="tiles")
 
 
 def plan_user_lists(memory: ModelMemory, sizes: Sizes) -> ModelMemory:
     """Return the memory with that of lists of ``FittedUserKNN``, which multiply histories."""
-    copy, ranking = plan_product(sizes["users"], sizes["items"], sizes["training"])
-    return memory._replace(lists=copy, ranking=ranking)
+    copy = plan_product(sizes["users"], sizes["items"], sizes["training"])
+    return memory._replace(lists=copy, ranking="tiles")
 
 
 def select_history(data: TrainingData, weights: Weights) -> Matrix:

@@ -13,7 +13,8 @@ from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, DENSE_LIMIT, rank_by_product
+from recbias.models.ranking.product_lists import DENSE_LIMIT, rank_by_product
+from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
 from recbias.models.ranking.tensors import Tensor
 from recbias.numerics.devices import find_accelerator
 

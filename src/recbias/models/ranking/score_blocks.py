@@ -15,8 +15,6 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
 from recbias.numerics.sparse.compiled_ranking import BestColumns, can_compile
-from recbias.numerics.sparse.product_ranking import ProductRanking
-from recbias.numerics.sparse.products import sparse_is_faster
 from recbias.numerics.sparse.topk import top_k
 
 ScoreTile: TypeAlias = Callable[[AnyArray, int, int], AnyArray]
@@ -30,9 +28,6 @@ RANKING_LIMIT = 2 * MEMORY_LIMIT
 
 TILE_ROWS, TILE_ITEMS = 128, 2048
 """Rows and items of a tile, whose scores have 1 MB."""
-
-DENSE_LIMIT = 2**28
-"""Maximum size in bytes of a sparse matrix that is converted to dense for faster products."""
 
 
 def rank_by_scores(
@@ -133,7 +128,7 @@ def rank_rows(
         block[find_history_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
 
-    return _join_blocks(map_blocks(rank_block, users.size, size), k)
+    return join_blocks(map_blocks(rank_block, users.size, size), k)
 
 
 def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) -> RankedLists:
@@ -159,10 +154,11 @@ def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) 
             best.add(np.require(scores, dtype=np.float32, requirements=["C", "W"]), first)
         return best.columns, best.values
 
-    return _join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
+    return join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
 
 
-def _join_blocks(blocks: Sequence[tuple[Codes, AnyArray]], k: int) -> RankedLists:
+def join_blocks(blocks: Sequence[tuple[Codes, AnyArray]], k: int) -> RankedLists:
+    """Return the columns and scores of blocks of rows as the lists of all rows."""
     empty = (np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32))
     items, scores = (np.concatenate(arrays) for arrays in zip(*[empty, *blocks], strict=True))
     return RankedLists(items, scores)
@@ -196,40 +192,3 @@ def validate_shape(shape: Sequence[int], expected: tuple[int, int]) -> None:
     if tuple(shape) != expected:
         problem = f"scores have shape {tuple(shape)}, expected {expected}"
         raise BrokenContract(problem, remedy="return one row per user and one column per item")
-
-
-def rank_by_product(
-    left: Matrix, right: Matrix | AnyArray, queries: Queries, k: int, data: TrainingData
-) -> RankedLists:
-    """Return the lists of the scores ``left[user] @ right``.
-
-    A user's scores are summed row by row of ``right``, so they do not depend on other users.
-
-    Args:
-        left: CSR ``(n_users, m)``.
-        right: CSR or dense ``(m, n_items)``.
-        queries: The users.
-        k: List length.
-        data: The training data.
-    """
-    if not isinstance(right, np.ndarray):
-        is_small = right.shape[0] * right.shape[1] * 4 <= DENSE_LIMIT
-        right = right.toarray() if is_small and not sparse_is_faster(left, right) else right
-
-    if not isinstance(right, np.ndarray) and can_compile(float(len(queries)) * data.train.n_items):
-        ranking, matrix = ProductRanking(left, right, data.candidates), data.train.binary
-
-        def rank(users: Codes) -> RankedLists:
-            def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
-                rows = users[start:stop]
-                return ranking.rank(rows, select_history(matrix, rows), k)
-
-            return _join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
-
-        return rank_users_with_history(rank, queries, k, data)
-
-    def score_block(users: Codes) -> AnyArray:
-        scores = left[users] @ right
-        return scores if isinstance(scores, np.ndarray) else np.asarray(scores.toarray())
-
-    return rank_by_scores(score_block, queries, k, data)

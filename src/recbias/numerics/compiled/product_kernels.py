@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recbias.numerics.compiled.ranking_kernels import count_chosen, insert
+from recbias.numerics.compiled.ranking_kernels import count_chosen, exclude, insert
 
 Arrays: TypeAlias = tuple[Any, ...]
 
@@ -88,6 +88,56 @@ def add_rows(row: int, left: Arrays, tile: int, tiles: Arrays, sums: Any) -> Non
             sums[np.uintp(columns[place])] += weight * values[place]
 
 
+def rank_dense_products(
+    left: Arrays, tile: Any, names: Any, excluded: Any, history: Arrays, result: Arrays
+) -> None:
+    """Add the columns of a tile to the best ones of ``left[rows] @ right``.
+
+    Args:
+        left: The rows; where each row of the CSR matrix starts, its columns and values.
+        tile: The columns of the right factor, ``float32 (m, n)``.
+        names: Their names, ascending by 1, ``int32[n]``.
+        excluded: Names of columns of the tile that are excluded from every row.
+        history: The excluded columns of each row, as CSR of the rows: where they start and the
+            columns, ascending.
+        result: The best columns and scores so far, ``(b, k)``, filled up with -1 and NaN. Scores
+            of -inf and NaN are never selected.
+    """
+    is_near = np.zeros(STRIP // 8, dtype=np.uint64)
+    scores, first = np.empty(names.size, dtype=np.float32), names[0]
+    starts, seen = history
+    for index in range(left[0].size):
+        scores[:] = 0
+        add_dense_rows(left[0][index], left, tile, scores)
+        exclude(scores, first, excluded)
+        begin, end = starts[index], starts[index + 1]
+        begin += np.searchsorted(seen[begin:end], first)
+        while begin < end and seen[begin] < first + names.size:
+            scores[seen[begin] - first] = -np.inf
+            begin += 1
+        select_row(scores, names, result[0][index], result[1][index], is_near)
+
+
+def add_dense_rows(row: int, left: Arrays, tile: Any, sums: Any) -> None:
+    """Add the products of a row of the left factor with a tile, four of its rows at once."""
+    _, left_starts, columns, weights = left
+    entry, end = left_starts[row], left_starts[row + 1]
+    while entry + 4 <= end:
+        first, second = tile[np.uintp(columns[entry])], tile[np.uintp(columns[entry + 1])]
+        third, fourth = tile[np.uintp(columns[entry + 2])], tile[np.uintp(columns[entry + 3])]
+        of_first, of_second = weights[entry], weights[entry + 1]
+        of_third, of_fourth = weights[entry + 2], weights[entry + 3]
+        for place in range(sums.size):
+            total = sums[place] + of_first * first[place] + of_second * second[place]
+            sums[place] = total + of_third * third[place] + of_fourth * fourth[place]
+        entry += 4
+    while entry < end:
+        first, of_first = tile[np.uintp(columns[entry])], weights[entry]
+        for place in range(sums.size):
+            sums[place] += of_first * first[place]
+        entry += 1
+
+
 def exclude_places(index: int, history: Arrays, first: int, sums: Any) -> None:
     """Set the scores of the excluded columns of a row to -inf."""
     starts, columns, places = history
@@ -118,3 +168,6 @@ def select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any)
 
 PARTS = (count_chosen, insert, add_rows, exclude_places, select_row)
 """The functions that ``rank_products`` calls."""
+
+DENSE_PARTS = (count_chosen, insert, exclude, add_dense_rows, select_row)
+"""The functions that ``rank_dense_products`` calls."""

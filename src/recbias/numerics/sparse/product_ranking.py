@@ -1,8 +1,8 @@
-"""The best columns of the rows of a sparse product, without columns that cannot be among them.
+"""The best columns of the rows of a product, computed in tiles of columns that fit the cache.
 
-Columns are ordered by the sum of their absolute values and split into tiles whose scores fit the
-cache. No score of a row is above the largest absolute value of its left factor times that sum, so
-that the later tiles are left out for rows whose k-th score is above it.
+The columns of a sparse right factor are ordered by the sum of their absolute values. No score of
+a row is above the largest absolute value of its left factor times that sum, so that the later
+tiles are left out for rows whose k-th score is above it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes, Matrix
 from recbias.numerics.compiled.loops import compile_loop
-from recbias.numerics.compiled.product_kernels import PARTS, rank_products, split_into_tiles
+from recbias.numerics.compiled.product_kernels import (
+    DENSE_PARTS,
+    PARTS,
+    rank_dense_products,
+    rank_products,
+    split_into_tiles,
+)
 from recbias.numerics.sparse.topk import Floats32
 
 TILE_BITS, MAX_TILE_BITS = 13, 16
@@ -19,6 +25,9 @@ TILE_BITS, MAX_TILE_BITS = 13, 16
 
 MAX_TILES = 16
 """Number of tiles from which on they are larger: each has the place where every row starts."""
+
+DENSE_TILE = 256
+"""Number of columns of a tile of a dense right factor, of which many rows fit the second cache."""
 
 SLACK = 1 + 1e-4
 """Factor of a bound, for the rounding of the scores, which are sums of ``float32``."""
@@ -82,6 +91,49 @@ class ProductRanking:
             left, sums = (rows.astype(np.int64), *self._left), np.empty(self._size, np.float32)
             rank = compile_loop(rank_products, exact=True, parts=PARTS)
             rank(left, self._tiles, history, sums, (columns, scores))
+        return columns, scores
+
+
+class DenseProductRanking:
+    """The results of ``ProductRanking`` for a dense right factor.
+
+    Args:
+        left: CSR ``(n, m)``.
+        right: ``float32 (m, n_columns)``.
+        candidates: The columns that may be selected, ``bool[n_columns]``.
+
+    >>> from scipy.sparse import csr_array
+    >>> left = csr_array(np.array([[1, 0], [2, 3]], dtype=np.float32))
+    >>> right = np.array([[0, 4, 1], [2, 1, 0]], dtype=np.float32)
+    >>> ranking = DenseProductRanking(left, right, np.ones(3, dtype=bool))
+    >>> columns, scores = ranking.rank(np.array([1]), csr_array([[0, 1, 0]]), 3)
+    >>> columns.tolist(), scores.tolist()
+    ([[0, 2, -1]], [[6.0, 2.0, nan]])
+    """
+
+    def __init__(self, left: Matrix, right: AnyArray, candidates: BoolArray) -> None:
+        self._left, self._right = _list_arrays(left), right
+        self._excluded = np.flatnonzero(~candidates)
+
+    def rank(self, rows: AnyArray, excluded: Matrix, k: int) -> tuple[Codes, Floats32]:
+        """Return the columns and scores as ``ProductRanking.rank`` does.
+
+        The columns of ``excluded`` are ascending within a row. A copy of each tile is made for
+        all rows, so that thousands of rows at once are faster than a few.
+        """
+        columns = np.full((rows.size, k), -1, dtype=np.int32)
+        scores = np.full((rows.size, k), np.nan, dtype=np.float32)
+        if not k:
+            return columns, scores
+        history = excluded.indptr.astype(np.int64), excluded.indices
+        left = (rows.astype(np.int64), *self._left)
+        rank = compile_loop(rank_dense_products, exact=True, parts=DENSE_PARTS)
+        for first in range(0, self._right.shape[1], DENSE_TILE):
+            tile = np.ascontiguousarray(self._right[:, first : first + DENSE_TILE], np.float32)
+            names = np.arange(first, first + tile.shape[1], dtype=np.int32)
+            begin, end = np.searchsorted(self._excluded, [first, first + names.size])
+            barred = self._excluded[begin:end]
+            rank(left, tile, names, barred, history, (columns, scores))
         return columns, scores
 
 
