@@ -125,15 +125,16 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         plan_warnings = (*list_warnings(run_plan), *store_warnings)
         for warning in plan_warnings:
             displayed.warned(warning)
-        execution = execute(
-            run_plan,
-            results,
-            displayed,
-            fresh=fresh,
-            stop=on_error == "stop",
-            run_models=add_preflight(chains),
-            workers=workers,
-        )
+        with chains.prepare(run_plan, results):
+            execution = execute(
+                run_plan,
+                results,
+                displayed,
+                fresh=fresh,
+                stop=on_error == "stop",
+                run_models=add_preflight(chains),
+                workers=workers,
+            )
     require_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()

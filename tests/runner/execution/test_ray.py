@@ -125,7 +125,8 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
-        assert len([*RayTasks(2)(plan, executor)]) == 2
+        with RayTasks(2).prepare(plan, store):
+            assert len([*RayTasks(2)(plan, executor)]) == 2
     finally:
         ray.shutdown()
     gpus = sorted(resources.get("GPU", 0.0) for resources in requested)
@@ -152,7 +153,8 @@ def test_tasks_that_would_never_start_are_refused(
             ("cpu", r"needs about [\d,]+ MB, and no node of Ray has more than 10 MB for tasks"),
         ):
             plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
-            with pytest.raises(Contradiction, match=message):
-                list(RayTasks(1)(plan, Executor(store, Silent())))
+            tasks = RayTasks(1)
+            with pytest.raises(Contradiction, match=message), tasks.prepare(plan, store):
+                list(tasks(plan, Executor(store, Silent())))
     finally:
         ray.shutdown()

@@ -175,10 +175,21 @@ def test_a_run_sends_few_requests(tmp_path: Path, bucket: Bucket) -> None:
     assert second.count == 0
     assert second.reused == 9
     assert len(bucket.requests) - n_first <= MOST_REQUESTS_OF_A_READER * second.reused
-    # what is in the folder is asked for nowhere; the lists of the two models are not in it
+    # what is in the folder is not copied again, after two requests whether the URL has it
     n_requests = len(bucket.requests)
     recbias.run(spec, out=tmp_path / "b", store=bucket.url)
-    assert len(bucket.requests) - n_requests <= 6 + 2 * 2
+    assert len(bucket.requests) - n_requests <= 6 + 2 * (second.reused + 2)
+
+
+def test_results_that_the_folder_had_before_are_copied_to_the_url(tmp_path: Path) -> None:
+    spec, first, second = make_small_spec(), Computed(), Computed()
+    recbias.run(spec, out=tmp_path / "a")
+    url = f"file://{tmp_path}/shared"
+    recbias.run(spec, out=tmp_path / "a", store=url, observer=first)
+    assert first.count == 0
+    recbias.run(spec, out=tmp_path / "b", store=url, observer=second)
+    assert second.count == 0
+    assert second.reused == first.reused == 9
 
 
 class OtherMachine(Computed):

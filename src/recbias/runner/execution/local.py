@@ -6,7 +6,7 @@ import multiprocessing
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.own_sources import OwnSource, expect_own_sources, list_own_sources
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
+from recbias.runner.storage.store import Store
 
 WAIT_SECONDS = 1.0
 """How long is waited for a job before the pool is looked at."""
@@ -44,6 +45,10 @@ class Processes:
     """
 
     workers: int
+
+    def prepare(self, plan: Plan, store: Store) -> AbstractContextManager[None]:
+        """Return an empty context: this machine needs no preparation."""
+        return nullcontext()
 
     def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
         """Yield the records of each job as it finishes."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -47,6 +48,7 @@ from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.planning.preview import preview
 from recbias.runner.source_digest import digest_package
 from recbias.runner.storage.remote_store import RemoteStore
+from recbias.runner.storage.store import Store
 
 MAX_NODE_DEATHS = 3
 """The number of nodes that may die under a task before it fails."""
@@ -74,8 +76,14 @@ class RayTasks:
     def __post_init__(self) -> None:
         require_packages("--executor ray", "ray")
 
-    def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        """Yield the records of each job as it finishes."""
+    @contextmanager
+    def prepare(self, plan: Plan, store: Store) -> Iterator[None]:
+        """Connect to Ray and check its nodes, before the data are read.
+
+        Raises:
+            Contradiction: A node has another recbias or lacks the results folder, or a model needs
+                a GPU that none has.
+        """
         import ray
 
         starts_ray = not ray.is_initialized()
@@ -85,10 +93,27 @@ class RayTasks:
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
             check_gpus(plan, ray)
-            yield from _run_tasks(plan, executor, ray)
+            check_nodes(ray, store)
+            yield
         finally:
             if starts_ray:
                 ray.shutdown()
+
+    def __call__(self, plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
+        """Yield the records of each job as it finishes; Ray is connected."""
+        import ray
+
+        steps = preview(plan, executor.store).steps
+        needs = plan_memory(steps, ray), plan_cards(steps, measure_card())
+        tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
+        while True:
+            for job in tasks.jobs.take():
+                tasks.start(job)
+            if not tasks.running:
+                return
+            records = tasks.receive()
+            if records is not None:
+                yield records
 
 
 @dataclass(eq=False)
@@ -144,21 +169,6 @@ class _RunningTasks:
         except errors.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, UserError) else error) from None
         return self.jobs.finish(self.jobs.report_dead_worker(job), job)
-
-
-def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
-    check_nodes(ray, executor.store)
-    steps = preview(plan, executor.store).steps
-    needs = plan_memory(steps, ray), plan_cards(steps, measure_card())
-    tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
-    while True:
-        for job in tasks.jobs.take():
-            tasks.start(job)
-        if not tasks.running:
-            return
-        records = tasks.receive()
-        if records is not None:
-            yield records
 
 
 def _sends_requests(job: Job) -> bool:

@@ -92,12 +92,18 @@ class RemoteStore(Store):
 
     def look_up(self, digests: Iterable[str]) -> None:
         """Read the records at several addresses at the same time."""
-        ask_together(self.has, digests)
+        ask_together(self._find, digests)
 
     def look_again(self, digest: str) -> None:
         """Ask the URL again for a result that it lacked."""
         if self.seen.get(digest) is None:
             self.seen.pop(digest, None)
+
+    def touch(self, digest: str) -> None:
+        """Mark a result as used now, and copy it to the URL if that lacks it."""
+        super().touch(digest)
+        if self._find(digest) is None:
+            self._upload(digest)
 
     def load(self, digest: str) -> Any:
         """Return a result; what the folder lacks or has damaged is copied from the URL first."""
@@ -112,8 +118,14 @@ class RemoteStore(Store):
         self.seen.pop(digest, None)
         if not replace and self._find(digest) is not None:
             return
-        record, folder = Store.record(self, digest), self.path(digest)
-        for names in (record.files if record else (), (RECORD,)):
+        self._upload(digest)
+
+    def _upload(self, digest: str) -> None:
+        """Copy a result of the folder to the URL, its record last."""
+        record, folder = super().record(digest), self.path(digest)
+        if record is None:  # another process has removed it
+            return
+        for names in (record.files, (RECORD,)):
             self.remote.upload({self._name(digest, name): folder / name for name in names})
         self.seen.pop(digest, None)
 
