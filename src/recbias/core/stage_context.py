@@ -73,6 +73,7 @@ class StageContext:
         reply_folder: Holds the replies of language models; None for a temporary folder.
         run_id: Names the run, whose processes share the budget of a language model.
         open_values: Returns a detector's stored values of texts by its digest; None stores none.
+        writes_lists: Whether lists that are ranked now are an answer, rather than a validation.
     """
 
     warnings: list[str] | None = None
@@ -84,10 +85,10 @@ class StageContext:
     reply_folder: Path | None = None
     run_id: str = ""
     open_values: Callable[[str], StoredValues] | None = None
+    writes_lists: bool = False
 
 
 _NO_STAGE = StageContext()
-
 _current: ContextVar[StageContext] = ContextVar("stage_context", default=_NO_STAGE)
 
 
@@ -154,8 +155,7 @@ def get_context() -> StageContext:
 
 def report_progress(task: str, completed: int, total: int) -> None:
     """Report that ``completed`` of ``total`` steps of a task are complete."""
-    listener = _current.get().on_progress
-    if listener is not None:
+    if (listener := _current.get().on_progress) is not None:
         listener(task, completed, total)
 
 

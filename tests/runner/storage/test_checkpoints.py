@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_ignored_with_a_warning(store: Store) -> None:
     path.write_bytes(path.read_bytes()[:-7])
     with collect_warnings() as warnings:
         assert load_checkpoint(store) is None
-    assert warnings == ["the checkpoint of 'fit MF' was damaged; training starts again"]
+    assert warnings == ["the checkpoint of 'fit MF' was damaged; the stage starts again"]
 
 
 def test_discard_keeps_the_checkpoints_of_other_stages(store: Store) -> None:

@@ -15,6 +15,7 @@ from recbias.core.errors import OutOfRange
 from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
+from recbias.models.ranking.partial_lists import PartialLists
 from recbias.models.ranking.score_blocks import (
     BYTES_PER_SCORE,
     RANKING_LIMIT,
@@ -122,19 +123,18 @@ class _DeviceRanker:
 
     def rank_in_blocks(self, users: Codes, block_size: int) -> RankedLists:
         """Return the lists of users; the block size is halved when memory runs out."""
-        items = np.empty((users.size, self.k), dtype=np.int32)
-        scores = np.empty((users.size, self.k), dtype=np.float32)
-        start = 0
-        while start < users.size:
+        lists = PartialLists(users.size, self.k)
+        while (start := lists.n_completed) < users.size:
             stop = min(start + block_size, users.size)
             try:
-                items[start:stop], scores[start:stop] = self._rank_block(users[start:stop])
-                start = stop
+                block = self._rank_block(users[start:stop])
             except RuntimeError as error:
                 if stop - start == 1 or not is_out_of_memory(error):
                     raise
                 block_size = (stop - start) // 2
-        return RankedLists(items, scores)
+            else:
+                lists.add(*block)
+        return RankedLists(lists.items, lists.scores)
 
     def _rank_block(self, users: Codes) -> tuple[AnyArray, AnyArray]:
         """Return the items and scores of the lists of these users, ``(b, k)`` each."""

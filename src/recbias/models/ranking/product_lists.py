@@ -8,14 +8,14 @@ from recbias.core.arrays import AnyArray, BoolArray, Codes, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
+from recbias.models.ranking.partial_lists import rank_in_blocks
 from recbias.models.ranking.score_blocks import (
     TILE_ROWS,
-    join_blocks,
     rank_by_scores,
     rank_users_with_history,
     select_history,
 )
-from recbias.numerics.sparse.blocks import map_blocks, n_workers
+from recbias.numerics.sparse.blocks import n_workers
 from recbias.numerics.sparse.compiled_ranking import can_compile
 from recbias.numerics.sparse.product_ranking import DenseProductRanking, ProductRanking
 from recbias.numerics.sparse.products import sparse_is_faster
@@ -68,7 +68,7 @@ def _rank_compiled_product(
 
         share = max(TILE_ROWS, -(-users.size // n_workers()))
         size = min(MAX_DENSE_ROWS, share) if isinstance(right, np.ndarray) else TILE_ROWS
-        return join_blocks(map_blocks(rank_block, users.size, size), k)
+        return rank_in_blocks(rank_block, users.size, size, k)
 
     return rank_users_with_history(rank, queries, k, data)
 

@@ -13,7 +13,8 @@ from recbias.core.errors import BrokenContract
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
+from recbias.models.ranking.partial_lists import rank_in_blocks
+from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size
 from recbias.numerics.sparse.compiled_ranking import BestColumns, can_compile
 from recbias.numerics.sparse.topk import top_k
 
@@ -128,7 +129,7 @@ def rank_rows(
         block[find_history_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
 
-    return join_blocks(map_blocks(rank_block, users.size, size), k)
+    return rank_in_blocks(rank_block, users.size, size, k)
 
 
 def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) -> RankedLists:
@@ -154,14 +155,7 @@ def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) 
             best.add(np.require(scores, dtype=np.float32, requirements=["C", "W"]), first)
         return best.columns, best.values
 
-    return join_blocks(map_blocks(rank_block, users.size, TILE_ROWS), k)
-
-
-def join_blocks(blocks: Sequence[tuple[Codes, AnyArray]], k: int) -> RankedLists:
-    """Return the columns and scores of blocks of rows as the lists of all rows."""
-    empty = (np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32))
-    items, scores = (np.concatenate(arrays) for arrays in zip(*[empty, *blocks], strict=True))
-    return RankedLists(items, scores)
+    return rank_in_blocks(rank_block, users.size, TILE_ROWS, k)
 
 
 def find_history_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray]:

@@ -41,10 +41,32 @@ def map_blocks(
     >>> map_blocks(lambda start, stop: list(range(start, stop)), 5, 2)
     [[0, 1], [2, 3], [4]]
     """
+    blocks: list[T] = []
+    for_each_block(work, n_rows, size, blocks.append, label=label)
+    return blocks
+
+
+def for_each_block(
+    work: Callable[[int, int], T],
+    n_rows: int,
+    size: int,
+    receive: Callable[[T], object],
+    *,
+    first: int = 0,
+    label: str = "",
+) -> None:
+    """Call ``receive`` with the result of each block from row ``first`` on, in order.
+
+    Results are received in this thread, while later blocks run.
+
+    >>> for_each_block(lambda start, stop: (start, stop), 5, 2, print, first=1)
+    (1, 3)
+    (3, 5)
+    """
     from threadpoolctl import threadpool_limits
 
-    starts = range(0, n_rows, size)
+    starts = range(first, n_rows, size)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers()) as pool:
         blocks = [pool.submit(work, start, min(start + size, n_rows)) for start in starts]
-        tracked = track_progress(blocks, label) if label else blocks
-        return [block.result() for block in tracked]
+        for block in track_progress(blocks, label) if label else blocks:
+            receive(block.result())

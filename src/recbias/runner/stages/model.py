@@ -28,6 +28,7 @@ from recbias.core.protocols import (
 )
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
+from recbias.core.stage_context import stage_context
 from recbias.runner.stages.labels import ItemLabels, add_labels
 from recbias.runner.stages.model_outputs import ModelOutputs, make_review_ids
 from recbias.runner.stages.returned_values import (
@@ -145,7 +146,8 @@ class AnswerQueries:
     def _recommend(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
     ) -> RankedLists:
-        lists = call_for(RankedLists, fitted.recommend, queries, self.k, data)
+        with stage_context(writes_lists=True):
+            lists = call_for(RankedLists, fitted.recommend, queries, self.k, data)
         keeps_seen = "seen" in vars(self.model) and self.model.seen == "keep"
         check_lists(
             lists,

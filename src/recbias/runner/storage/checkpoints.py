@@ -78,7 +78,7 @@ class StageCheckpoints:
         arrays = read_arrays(self._path)
         if arrays is None:
             self.store.remove_path(self._path)
-            warn(f"the checkpoint of {self.stage.title!r} was damaged; training starts again")
+            warn(f"the checkpoint of {self.stage.title!r} was damaged; the stage starts again")
             return None
         seconds, peak = arrays.pop(SPENT)
         self.earlier_seconds = max(self.earlier_seconds, float(seconds))

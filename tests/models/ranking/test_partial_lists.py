@@ -1,0 +1,153 @@
+"""Lists are stored as they come: an interrupted stage ranks only those that it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recbias
+from recbias.core import stage_context as context_module
+from recbias.core.arrays import AnyArray
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.stage_context import stage_context
+from recbias.models.ranking import score_blocks
+from recbias.models.ranking.device_ranking import Ranking
+from recbias.models.ranking.partial_lists import PartialLists
+from recbias.models.ranking.score_blocks import rank_by_scores
+from recbias.runner.execution.stage_records import Silent
+from recbias.runner.storage.checkpoints import StageCheckpoints
+from support.models.recommending import make_random_data, query_all_users
+from support.specs import make_small_spec
+
+Rank = Callable[[Callable[[AnyArray], AnyArray], AnyArray], RankedLists]
+
+
+class InterruptingStore:
+    """Holds one checkpoint; the second time that one is saved, the run is interrupted."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, AnyArray] | None = None
+        self.n_saved = 0
+
+    def load(self) -> Mapping[str, AnyArray] | None:
+        return self.arrays
+
+    def save(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.arrays = {name: array.copy() for name, array in arrays.items()}
+        self.n_saved += 1
+        if self.n_saved == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(autouse=True)
+def save_after_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", math.inf)
+
+
+@pytest.fixture(params=["processor", "device"])
+def rank(request: pytest.FixtureRequest, rng: np.random.Generator) -> Rank:
+    """Ranks with a function of users, in blocks of eight."""
+    data = make_random_data(rng)
+    queries, n_bytes = query_all_users(data), 8 * data.train.n_items
+
+    def rank_on_processor(score: Any, scores: AnyArray) -> RankedLists:
+        limit = n_bytes * score_blocks.BYTES_PER_SCORE * 2
+        return rank_by_scores(
+            lambda users: score(scores[users]), queries, 5, data, memory_limit=limit
+        )
+
+    def rank_on_device(score: Any, scores: AnyArray) -> RankedLists:
+        import torch
+
+        ranking = Ranking(
+            lambda state, users: score(state["scores"][users]),
+            {"scores": scores},
+            "cpu",
+            memory_limit=n_bytes * score_blocks.BYTES_PER_SCORE,
+        )
+        return ranking.rank_on_device(torch.device("cpu"), queries, 5, data)
+
+    return rank_on_processor if request.param == "processor" else rank_on_device
+
+
+def test_an_interrupted_ranking_goes_on(rank: Rank, rng: np.random.Generator) -> None:
+    scores = rng.random((60, 45), dtype=np.float32)
+    n_ranked = 0
+
+    def count(block: Any) -> Any:
+        nonlocal n_ranked
+        n_ranked += len(block)
+        return block
+
+    whole = rank(count, scores)
+    n_all = n_ranked
+    store = InterruptingStore()
+    with stage_context(checkpoint_store=store, writes_lists=True):
+        with pytest.raises(KeyboardInterrupt):
+            rank(count, scores)
+        assert store.arrays is not None
+        n_stored, n_ranked = len(store.arrays["items"]), 0
+        resumed = rank(count, scores)
+    assert 0 < n_stored < n_all
+    assert n_ranked == n_all - n_stored
+    assert np.array_equal(resumed.items, whole.items)
+    assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)
+
+
+def test_lists_that_validate_a_training_are_not_stored(rank: Rank) -> None:
+    store = InterruptingStore()
+    with stage_context(checkpoint_store=store):
+        rank(lambda block: block, np.ones((60, 45), dtype=np.float32))
+    assert store.n_saved == 0
+
+
+class Resumed(Silent):
+    """Keeps the titles of the stages that continue an interrupted one."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+
+    def finished(self, record: Any) -> None:
+        if record.resumed_seconds:
+            self.titles.append(record.stage)
+
+
+def test_an_interrupted_run_has_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = make_small_spec(models=["EASE", "UserKNN"])
+    monkeypatch.setattr(score_blocks, "block_size", lambda *_, **__: 8)
+    whole = recbias.run(spec, out=tmp_path / "whole")
+    save, n_saved = StageCheckpoints.save, 0
+
+    def interrupt(self: StageCheckpoints, arrays: Mapping[str, AnyArray]) -> None:
+        nonlocal n_saved
+        save(self, arrays)
+        n_saved += 1
+        if n_saved == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(StageCheckpoints, "save", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        recbias.run(spec, out=tmp_path / "a")
+    assert len([*(tmp_path / "a/store/partial").iterdir()]) == 1
+    observer = Resumed()
+    run = recbias.run(spec, out=tmp_path / "a", observer=observer)
+    assert observer.titles == ["ask EASE"]
+    assert n_saved > 3
+    assert not [*(tmp_path / "a/store/partial").iterdir()]
+    for name in ("metrics.csv", "per_unit.parquet"):
+        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+def test_the_checkpoint_of_a_training_holds_no_lists() -> None:
+    store = InterruptingStore()
+    store.arrays = {"vectors": np.zeros((9, 9))}
+    with stage_context(checkpoint_store=store, writes_lists=True):
+        assert PartialLists(3, 1).n_completed == 0
