@@ -36,9 +36,10 @@ def test_solution_agrees_with_scipy(
 
 def test_single_precision_is_kept(rng: np.random.Generator) -> None:
     factors, target, product = sample_problem(rng, 30)
-    arrays = (product + 5 * np.eye(30), factors.T @ target, np.zeros(30))
-    exact = solve_nonnegative(*arrays, 1e-10)
-    weights = solve_nonnegative(*(array.astype(np.float32) for array in arrays), 1e-5)
+    matrix, products, start = product + 5 * np.eye(30), factors.T @ target, np.zeros(30)
+    exact = solve_nonnegative(matrix, products, start, 1e-10)
+    single, of_target = matrix.astype(np.float32), products.astype(np.float32)
+    weights = solve_nonnegative(single, of_target, start.astype(np.float32), 1e-5)
     assert weights.dtype == np.float32
     np.testing.assert_allclose(weights, exact, atol=2e-3 * exact.max())
 

@@ -111,7 +111,7 @@ class SLIM(ItemWeightModel):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the dense item-item matrix, the weights twice, and blocks.
 
-        Blocks of half of the columns have their products, weights and solutions at once.
+        Blocks of half of the columns have their products, weights and gradients at once.
         """
         items = float(sizes["items"])
         weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
