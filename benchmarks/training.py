@@ -51,8 +51,9 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.models.factorization.amf import AMF
+from recbias.models.factorization.pmf import PMF
 from recbias.models.factorization.ranking_models import BPRMF, MF2020
-from recbias.models.factorization.rating_models import MF, PMF, FunkSVD
+from recbias.models.factorization.rating_models import MF, FunkSVD
 from recbias.models.neural.convmf import ConvMF
 from recbias.models.neural.deepfm import DeepFM
 from recbias.models.neural.multivae import MultiVAE

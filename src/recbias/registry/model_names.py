@@ -17,7 +17,7 @@ MODELS = {
     "LightGCN": "recbias.models.factorization.lightgcn:LightGCN",
     "MF": "recbias.models.factorization.rating_models:MF",
     "FunkSVD": "recbias.models.factorization.rating_models:FunkSVD",
-    "PMF": "recbias.models.factorization.rating_models:PMF",
+    "PMF": "recbias.models.factorization.pmf:PMF",
     "ConvMF": "recbias.models.neural.convmf:ConvMF",
     "MF2020": "recbias.models.factorization.ranking_models:MF2020",
     "AMF": "recbias.models.factorization.amf:AMF",

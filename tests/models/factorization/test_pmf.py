@@ -10,7 +10,13 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.rating_models import PMF, _sum_sigmoid_errors
+from recbias.models.factorization.pmf import (
+    PMF,
+    _sum_penalized_errors,
+    count_pairs,
+    weigh_penalties,
+)
+from recbias.models.training.samplers import create_rating_sampler
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -25,9 +31,10 @@ def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
 
 def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
+    penalties = torch.rand(3).double(), torch.rand(4).double()
 
     def loss(users: Any, items: Any) -> Any:
-        return _sum_sigmoid_errors(FactorTables(users, items), 0.3, *pairs)
+        return _sum_penalized_errors(FactorTables(users, items), penalties, *pairs)
 
     assert torch.autograd.gradcheck(
         loss, (sample_tensor(3, 2, rng=rng), sample_tensor(4, 2, rng=rng))
@@ -35,12 +42,56 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
 
 
 def test_loss_of_pairs_matches_a_hand_computation() -> None:
-    # σ(2 · 0.5) = 0.731059; errors 1 - 0.731059 and 0 - 0.731059; both pairs weigh the squares of
-    # all vectors, 4 + 0.25, by 0.1 each
+    # σ(2 · 0.5) = 0.731059; errors 1 - 0.731059 and 0 - 0.731059; the user has two pairs, so that
+    # each weighs 2² by 0.3 / 2, and the item four, two of them in other batches: 0.5² by 0.3 / 4
     tables = FactorTables(torch.tensor([[2.0]]), torch.tensor([[0.5]]))
+    penalties = weigh_penalties(tables, (np.array([2]), np.array([4])), 0.3)
     pairs = (torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([1.0, 0.0]))
-    expected = 0.268941**2 + 0.731059**2 + 2 * 0.1 * 4.25
-    assert _sum_sigmoid_errors(tables, 0.1, *pairs).item() == pytest.approx(expected, rel=1e-5)
+    expected = 0.268941**2 + 0.731059**2 + 2 * 0.15 * 4 + 2 * 0.075 * 0.25
+    loss = _sum_penalized_errors(tables, penalties, *pairs).item()
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_gradients_of_the_batches_of_an_epoch_add_up_to_that_of_the_objective(
+    rng: np.random.Generator,
+) -> None:
+    pairs = [(u, i) for u in range(6) for i in range(7) if rng.random() < 0.5 or i == u]
+    train = make_interactions(pairs, values=rng.integers(1, 6, len(pairs)).tolist())
+    tables = FactorTables(sample_tensor(6, 3, rng=rng), sample_tensor(7, 3, rng=rng))
+    of_users, of_items = weigh_penalties(tables, count_pairs(train, 4), 0.7)
+    weights = of_users.double(), of_items.double()
+    users, items, values = map(torch.tensor, create_rating_sampler(train, 4, unit=True)(rng))
+    errors = values - (tables.users[users] * tables.items[items]).sum(1).sigmoid()
+    squares = tables.users.square().sum() + tables.items.square().sum()
+    vectors = tables.parameters()
+    expected = torch.autograd.grad(errors.square().sum() + 0.7 * squares, vectors)
+    sums = [torch.zeros_like(table) for table in vectors]
+    for start in range(0, len(pairs), 4):
+        batch = (column[start : start + 4] for column in (users, items, values))
+        loss = _sum_penalized_errors(tables, weights, *batch)
+        for index, gradient in enumerate(torch.autograd.grad(loss, vectors)):
+            sums[index] += gradient
+    torch.testing.assert_close(sums, list(expected), rtol=1e-6, atol=1e-7)
+
+
+def test_counts_are_those_of_sampled_epochs_on_average(rng: np.random.Generator) -> None:
+    # user 0 has every item and is left out; every user has item 3, which is never unseen
+    pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (2, 1), (2, 3), (3, 0), (3, 2), (3, 3)]
+    train = make_interactions(pairs, n_users=5)
+    sampler = create_rating_sampler(train, 2)
+    epochs = [sampler(rng) for _ in range(2_000)]
+    for code, (counts, n_rows) in enumerate(zip(count_pairs(train, 2), (5, 4), strict=True)):
+        drawn = [np.bincount(epoch[code], minlength=n_rows) for epoch in epochs]
+        spread = np.std(drawn, axis=0) / np.sqrt(len(drawn))
+        assert (np.abs(np.mean(drawn, axis=0) - counts) <= 4.5 * spread + 1e-12).all()
+    assert count_pairs(train, 2)[0].tolist() == [0, 3, 6, 9, 0]
+
+
+def test_a_vector_without_pairs_is_zero(rng: np.random.Generator) -> None:
+    train = make_interactions([(0, 0), (0, 2), (1, 2)], values=[1, 2, 3], n_users=3, n_items=4)
+    fitted = replace(SMALL, epochs=2).fit(TrainingData(train), rng)
+    assert fitted.user_factors.any(axis=1).tolist() == [True, True, False]
+    assert fitted.item_factors.any(axis=1).tolist() == [True, False, True, False]
 
 
 @all_variants

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from recbias.models.factorization.pmf import PMF
 from recbias.models.factorization.ranking_models import BPRMF
-from recbias.models.factorization.rating_models import PMF
 from recbias.models.training.schedule import Schedule
 
 

@@ -11,6 +11,7 @@ from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import stage_context
+from recbias.models.factorization.pmf import PMF
 from recbias.models.factorization.ranking_models import BPRMF, MF2020
 from recbias.models.factorization.rating_models import MF, FunkSVD
 from recbias.models.ranking.fitted_models import FittedFactors
@@ -132,10 +133,11 @@ def test_training_that_stopped_early_is_not_continued() -> None:
         MF2020(embedding_size=4, epochs=6, device="cpu"),
         MF(embedding_size=4, epochs=6, device="cpu"),
         FunkSVD(embedding_size=4, epochs=6, device="cpu"),
+        PMF(embedding_size=4, epochs=6, batch_size=64, device="cpu"),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_sample_steps_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
+def test_factorizations_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
     data, _ = make_checkerboard(12)
 
     def interrupt(_: str, completed: int, __: int) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,32 +63,42 @@ def test_solution_agrees_with_scikit_learn(
     assert n_unconverged == 0
 
 
-@pytest.mark.parametrize("cost", [0, 32, 1e9])
-def test_large_supports_are_left_to_the_passes(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, cost: float
+@pytest.mark.parametrize("most", [0, 30, 4096])
+def test_columns_with_many_candidates_are_left_to_the_passes(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     matrix = sample_binary(rng)
     gram, n = matrix.T @ matrix, matrix.shape[1]
+    settings: Any = {"keep": n, "max_iter": 2_000, "tolerance": 1e-9}
+    expected, _ = elastic_net(gram, Penalty(0.3, 1), **settings)
     sizes: list[int] = []
-    solve = module._solve_supports
+    solve = module._solve_column
 
-    def record(problem: module._Problem, products: AnyArray, weights: AnyArray) -> None:
-        def solve_and_record(inner: AnyArray, target: AnyArray) -> Any:
-            sizes.append(target.size)
-            return problem.solve(inner, target)
+    def record(problem: Any, candidates: AnyArray, *arrays: AnyArray) -> AnyArray:
+        sizes.append(candidates.size)
+        return solve(problem, candidates, *arrays)
 
-        solve(replace(problem, solve=solve_and_record), products, weights)
-
-    monkeypatch.setattr(module, "_solve_supports", record)
-    monkeypatch.setattr(module, "_SOLVE_COST", cost)
-    weights, n_unconverged = elastic_net(
-        gram, Penalty(0.3, 1), keep=n, max_iter=2_000, tolerance=1e-9
-    )
-    assert bool(sizes) == (cost > 0)
-    monkeypatch.setattr(module, "_SOLVE_COST", 1e9)
-    expected, _ = elastic_net(gram, Penalty(0.3, 1), keep=n, max_iter=2_000, tolerance=1e-9)
+    monkeypatch.setattr(module, "_solve_column", record)
+    monkeypatch.setattr(module, "_MAX_CANDIDATES", most)
+    weights, n_unconverged = elastic_net(gram, Penalty(0.3, 1), **settings)
+    assert max(sizes, default=0) <= most
+    assert bool(sizes) == (most > 0)
     np.testing.assert_allclose(weights.toarray(), expected.toarray(), atol=1e-6)
     assert n_unconverged == 0
+
+
+def test_no_weight_calls_for_a_change_after_few_passes(rng: np.random.Generator) -> None:
+    # as many passes as four of coordinate descent, three solutions and a check; float32
+    matrix = sample_binary(rng, (400, 300)).astype(np.float32)
+    gram, n = matrix.T @ matrix, matrix.shape[1]
+    l1, l2 = 0.1, 4.0
+    weights, n_unconverged = elastic_net(gram, Penalty(l1, l2), keep=n, max_iter=8, tolerance=1e-4)
+    assert n_unconverged == 0
+    exact, w = gram.astype(np.float64), weights.toarray().T.astype(np.float64)
+    gradient = exact - l1 - exact @ w - l2 * w
+    best = np.maximum(w + gradient / (exact.diagonal() + l2)[:, None], 0)
+    np.fill_diagonal(best, 0)
+    assert (np.abs(best - w).max(axis=0) <= 1.05e-4 * w.max(axis=0) + 1e-7).all()
 
 
 def test_weights_are_non_negative_with_zero_diagonal(rng: np.random.Generator) -> None:

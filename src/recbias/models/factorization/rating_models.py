@@ -1,4 +1,4 @@
-"""Matrix factorizations of ratings: MF, FunkSVD and PMF."""
+"""Matrix factorizations of ratings: MF and FunkSVD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt
 from recbias.core.dataset.split import TrainingData
 from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
-    FactorLearner,
     FactorTables,
     RatingModel,
     RowLearner,
@@ -24,7 +23,6 @@ from recbias.models.ranking.tensors import Tensor, initialize_glorot
 from recbias.models.training.samplers import (
     EpochSampler,
     compute_mean_target,
-    count_samples,
     create_coin_sampler,
     create_rating_sampler,
 )
@@ -140,63 +138,6 @@ class FunkSVD(RatingModel):
         return self.train("FunkSVD", sgd_learner, data, rng, "sgd")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PMF(RatingModel):
-    """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
-
-        minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
-
-    ``r_ui`` is the rating, rescaled to 0 to 1. If all ratings are equal, r_ui is 1 for a training
-    pair and 0 for each of its ``negatives`` unseen items, which are sampled anew each epoch.
-    ``reg`` is the variance of the noise divided by that of the prior. The optimizer is Adam. A
-    user without training items has an empty list.
-
-    Args:
-        embedding_size: Length of the vectors.
-        epochs: Maximum number of passes over the training pairs.
-        batch_size: Pairs per step, including the negatives.
-        learning_rate: Learning rate.
-        reg: Weight of the squared vectors, each counted once.
-        negatives: Unseen items per training pair if all ratings are equal.
-        variant: ``elliot`` ignores the ratings and ``reg``: it samples users uniformly, tosses a
-            coin between a seen and an unseen item, and initializes vectors with std 0.01.
-        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
-        device: Where the model is trained and the lists are ranked.
-
-    Raises:
-        OutOfRange: The training diverges.
-
-    Source:
-        Salakhutdinov and Mnih, "Probabilistic Matrix Factorization", NIPS 2007, equations 4 and 5.
-    """
-
-    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
-
-    embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 30
-    batch_size: Annotated[int, Gt(0)] = 4096
-    learning_rate: Annotated[float, Gt(0)] = 0.002
-    reg: Annotated[float, Ge(0)] = 1.0
-    negatives: Annotated[int, Gt(0)] = 4
-    variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
-    device: Device = "auto"
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Train on the ratings, or on the training pairs and their negatives."""
-        if self.variant == "elliot":
-            tables = self.create_tables(data, rng, std=0.01)
-            loss = partial(_sum_unpenalized_errors, tables)
-            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
-            return self.train("PMF", learner, data, rng)
-        tables = self.create_tables(data, rng)
-        # the objective counts each vector once, a batch counts its share of them
-        reg = self.reg / count_samples(data.train, self.negatives)
-        loss = partial(_sum_sigmoid_errors, tables, reg)
-        sampler = create_rating_sampler(data.train, self.negatives, unit=True)
-        return self.train("PMF", FactorLearner(tables, sampler, loss), data, rng)
-
-
 def _create_learner(
     tables: FactorTables, sampler: EpochSampler, reg: float, mean: float = 0.0
 ) -> SGDLearner:
@@ -237,14 +178,3 @@ def _sum_squared_errors(
     users, items, values = pairs
     scores, squares = tables.score_pairs(users, items)
     return (values - mean - scores).square().sum() + reg * squares
-
-
-def _sum_unpenalized_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
-    users, items, values = pairs
-    scores, _ = tables.score_pairs(users, items)
-    return (values - scores.sigmoid()).square().sum()
-
-
-def _sum_sigmoid_errors(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:
-    squares = sum(table.square().sum() for table in tables.parameters())
-    return _sum_unpenalized_errors(tables, *pairs) + reg * len(pairs[0]) * squares

@@ -87,9 +87,10 @@ class SLIM(ItemWeightModel):
         alpha: Weight of the penalty.
         l1_ratio: Share of the L1 penalty, which makes the weights sparse.
         neighbors: Maximum number of weights per item.
-        max_iter: Maximum number of passes of coordinate descent; a warning reports items that have
-            not converged.
-        tolerance: Stop when no weight of an item changes by more than this share of its largest.
+        max_iter: Maximum number of passes over all weights; a warning reports items that have not
+            converged.
+        tolerance: Stop when no weight of an item would change by more than this share of its
+            largest in a pass.
         variant: ``elliot`` lets an item reconstruct itself (``w_j`` is not restricted to 0) and
             drops the smallest weight of each item, as that framework does.
 
@@ -111,7 +112,7 @@ class SLIM(ItemWeightModel):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the dense item-item matrix, the weights twice, and blocks.
 
-        Blocks of half of the columns have their products, weights and solutions at once.
+        Blocks of half of the columns have their products, weights and gradients at once.
         """
         items = float(sizes["items"])
         weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
@@ -120,7 +121,7 @@ class SLIM(ItemWeightModel):
         return ModelMemory(fit=fit, state=weights, lists=copy, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
-        """Run coordinate descent for all items at once."""
+        """Solve the regressions of all items."""
         matrix = data.train.binary
         total = self.alpha * max(matrix.shape[0], 1)
         is_elliot = self.variant == "elliot"

@@ -240,11 +240,6 @@ def create_coin_sampler(train: Interactions) -> EpochSampler:
     return lambda rng: sampler.sample_coin_pairs(len(train), rng)
 
 
-def count_samples(train: Interactions, negatives: int) -> int:
-    """Return about how many samples ``create_rating_sampler`` has per epoch; at least 1."""
-    return max(1, len(train) * (1 + negatives if is_implicit(train) else 1))
-
-
 def compute_mean_target(train: Interactions, negatives: int) -> float:
     """Return the mean of the targets of ``create_rating_sampler``."""
     return 1 / (1 + negatives) if is_implicit(train) else float(train.values.mean())

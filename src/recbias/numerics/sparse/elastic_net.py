@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
+from recbias.numerics.sparse.nonnegative import solve_nonnegative
 from recbias.numerics.sparse.topk import select_largest
 
 _BLOCK_ROWS = 64
 """Number of coordinates whose residuals are computed by one matrix product."""
 
-_WARM_UP = 3
-"""Passes before the supports are solved exactly; by then most final zeros have been reached."""
+_WARM_UP = 4
+"""Passes of coordinate descent before columns are solved; they find most of the candidates."""
 
-_SOLVE_COST = 32
-"""Most operations of an exact solution, ``s³`` for a support of s, as a multiple of ``n²``.
+_SOLVES = 20
+"""Most solutions of a column before further passes. One to three suffice for usual penalties."""
 
-A pass takes ``2 n²`` operations for a column and Cholesky's method ``s³ / 3``, so that a solution
-costs about five passes at most. Of 19,550 books, some columns have a support of 10,000.
+_MARGIN = 0.02
+"""Share of the largest weight by which a weight may miss 0 and be a candidate.
+
+A column whose candidates include all weights of its solution is solved once.
 """
+
+_MAX_CANDIDATES = 4096
+"""Most candidates of a column that is solved: their products take 64 MiB of ``float32``."""
+
+_SHARE = 0.3
+"""Share of the tolerance to which the candidates are solved."""
 
 _COMPACT = 0.05
 """Share of converged columns from which on they are removed from the work arrays."""
@@ -50,16 +57,18 @@ def elastic_net(
 
         minimise over w >= 0, w_j = 0:   |x_j - X w|² / 2 + l1 |w|₁ + l2 |w|² / 2
 
-    Cyclic coordinate descent over all columns j at once, from w = 0. Between the later passes,
-    each column is solved exactly on its support (its weights above 0), unless that is large; the
-    next pass checks it.
+    Cyclic coordinate descent over all columns j at once, from w = 0, for four passes. Then each
+    column is solved on its candidates: the weights above 0, and those that would be if they alone
+    were changed, or nearly. The gradient of all weights tells which columns miss candidates, and
+    are solved again. Columns with thousands of candidates are left to further passes.
 
     Args:
         gram: ``XᵀX``, ``float (n, n)``; its precision is used throughout.
         penalty: The penalties.
         keep: Maximum number of weights per column, the largest.
         max_iter: Maximum number of passes over the coordinates.
-        tolerance: A column has converged if no weight changed by more than this times its largest.
+        tolerance: A column has converged if no weight would change by more than this times the
+            largest in a pass.
         allow_self: Whether a column may reconstruct itself, that is, ``w_j`` need not be 0.
 
     Returns:
@@ -70,23 +79,22 @@ def elastic_net(
         Friedman, Hastie and Tibshirani, "Regularization Paths for Generalized Linear Models via
         Coordinate Descent", J. Stat. Softw. 33(1), 2010, section 2.2 (covariance updates).
     """
-    from scipy.linalg.lapack import get_lapack_funcs
     from scipy.sparse import csr_array, vstack
 
-    # LAPACK must be loaded before map_blocks limits the loaded libraries to one core
-    (posv,) = cast("Any", get_lapack_funcs(("posv",), (gram,)))
-    problem = _Problem(gram, penalty, posv)
+    diagonal = gram.diagonal() + gram.dtype.type(penalty.l2)
+    gram = np.ascontiguousarray(gram)
+    problem = _Problem(gram, penalty, np.where(diagonal > 0, diagonal, 1), tolerance)
 
     def solve_block(start: int, stop: int) -> tuple[Matrix, int]:
         targets = np.arange(start, stop, dtype=np.int32)
         products = np.take(gram, targets, axis=1)
         if not allow_self:
-            products[targets, np.arange(targets.size)] = -np.inf
-        weights, n_unconverged = _descend(problem, products, max_iter, tolerance)
+            products[targets, np.arange(targets.size)] = np.finfo(gram.dtype).min / 4
+        weights, n_unconverged = _descend(problem, products, max_iter)
         return _select_weights(weights.T, keep), n_unconverged
 
     n = len(gram)
-    size = min(block_size(4 * gram.itemsize * n), 1 + n // (2 * n_workers()))
+    size = min(block_size(6 * gram.itemsize * n), 1 + n // (2 * n_workers()))
     blocks = map_blocks(solve_block, n, size, label="elastic net")
     weights = [csr_array((0, n), dtype=np.float32), *(rows for rows, _ in blocks)]
     return vstack(weights, format="csr"), sum(count for _, count in blocks)
@@ -94,28 +102,31 @@ def elastic_net(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What the problems of all columns share; ``solve`` is LAPACK's ``posv``."""
+    """What the problems of all columns share; the divisors are those of a coordinate's update."""
 
     gram: AnyArray
     penalty: Penalty
-    solve: Callable[[AnyArray, AnyArray], tuple[AnyArray, AnyArray, int]]
+    divisors: AnyArray
+    tolerance: float
 
 
-def _descend(
-    problem: _Problem, products: AnyArray, max_iter: int, tolerance: float
-) -> tuple[AnyArray, int]:
+def _descend(problem: _Problem, products: AnyArray, max_iter: int) -> tuple[AnyArray, int]:
     """Return the weights of target columns, ``(n, targets)``, and how many have not converged.
 
-    ``products`` are the products of all columns with the targets, -inf where a weight must be 0.
+    ``products`` are the products of all columns with the targets, as low as possible where a
+    weight must be 0.
     """
     solution = np.zeros_like(products)
     active = np.arange(products.shape[1])
     weights = solution.copy()
     for n_passes in range(max_iter):
-        if n_passes >= _WARM_UP:
-            _solve_supports(problem, products, weights)
-        change = _update_coordinates(problem.gram, products, weights, problem.penalty)
-        continues = change > tolerance * weights.max(axis=0)
+        if n_passes == _WARM_UP:
+            _scale(problem, products, weights)
+        if _WARM_UP <= n_passes < _WARM_UP + _SOLVES:
+            change = _solve_columns(problem, products, weights)
+        else:
+            change = _update_coordinates(problem.gram, products, weights, problem.penalty)
+        continues = change > problem.tolerance * weights.max(axis=0)
         if continues.mean() < 1 - _COMPACT or not continues.any():
             solution[:, active[~continues]] = weights[:, ~continues]
             active = active[continues]
@@ -148,25 +159,64 @@ def _update_coordinates(
     return largest_change
 
 
-def _solve_supports(problem: _Problem, products: AnyArray, weights: AnyArray) -> None:
-    """Solve each column exactly on its support, in place, if that improves the objective.
+def _scale(problem: _Problem, products: AnyArray, weights: AnyArray) -> None:
+    """Multiply the weights of each column by the factor that minimises its objective, in place."""
+    penalty, dtype = problem.penalty, problem.gram.dtype.type
+    images = problem.gram @ weights
+    images += dtype(penalty.l2) * weights
+    curvatures = np.einsum("ij,ij->j", weights, images)
+    slopes = np.einsum("ij,ij->j", weights, products) - dtype(penalty.l1) * weights.sum(axis=0)
+    factors = np.divide(slopes, curvatures, out=np.ones_like(slopes), where=curvatures > 0)
+    weights *= np.maximum(factors, 0)
 
-    Columns with a large support, for which a few more passes are cheaper, stay as they are.
+
+def _solve_columns(problem: _Problem, products: AnyArray, weights: AnyArray) -> AnyArray:
+    """Solve each column that has not converged on its candidates, in place.
+
+    Returns the largest change of a weight of each column before, if it alone were changed.
     """
+    dtype = problem.gram.dtype.type
+    updated = problem.gram @ weights
+    np.subtract(products, updated, out=updated)
+    updated -= dtype(problem.penalty.l1)
+    updated -= dtype(problem.penalty.l2) * weights
+    updated /= problem.divisors[:, None]
+    updated += weights
+    least = -_MARGIN * weights.max(axis=0)
+    is_candidate = np.ascontiguousarray(((updated > least) | (weights > 0)).T)
+    np.maximum(updated, 0, out=updated)
+    updated -= weights
+    change: AnyArray = np.abs(updated, out=updated).max(axis=0)
+    for column in np.flatnonzero(change > problem.tolerance * weights.max(axis=0)):
+        candidates = np.flatnonzero(is_candidate[column])
+        if candidates.size > _MAX_CANDIDATES:  # at first only those with a weight
+            candidates = np.flatnonzero(weights[:, column])
+        if 0 < candidates.size <= _MAX_CANDIDATES:
+            of_column = candidates, products[candidates, column], weights[candidates, column]
+            weights[candidates, column] = _solve_column(problem, *of_column)
+    return change
+
+
+def _solve_column(
+    problem: _Problem, candidates: AnyArray, products: AnyArray, weights: AnyArray
+) -> AnyArray:
+    """Return the weights of a column that are best if all others are 0."""
     gram, penalty = problem.gram, problem.penalty
-    sizes = np.count_nonzero(weights, axis=0).astype(np.float64)
-    for column in np.flatnonzero((sizes > 0) & (sizes**3 <= _SOLVE_COST * len(gram) ** 2)):
-        support = np.flatnonzero(weights[:, column])
-        inner = gram[np.ix_(support, support)]
-        inner[np.diag_indices(support.size)] += gram.dtype.type(penalty.l2)
-        target = products[support, column] - gram.dtype.type(penalty.l1)
-        _, new, error = problem.solve(inner, target)
-        np.maximum(new, 0, out=new)
-        if not error:
-            candidates = (new, weights[support, column])
-            changed, current = (float(w @ (inner @ w) / 2 - target @ w) for w in candidates)
-            if changed <= current:
-                weights[support, column] = new
+    inner = _take_products(gram, candidates)
+    inner[np.diag_indices(candidates.size)] = problem.divisors[candidates]
+    target = products - gram.dtype.type(penalty.l1)
+    return solve_nonnegative(inner, target, weights, _SHARE * problem.tolerance)
+
+
+def _take_products(gram: AnyArray, codes: AnyArray) -> AnyArray:
+    """Return the rows and columns of these codes, without a copy of whole rows."""
+    products = np.empty((codes.size, codes.size), dtype=gram.dtype)
+    entries = gram.reshape(-1)
+    for start in range(0, codes.size, _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        places = codes[rows, None] * len(gram) + codes
+        np.take(entries, places, out=products[rows], mode="clip")
+    return products
 
 
 def _select_weights(weights: AnyArray, keep: int) -> Matrix:
