@@ -2,6 +2,7 @@
 
     python benchmarks/sequential.py                          # ours on MovieLens-100K
     python benchmarks/sequential.py SASRec LightGCN          # some of them
+    python benchmarks/sequential.py SASRec --ours '{"loss": "sampled_softmax", "negatives": 512}'
     python benchmarks/sequential.py --peers --seeds 2        # beside RecBole and RecTools
     python benchmarks/sequential.py GRU4Rec --peers --seeds 3 --last 40 --items 512 --epochs 6
 
@@ -307,7 +308,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=ITEMS, help="with --peers: those of a step")
     parser.add_argument("--last", type=int, default=0, help="with --peers: rows of a user; 0: all")
     parser.add_argument("--store", type=Path, help="with --peers: folder of the lists")
-    parser.add_argument("--ours", type=json.loads, default={}, help="with --peers: our settings")
+    parser.add_argument("--ours", type=json.loads, default={}, help="settings of ours")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 0")
     options = parser.parse_args()
     if options.peers:
@@ -318,7 +319,7 @@ def main() -> None:
     split = load_last_out()
     print(f"| model | settings | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
     for name in options.names or MODELS:
-        settings = MODELS[name]
+        settings = MODELS[name] | options.ours
         written = ", ".join(f"{key} {value}" for key, value in settings.items())
         print_row([name, written], partial(run_ours, name, settings, split), split, options.seeds)
 

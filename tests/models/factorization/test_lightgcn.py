@@ -9,6 +9,7 @@ import torch
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.stage_context import collect_facts
 from recbias.models.factorization.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
 from recbias.models.training.samplers import Sampler
 from support.models import recommending
@@ -110,6 +111,30 @@ def test_fit_is_reproducible_and_depends_on_the_seed() -> None:
     for name, array in state.items():
         np.testing.assert_array_equal(array, repeated[name])
     assert not np.array_equal(state["item_factors"], different["item_factors"])
+
+
+def test_auto_has_the_stated_number_of_triples_and_at_most_256_steps() -> None:
+    auto = LightGCN(batch_size="auto")
+    for n_pairs, size in ((0, 2048), (256 * 2048, 2048), (256 * 2048 + 1, 2049), (10**8, 390_625)):
+        assert auto.count_triples(n_pairs) == size
+        assert -(-n_pairs // size) <= 256
+    assert LightGCN(batch_size=7).count_triples(10**8) == 7
+
+
+def test_auto_is_the_fit_of_its_number_and_is_recorded() -> None:
+    data, _ = recommending.make_checkerboard(20)  # of fewer pairs than 2048
+    by_number = replace(SMALL, batch_size=2048).fit(data, np.random.default_rng(1)).state()
+    with collect_facts() as facts:
+        auto = replace(SMALL, batch_size="auto").fit(data, np.random.default_rng(1)).state()
+    for name, array in by_number.items():
+        np.testing.assert_array_equal(array, auto[name])
+    assert facts == {"triples_a_step": 2048}
+
+
+def test_memory_of_a_step_of_auto_is_planned() -> None:
+    sizes = {"users": 200_000, "items": 36_000, "training": 25_000_000}
+    plans = [replace(SMALL, batch_size=size).plan_memory(sizes).fit for size in (2048, "auto")]
+    assert plans[1] - plans[0] == pytest.approx(4 * 10 * 8 * (25_000_000 / 256 - 2048), rel=1e-3)
 
 
 def test_divergence_is_an_error_that_names_the_learning_rate() -> None:

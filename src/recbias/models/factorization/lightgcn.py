@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -15,6 +15,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
+from recbias.core.stage_context import record_fact
 from recbias.models.factorization.factor_tables import sum_squares
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Tensor, copy_to_array, initialize_normal
@@ -23,6 +24,13 @@ from recbias.models.training.samplers import Sampler
 from recbias.numerics.devices import resolve_device
 
 INITIAL_STD = 0.1  # Standard deviation of the initial vectors
+
+TRIPLE = 10
+"""Number of vectors of a triple that a step needs at once, with their gradients."""
+
+MOST_STEPS, LEAST_TRIPLES = 256, 2048
+"""For ``batch_size: auto``: the largest number of steps of an epoch, and the smallest of triples
+of a step. MovieLens-1M has 223 steps of 2048."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +44,19 @@ class LightGCN(TrainedModel):
     ``I_u`` are the training items of user u, ``U_i`` the training users of item i; a repeated pair
     is one edge. Only the vectors ``e⁰`` are learned, by Adam. An epoch samples as many triples as
     there are training pairs: a training pair (u, i) uniformly, and uniformly an item j that u does
-    not have. Each step averages over the whole graph, so an epoch takes less time with larger
-    batches. With ``layers: 0`` it is a factorization by BPR. A user without training items has an
+    not have. With ``layers: 0`` it is a factorization by BPR. A user without training items has an
     empty list. The embeddings are ``e``.
+
+    Each step averages over the whole graph, so that with a fixed ``batch_size`` an epoch grows
+    with the square of the data. ``auto`` takes max(2048, pairs / 256) triples: an epoch then has
+    256 steps at most, about as many as one of MovieLens-1M with 2048, and grows as the data do.
+    Larger data have fewer steps an epoch than with a fixed size, and may need more epochs.
 
     Args:
         embedding_size: Length of the vectors.
         layers: Number of times that vectors are averaged over neighbours.
         epochs: Maximum number of epochs, each with as many triples as training pairs.
-        batch_size: Triples per step.
+        batch_size: Triples per step; ``auto`` for max(2048, pairs / 256).
         learning_rate: Learning rate of Adam.
         reg: Weight of the squared vectors ``e⁰`` of a triple.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
@@ -64,7 +76,7 @@ class LightGCN(TrainedModel):
     embedding_size: Annotated[int, Gt(0)] = 64
     layers: Annotated[int, Ge(0)] = 3
     epochs: Annotated[int, Gt(0)] = 100
-    batch_size: Annotated[int, Gt(0)] = 2048
+    batch_size: Annotated[int, Gt(0)] | Literal["auto"] = 2048
     learning_rate: Annotated[float, Gt(0)] = 0.001
     reg: Annotated[float, Ge(0)] = 0.0001
     patience: Annotated[int, Ge(0)] = 10
@@ -78,7 +90,18 @@ class LightGCN(TrainedModel):
         """
         vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
         fit = 120.0 * sizes["training"] + (6 + self.layers) * vectors
+        fit += 4.0 * TRIPLE * self.embedding_size * self.count_triples(sizes["training"])
         return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
+
+    def count_triples(self, n_pairs: int) -> int:
+        """Return the number of triples of a step.
+
+        >>> LightGCN(batch_size="auto").count_triples(2_560_000)
+        10000
+        """
+        if self.batch_size != "auto":
+            return self.batch_size
+        return max(LEAST_TRIPLES, -(-n_pairs // MOST_STEPS))
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
@@ -87,8 +110,11 @@ class LightGCN(TrainedModel):
         shape = (n_users + n_items, self.embedding_size)
         vectors = initialize_normal(shape, INITIAL_STD, device, rng)
         graph = Graph.from_interactions(data.train, vectors)
-        learner = _Learner(self, vectors, graph, n_users, Sampler.from_interactions(data.train))
-        return self.train("LightGCN", learner, data, rng)
+        sampler = Sampler.from_interactions(data.train)
+        sized = replace(self, batch_size=self.count_triples(sampler.users.size))
+        record_fact("triples_a_step", sized.batch_size)
+        learner = _Learner(self, vectors, graph, n_users, sampler)
+        return sized.train("LightGCN", learner, data, rng)
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
@@ -99,8 +125,8 @@ class LightGCN(TrainedModel):
 class Graph:
     """The symmetrically normalized adjacency of users, then items, as a CSR matrix on a device."""
 
-    columns: Tensor  # The neighbours of each node in turn, ``int64``
-    starts: Tensor  # The position in ``columns`` where each node starts, ``int64``
+    columns: Tensor  # The neighbours of each node in turn, ``int32`` if their number allows it
+    starts: Tensor  # The position in ``columns`` where each node starts, of the same type
     weights: Tensor  # The weight of each neighbour
 
     @classmethod
@@ -109,8 +135,9 @@ class Graph:
         import torch
 
         matrix = normalize_adjacency(train.binary)
+        integers = torch.int32 if matrix.nnz <= np.iinfo(np.int32).max else torch.int64
         columns, starts = (
-            torch.tensor(codes, dtype=torch.int64, device=like.device)
+            torch.tensor(codes, dtype=integers, device=like.device)
             for codes in (matrix.indices, matrix.indptr)
         )
         return cls(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import AnyArray
+from recbias.core.errors import Contradiction
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.layers import apply_dropout
 
@@ -104,3 +105,11 @@ def see_items(is_item: Tensor, *, causal: bool) -> Tensor:
     n = is_item.shape[1]
     visible = is_item[:, None].expand(-1, n, n)
     return visible.tril() if causal else visible
+
+
+def refuse_uneven_heads(embedding_size: int, heads: int) -> None:
+    """Raise Contradiction if attention heads cannot share the vectors equally."""
+    if embedding_size % heads:
+        message = f"{heads} heads cannot share vectors of {embedding_size} numbers equally"
+        remedy = f"set embedding_size to a multiple of {heads}"
+        raise Contradiction(message, where="heads", remedy=remedy)

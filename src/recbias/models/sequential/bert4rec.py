@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import Contradiction
 from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.ranking.tensors import Tensor
@@ -20,18 +21,15 @@ from recbias.models.sequential.attention import (
     create_dropout,
     list_dense,
     list_norm,
+    refuse_uneven_heads,
     sample_weights,
     see_items,
 )
 from recbias.models.sequential.histories import Histories, pad_windows
 from recbias.models.sequential.losses import sum_cross_entropy
-from recbias.models.sequential.sasrec import refuse_uneven_heads
+from recbias.models.sequential.sampled_softmax import SampledSoftmax, require_negatives
 from recbias.models.sequential.sequence_memory import SequenceMemory
-from recbias.models.sequential.sequence_model import (
-    ENCODED_TOKENS,
-    FittedSequenceModel,
-    SequenceModel,
-)
+from recbias.models.sequential.sequence_model import FittedSequenceModel, SequenceModel
 
 WIDTH = 4
 """The size of the inner layers, in multiples of the embedding size."""
@@ -60,6 +58,14 @@ class BERT4Rec(SequenceModel):
     An epoch learns from the masked items only, so that training needs many more epochs than that
     of SASRec: with too few, accuracy is far below the published one (Petrov and Macdonald).
 
+    ``loss: sampled_softmax`` estimates the sum over all items in the softmax from ``negatives``
+    items ``N`` that a batch shares, in a time that does not grow with the catalogue:
+
+        -s_ti + ln (exp(s_ti) + Σ_(j in N, j ≠ i) exp(s_tj - ln π_j)),   i = i_t
+
+    Item j is drawn with probability ``π_j = min(1, c n_j^popularity)``, of its ``n_j`` training
+    rows, and counts 1 / ``π_j`` times ("logQ" correction): the expected sum is that of all items.
+
     Args:
         embedding_size: Size of the vectors; a multiple of ``heads``.
         layers: Number of attention layers.
@@ -69,6 +75,10 @@ class BERT4Rec(SequenceModel):
         mask_share: Probability that an item is masked. The last item of a window is masked if no
             other is.
         last_share: Probability that only the last item of a window is masked.
+        loss: ``cross_entropy`` over all items, or ``sampled_softmax``, its estimate from items
+            that are drawn for each batch.
+        negatives: Number of items that ``sampled_softmax`` draws for each batch.
+        popularity: ``sampled_softmax`` draws items by their training rows to this power.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
         learning_rate: Learning rate of Adam.
@@ -76,7 +86,8 @@ class BERT4Rec(SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: The heads do not divide the vectors.
+        Contradiction: The heads do not divide the vectors; ``sampled_softmax`` has no negatives,
+            or ``cross_entropy`` has some.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -85,7 +96,8 @@ class BERT4Rec(SequenceModel):
         Bidirectional Encoder Representations from Transformer", CIKM 2019, section 3; the
         normalizations of x⁰ and g are those of the authors' code. On the number of epochs: Petrov
         and Macdonald, "A Systematic Review and Replicability Study of BERT4Rec for Sequential
-        Recommendation", RecSys 2022.
+        Recommendation", RecSys 2022. ``sampled_softmax``: Bengio and Senécal, IEEE Transactions on
+        Neural Networks 2008, section III; Yi et al., RecSys 2019, section 4.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -95,6 +107,9 @@ class BERT4Rec(SequenceModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     mask_share: Annotated[float, Gt(0), Le(1)] = 0.2
     last_share: Annotated[float, Ge(0), Le(1)] = 0.1
+    loss: Literal["cross_entropy", "sampled_softmax"] = "cross_entropy"
+    negatives: Annotated[int, Ge(0)] = 0
+    popularity: Annotated[float, Ge(0)] = 0.75
     epochs: Annotated[int, Gt(0)] = 200
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
@@ -103,6 +118,11 @@ class BERT4Rec(SequenceModel):
 
     def __post_init__(self) -> None:
         refuse_uneven_heads(self.embedding_size, self.heads)
+        require_negatives(self.loss, self.negatives, {})
+        if self.loss == "cross_entropy" and self.negatives:
+            message = f"cross_entropy scores all items, and negatives are {self.negatives}"
+            remedy = "set loss: sampled_softmax, or remove negatives"
+            raise Contradiction(message, where="negatives", remedy=remedy)
 
     @property
     def longest(self) -> int:
@@ -120,15 +140,17 @@ class BERT4Rec(SequenceModel):
             vectors=LAYER_VECTORS,
             encoded=ENCODED_VECTORS,
             share=self.last_share / self.max_length + (1 - self.last_share) * self.mask_share,
+            n_scores=min(self.negatives, sizes["items"]),
         )
-        return memory.plan(sizes, ENCODED_TOKENS)
+        return memory.plan(sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
         """Train on windows of the users' histories."""
         self.check_data(data)
         windows = Histories.from_interactions(data.train).cut_windows(self.max_length, least=1)
         arrays = sample_weights(self._list_shapes(data.train.n_items), rng)
-        return self.train_windows(data, rng, arrays, lambda _: windows[1:], self._sum_losses)
+        batch_loss = SampledSoftmax.bind(self, data.train, self._sum_losses)
+        return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
@@ -207,13 +229,21 @@ class BERT4Rec(SequenceModel):
         return shapes | list_norm("norm", d) | list_dense("head", d, d) | list_norm("head.norm", d)
 
     def _sum_losses(
-        self, parameters: Parameters, noise: Any, items: Tensor, firsts: Tensor, counts: Tensor
+        self,
+        parameters: Parameters,
+        noise: Any,
+        items: Tensor,
+        *windows: Tensor,
+        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each."""
-        weight = parameters["items.weight"]
-        windows = pad_windows(items, firsts, counts, len(weight))
-        is_masked = self.choose_masked(windows < len(weight), noise)
-        inputs = windows.masked_fill(is_masked, len(weight) + 1)
+        firsts, counts = windows
+        weight, bias = parameters["items.weight"], parameters["items.bias"]
+        padded = pad_windows(items, firsts, counts, len(weight))
+        is_masked = self.choose_masked(padded < len(weight), noise)
+        inputs = padded.masked_fill(is_masked, len(weight) + 1)
         hidden = self.encode_positions(parameters, inputs, noise)[is_masked]
-        scores = self.transform(parameters, hidden) @ weight.T + parameters["items.bias"]
-        return sum_cross_entropy(scores, windows[is_masked])
+        vectors, targets = self.transform(parameters, hidden), padded[is_masked]
+        if softmax is not None:
+            return softmax.sum_losses(vectors, targets, weight, bias, noise)
+        return sum_cross_entropy(vectors @ weight.T + bias, targets)

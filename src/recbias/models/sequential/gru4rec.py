@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import Contradiction
 from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.ranking.tensors import Tensor
@@ -23,12 +22,9 @@ from recbias.models.sequential.losses import (
     sum_cross_entropy,
     sum_sampled_cross_entropy,
 )
+from recbias.models.sequential.sampled_softmax import SampledSoftmax, require_negatives
 from recbias.models.sequential.sequence_memory import SequenceMemory
-from recbias.models.sequential.sequence_model import (
-    ENCODED_TOKENS,
-    FittedSequenceModel,
-    SequenceModel,
-)
+from recbias.models.sequential.sequence_model import FittedSequenceModel, SequenceModel
 from recbias.numerics.devices import resolve_device
 
 GATES = 3  # A gated recurrent unit has a reset gate, an update gate and a new value
@@ -45,8 +41,9 @@ class GRU4Rec(SequenceModel):
     """Predict each next item by a recurrent network over the items before it (Hidasi et al. 2016).
 
         minimise  Σ_u Σ_t L(s_t, i_(t+1));   s_ti = h_t · q_i + b_i,   h_t = GRU(q_(i_t), h_(t-1))
-        cross_entropy:  L(s, i) = -ln softmax(s)_i
-        bpr_max:        L(s, i) = -ln Σ_(j in N) w_j σ(s_i - s_j) + bpr_reg Σ_(j in N) w_j s_j²
+        cross_entropy:    L(s, i) = -ln softmax(s)_i
+        sampled_softmax:  L(s, i) = -s_i + ln (exp(s_i) + Σ_(j in N, j ≠ i) exp(s_j - ln π_j))
+        bpr_max:          L(s, i) = -ln Σ_(j in N) w_j σ(s_i - s_j) + bpr_reg Σ_(j in N) w_j s_j²
 
     ``i_1, i_2, ...`` are the training items of user u in the order of time, ``N`` are the sampled
     negatives and ``w`` the softmax of their scores. The vectors ``q`` of inputs and outputs are
@@ -60,14 +57,21 @@ class GRU4Rec(SequenceModel):
     are sampled by popularity to the power ``popularity``: with 1 as the other items of a
     mini-batch, which the paper uses, are distributed.
 
+    ``cross_entropy`` with negatives compares the next item with them as they are, as the paper
+    does. ``sampled_softmax`` estimates the sum over all items in the softmax: it draws ``N``
+    without replacement, item j with probability ``π_j = min(1, c n_j^popularity)``, ``n_j`` being
+    its training rows, and counts it 1 / ``π_j`` times (the "logQ" correction), so that the sum
+    has the right expected value. Its time does not grow with the catalogue.
+
     Args:
         embedding_size: Size of the vectors and of the hidden state.
         layers: Number of recurrent layers.
         max_length: Largest number of items that are read.
         dropout: Dropout rate of the inputs and outputs of the recurrent network.
-        loss: ``cross_entropy``, over all items or the sampled ones, or ``bpr_max``.
+        loss: ``cross_entropy``, over all items or the sampled ones, ``sampled_softmax`` or
+            ``bpr_max``.
         negatives: Number of sampled items for each batch; 0 for all items of the catalogue, which
-            ``bpr_max`` cannot use.
+            only ``cross_entropy`` can use.
         popularity: The probability of an item as a negative is proportional to its number of
             training rows to this power; 0 for a uniform distribution.
         bpr_reg: Weight of the squared scores of negatives in ``bpr_max``.
@@ -78,7 +82,7 @@ class GRU4Rec(SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: ``bpr_max`` has no negatives.
+        Contradiction: ``bpr_max`` or ``sampled_softmax`` has no negatives.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -86,14 +90,18 @@ class GRU4Rec(SequenceModel):
         Hidasi, Karatzoglou, Baltrunas and Tikk, "Session-based Recommendations with Recurrent
         Neural Networks", ICLR 2016, section 3. The losses, the additional negatives and the
         constrained embedding: Hidasi and Karatzoglou, "Recurrent Neural Networks with Top-k Gains
-        for Session-based Recommendations", CIKM 2018, sections 3 and 4.
+        for Session-based Recommendations", CIKM 2018, sections 3 and 4. ``sampled_softmax``:
+        Bengio and Senécal, "Adaptive Importance Sampling to Accelerate Training of a Neural
+        Probabilistic Language Model", IEEE Transactions on Neural Networks 2008, section III; Yi
+        et al., "Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations",
+        RecSys 2019, section 4.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
     layers: Annotated[int, Gt(0)] = 1
     max_length: Annotated[int, Gt(0)] = 50
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
-    loss: Literal["cross_entropy", "bpr_max"] = "cross_entropy"
+    loss: Literal["cross_entropy", "sampled_softmax", "bpr_max"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
     popularity: Annotated[float, Ge(0)] = 0.5
     bpr_reg: Annotated[float, Ge(0)] = 1.0
@@ -104,9 +112,7 @@ class GRU4Rec(SequenceModel):
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        if self.loss == "bpr_max" and not self.negatives:
-            message = "bpr_max compares the next item with negatives, which are 0"
-            raise Contradiction(message, where="negatives", remedy="set negatives: 2048")
+        require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
 
     @property
     def longest(self) -> int:
@@ -115,6 +121,9 @@ class GRU4Rec(SequenceModel):
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the network, of a batch with its gradients, and of histories."""
+        sampled = SAMPLED * self.negatives
+        if self.loss == "sampled_softmax":
+            sampled = min(self.negatives, sizes["items"])
         memory = SequenceMemory(
             self.embedding_size,
             self.layers,
@@ -123,9 +132,9 @@ class GRU4Rec(SequenceModel):
             batch_size=self.batch_size,
             vectors=LAYER_VECTORS,
             encoded=ENCODED_VECTORS,
-            n_scores=SAMPLED * self.negatives,
+            n_scores=sampled,
         )
-        return memory.plan(sizes, ENCODED_TOKENS)
+        return memory.plan(sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
         """Train on windows of the users' histories."""
@@ -137,7 +146,7 @@ class GRU4Rec(SequenceModel):
         weights = (counts / max(counts.max(initial=0), 1)) ** self.popularity * (counts > 0)
         weights = torch.tensor(weights, dtype=torch.float32, device=resolve_device(self.device))
         arrays = self._sample_weights(data.train.n_items, rng)
-        batch_loss = partial(self._sum_losses, weights)
+        batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, weights))
         return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
@@ -194,6 +203,7 @@ class GRU4Rec(SequenceModel):
         noise: Any,
         items: Tensor,
         *windows: Tensor,
+        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each.
 
@@ -206,6 +216,8 @@ class GRU4Rec(SequenceModel):
         is_target = targets < len(vectors)
         hidden = self.encode_positions(parameters, inputs, noise)[is_target]
         codes = targets[is_target]
+        if softmax is not None:
+            return softmax.sum_losses(hidden, codes, vectors, bias, noise)
         if not self.negatives:
             return sum_cross_entropy(hidden @ vectors.T + bias, codes)
         sampled = weights.multinomial(self.negatives, replacement=True, generator=noise)

@@ -11,7 +11,6 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import Contradiction
 from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.ranking.tensors import Tensor
@@ -23,6 +22,7 @@ from recbias.models.sequential.attention import (
     create_dropout,
     list_dense,
     list_norm,
+    refuse_uneven_heads,
     sample_weights,
     see_items,
 )
@@ -32,12 +32,9 @@ from recbias.models.sequential.losses import (
     sum_cross_entropy,
     sum_sampled_cross_entropy,
 )
+from recbias.models.sequential.sampled_softmax import SampledSoftmax, require_negatives
 from recbias.models.sequential.sequence_memory import SequenceMemory
-from recbias.models.sequential.sequence_model import (
-    ENCODED_TOKENS,
-    FittedSequenceModel,
-    SequenceModel,
-)
+from recbias.models.sequential.sequence_model import FittedSequenceModel, SequenceModel
 from recbias.numerics.devices import resolve_device
 
 LAYER_VECTORS, ENCODED_VECTORS = 13, 8
@@ -70,6 +67,14 @@ class SASRec(SequenceModel):
     The paper does not normalize its inputs: ``normalize_inputs: false``. Vectors that are small at
     first then have little weight beside what the first layer adds, and training takes longer.
 
+    ``loss: sampled_softmax`` estimates the sum over all items in the softmax from ``negatives``
+    items ``N`` that a batch shares, in a time that does not grow with the catalogue:
+
+        -s_ti + ln (exp(s_ti) + Σ_(j in N, j ≠ i) exp(s_tj - ln π_j)),   i = i_(t+1)
+
+    Item j is drawn with probability ``π_j = min(1, c n_j^popularity)``, of its ``n_j`` training
+    rows, and counts 1 / ``π_j`` times ("logQ" correction): the expected sum is that of all items.
+
     Args:
         embedding_size: Size of the vectors; a multiple of ``heads``.
         layers: Number of attention layers.
@@ -77,13 +82,14 @@ class SASRec(SequenceModel):
         max_length: Largest number of items that are read.
         dropout: Dropout rate of the inputs, the attention weights and the layers' outputs.
         normalize_inputs: Whether the inputs of the first layer are normalized, as in BERT4Rec.
-        shift_windows: Whether each epoch moves the cuts of each history by a random number of
-            items; if not, they are counted from its end.
-        loss: ``cross_entropy``, over all items or the sampled ones, or ``binary_cross_entropy`` of
-            the next item and the sampled ones.
-        negatives: Number of sampled items that the user does not have: for ``cross_entropy`` for
-            each window, 0 for all items of the catalogue; for ``binary_cross_entropy`` for each
-            position, at least 1.
+        shift_windows: Whether each epoch moves the cuts at random; else they count from the end.
+        loss: ``cross_entropy``, over all items or the sampled ones; ``sampled_softmax``, its
+            estimate from items that are drawn for each batch; or ``binary_cross_entropy`` of the
+            next item and the sampled ones.
+        negatives: Number of sampled items: for ``sampled_softmax`` for each batch; else of those
+            that the user does not have, for ``cross_entropy`` for each window, 0 for all items of
+            the catalogue; for ``binary_cross_entropy`` for each position.
+        popularity: ``sampled_softmax`` draws items by their training rows to this power.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
         learning_rate: Learning rate of Adam.
@@ -91,15 +97,15 @@ class SASRec(SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: The heads do not divide the vectors, or binary cross-entropy has no
-            negatives.
+        Contradiction: The heads do not divide the vectors, or a loss by negatives has none.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
     Source:
         Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018, section III. The
         cross-entropy: Klenitskiy and Vasilev, "Turning Dross Into Gold Loss: is BERT4Rec really
-        better than SASRec?", RecSys 2023.
+        better than SASRec?", RecSys 2023. ``sampled_softmax``: Bengio and Senécal, IEEE
+        Transactions on Neural Networks 2008, section III; Yi et al., RecSys 2019, section 4.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -109,8 +115,9 @@ class SASRec(SequenceModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     normalize_inputs: bool = True
     shift_windows: bool = True
-    loss: Literal["cross_entropy", "binary_cross_entropy"] = "cross_entropy"
+    loss: Literal["cross_entropy", "sampled_softmax", "binary_cross_entropy"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
+    popularity: Annotated[float, Ge(0)] = 0.75
     epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
@@ -119,9 +126,7 @@ class SASRec(SequenceModel):
 
     def __post_init__(self) -> None:
         refuse_uneven_heads(self.embedding_size, self.heads)
-        if self.loss == "binary_cross_entropy" and not self.negatives:
-            message = "binary_cross_entropy compares the next item with negatives, which are 0"
-            raise Contradiction(message, where="negatives", remedy="set negatives: 1")
+        require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
 
     @property
     def longest(self) -> int:
@@ -131,6 +136,8 @@ class SASRec(SequenceModel):
     def plan_memory(self, sizes: Sizes) -> ModelMemory:
         """Return the memory of the network, of a batch with its gradients, and of histories."""
         sampled = SAMPLED * self.negatives
+        if self.loss == "sampled_softmax":
+            sampled = min(self.negatives, sizes["items"])
         if self.loss == "binary_cross_entropy":
             sampled += self.negatives * self.embedding_size
         memory = SequenceMemory(
@@ -143,16 +150,15 @@ class SASRec(SequenceModel):
             encoded=ENCODED_VECTORS,
             n_scores=sampled,
         )
-        return memory.plan(sizes, ENCODED_TOKENS)
+        return memory.plan(sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
         """Train on windows of the users' histories."""
         self.check_data(data)
-        n_items, device = data.train.n_items, resolve_device(self.device)
-        unseen = UnseenItems.from_interactions(data.train, device)
-        arrays = sample_weights(self._list_shapes(n_items), rng)
+        unseen = UnseenItems.from_interactions(data.train, resolve_device(self.device))
+        arrays = sample_weights(self._list_shapes(data.train.n_items), rng)
         cut_windows = partial(self._cut_windows, data, Histories.from_interactions(data.train))
-        batch_loss = partial(self._sum_losses, unseen)
+        batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, unseen))
         return self.train_windows(data, rng, arrays, cut_windows, batch_loss)
 
     def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
@@ -206,7 +212,7 @@ class SASRec(SequenceModel):
         """Return the users, firsts and counts of the windows of an epoch, ``int64[b]`` each."""
         moved = rng if self.shift_windows else None
         windows = histories.cut_windows(self.max_length + 1, 2, moved)
-        if not self.negatives:
+        if not self.negatives or self.loss == "sampled_softmax":
             return windows
         lacks = np.diff(data.train.binary.indptr)[windows[0]] < data.train.n_items
         return tuple(array[lacks] for array in windows)
@@ -218,6 +224,7 @@ class SASRec(SequenceModel):
         noise: Any,
         items: Tensor,
         *windows: Tensor,
+        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: users, firsts and counts, ``int64[b]`` each."""
         users, firsts, counts = windows
@@ -226,6 +233,8 @@ class SASRec(SequenceModel):
         targets = pad_windows(items, firsts + 1, counts - 1, len(weight))
         is_target = targets < len(weight)
         vectors = self.encode_positions(parameters, inputs, noise)
+        if softmax is not None:
+            return softmax.sum_losses(vectors[is_target], targets[is_target], weight, None, noise)
         if not self.negatives:
             return sum_cross_entropy(vectors[is_target] @ weight.T, targets[is_target])
         if self.loss == "cross_entropy":
@@ -239,11 +248,3 @@ class SASRec(SequenceModel):
         if self.loss == "cross_entropy":
             return sum_sampled_cross_entropy(positive, negatives)
         return sum_binary_cross_entropy(positive, negatives)
-
-
-def refuse_uneven_heads(embedding_size: int, heads: int) -> None:
-    """Raise Contradiction if attention heads cannot share the vectors equally."""
-    if embedding_size % heads:
-        message = f"{heads} heads cannot share vectors of {embedding_size} numbers equally"
-        remedy = f"set embedding_size to a multiple of {heads}"
-        raise Contradiction(message, where="heads", remedy=remedy)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from recbias.core.machine.expected import ModelMemory, Sizes
 
+ENCODED_TOKENS = 2**15
+"""The number of items, padding included, that are encoded together for recommendation."""
+
 HISTORY = 40.0
 """Bytes of a training interaction: its place in time, its item, and the keys of unseen items."""
 
@@ -53,8 +56,8 @@ class SequenceMemory:
     share: float = 1.0
     n_scores: int = 0
 
-    def plan(self, sizes: Sizes, tokens: int) -> ModelMemory:
-        """Return the memory of training, and of lists for which ``tokens`` are encoded at once."""
+    def plan(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of training, and of lists."""
         n_users, n_items, n = sizes["users"], sizes["items"], sizes["training"]
         weights = 4.0 * (n_items * (self.size + 1) + 12 * self.layers * self.size**2)
         users = 4.0 * n_users * self.size
@@ -66,7 +69,9 @@ class SequenceMemory:
         scores = 4 * self.share * n_windows * filled * (self.n_scores or n_items)
         if scores < RETURNED:
             kept, scores = kept + COPIES * scores, 0.0
-        encoded = self._count_bytes(min(float(tokens), n_users * width), width, 1, self.encoded)
+        encoded = self._count_bytes(
+            min(float(ENCODED_TOKENS), n_users * width), width, 1, self.encoded
+        )
         fit = HISTORY * n + 5 * weights + kept + max(COPIES * scores, encoded + 2 * users)
         return ModelMemory(
             fit=fit,
