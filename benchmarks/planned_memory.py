@@ -19,41 +19,45 @@ from pathlib import Path
 from typing import Any
 
 from recbias import api
+from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.planning.expected_memory import PeakPlanner
 from recbias.runner.planning.expected_sizes import ExpectedSizes
+from recbias.runner.planning.plan import Plan
+from recbias.runner.stage import Stage
+from recbias.runner.storage.store import Store
 
 
-def measure(spec: Path, folder: Path, data: Path | None, title: str) -> dict[str, Any]:
-    """Compute one stage in this process, and return its planned and its measured peak in MB."""
-    run_plan, store = api.plan(spec, out=folder, data=data)
-    (stage,) = (stage for stage in run_plan.stages if stage.title == title)
-    stored = {
+def measure(stage: Stage, store: Store) -> StageRecord:
+    """Compute one stage in this process, and return its record."""
+    return Executor(store, Silent()).ensure(stage)
+
+
+def plan_peak(run_plan: Plan, store: Store, stage: Stage, record: StageRecord) -> float | None:
+    """Return the planned peak of a stage by what is stored, in bytes."""
+    known: dict[str, Any] = {
         other.digest: store.record(other.digest)
         for other in run_plan.stages
         if other.digest != stage.digest and store.has(other.digest)
     }
-    record = Executor(store, Silent()).ensure(stage)
-    if record.failure is not None:
-        raise SystemExit(f"{title}: {record.failure.message}")
     if stage.kind in {"dataset", "split", "queries"}:
-        stored[stage.digest] = record
-    peak = PeakPlanner().plan(stage, ExpectedSizes(stored).find(stage))
-    planned = None if peak is None else peak / 2**20
-    return {"planned": planned, "peak": record.peak_memory_mb, "seconds": record.seconds}
+        known[stage.digest] = record
+    return PeakPlanner().plan(stage, ExpectedSizes(known).find(stage))
 
 
 def measure_all(spec: Path, folder: Path, data: Path | None) -> None:
     """Print a row for each stage of a spec, computed in their order."""
-    run_plan, _ = api.plan(spec, out=folder, data=data)
+    run_plan, store = api.plan(spec, out=folder, data=data)
     context = get_context("spawn")
     for stage in run_plan.stages:
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            cost = pool.submit(measure, spec, folder, data, stage.title).result()
-        planned, peak = cost["planned"], cost["peak"] or 0.0
-        expected = "none" if planned is None else f"{planned:,.0f}"
-        ratio = f"{planned / peak:.2f}" if planned is not None and peak else ""
-        cells = f"{cost['seconds']:.1f} | {peak:,.0f} | {expected} | {ratio}"
+            record = pool.submit(measure, stage, store).result()
+        if record.failure is not None:
+            raise SystemExit(f"{stage.title}: {record.failure.message}")
+        planned, peak = plan_peak(run_plan, store, stage, record), record.peak_memory_mb or 0.0
+        expected = "none" if planned is None else f"{planned / 2**20:,.0f}"
+        ratio = f"{planned / 2**20 / peak:.2f}" if planned is not None and peak else ""
+        cells = f"{record.seconds:.1f} | {peak:,.0f} | {expected} | {ratio}"
         print(f"| {spec.stem} | {stage.title} | {cells} |", flush=True)
 
 

@@ -33,6 +33,9 @@ PER_PAIR, PER_VECTOR = 16.0, 20.0
 """Bytes of a similarity, in pieces that are then joined, and of a training interaction in the
 vectors of the users."""
 
+PER_WEIGHT = 24.0
+"""Bytes of a weight of SLIM, in pieces that are then joined and transposed."""
+
 
 class _KNN(LensKitModel):
     feedback: Feedback
@@ -183,6 +186,17 @@ class LensKitSLIM(_ItemWeightModel):
     l2_reg: Annotated[float, Gt(0)] = 1.0
     iterations: Annotated[int, Gt(0)] = 100
     neighbors: Annotated[int, Gt(0)] | None = None
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory:
+        """Return the memory of the library's dataset, and of the weights.
+
+        The L1 penalty leaves about one weight for each training interaction and unit of it, if so
+        many pairs of items share a user.
+        """
+        items, rows = sizes["items"], sizes["training"]
+        pairs = count_pairs(items, sizes["users"], rows)
+        weights = min(pairs, rows / self.l1_reg, items * float(self.neighbors or items))
+        return ModelMemory(PER_ROW * rows + PER_WEIGHT * weights, PER_WEIGHT / 2 * weights)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights of each item."""
