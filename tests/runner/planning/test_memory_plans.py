@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.language.model_memory import read_shape
+from recbias.models.text.model_memory import read_shape
 from recbias.registry import REGISTRIES
 from support.models.small_encoder import write_small_encoder
 

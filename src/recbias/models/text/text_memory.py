@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recbias.core.machine.expected import ModelMemory, Sizes
-from recbias.language.model_memory import (
+from recbias.models.text.model_memory import (
     CHARACTERS_PER_TOKEN,
     FLOAT,
     ModelShape,
