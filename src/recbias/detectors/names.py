@@ -13,6 +13,7 @@ from recbias.core.arrays import BoolArray, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction, NothingLeft, UserError
 from recbias.core.labelled_texts import label_texts
+from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 from recbias.core.models.devices import Device
 from recbias.core.protocols import ModelName
 from recbias.core.stage_context import record_fact, warn
@@ -25,6 +26,9 @@ from recbias.numerics.devices import find_device
 
 TEXTS_PER_BLOCK = 256
 """The texts whose people a model finds before their values are stored."""
+
+DICTIONARY = 20.0 * 2**20
+"""Bytes of the first names of the package gender-guesser."""
 
 _DIVIDER = "\x1e"  # between the people that are left out and the text
 
@@ -130,6 +134,10 @@ class Names:
     def evaluates_texts(self) -> bool:
         """Return whether a model finds the people, in each text by itself."""
         return self._has_model
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
+        """Return the memory of the dictionary and of the names of items; None with a model."""
+        return None if self._has_model else plan_detector(DICTIONARY + 500.0 * sizes["items"])
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""

@@ -15,7 +15,8 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
     """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
 
     ``interactions`` are the rows of the dataset, ``times`` those with a time, ``training`` those
-    of the training set.
+    of the training set, ``characters`` those of the ``reviews``, and ``longest`` those of the
+    longest of them.
 
     >>> measure_sizes([])
     {}
@@ -26,6 +27,7 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
             rows = value.interactions
             sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
             sizes |= {"times": len(rows)} if rows.times is not None else {}
+            sizes |= _measure_texts(value.reviews.texts) if value.reviews is not None else {}
         elif isinstance(value, Split):
             rows = value.train
             sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
@@ -33,6 +35,15 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
             sizes["queries"] = len(value)
     n_bytes = measure_files(files)
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
+
+
+def _measure_texts(texts: Iterable[str]) -> dict[str, int]:
+    lengths = [len(text) for text in texts]
+    return {
+        "reviews": len(lengths),
+        "characters": sum(lengths),
+        "longest": max(lengths, default=0),
+    }
 
 
 def measure_files(files: Iterable[Path]) -> int:

@@ -1,7 +1,8 @@
 """The protocols of plug-ins that say how large their result is, and how much memory they need.
 
 Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, those of them with
-``times``, ``training`` interactions, ``queries``, and ``bytes`` of files.
+``times``, ``training`` interactions, ``queries``, ``bytes`` of files, ``reviews`` with their
+``characters``, and those of the ``longest``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,15 @@ class ModelMemory(NamedTuple):
     lists_with: tuple[str, ...] = ()
 
 
+def plan_detector(needs: float) -> ModelMemory:
+    """Return the memory of a detector that needs so many bytes beside the items.
+
+    >>> plan_detector(80.0).fit
+    80.0
+    """
+    return ModelMemory(fit=needs, state=0.0, ranking="none")
+
+
 @runtime_checkable
 class EstimatesDataset(Protocol):
     """A dataset plug-in that estimates its sizes from its files, without reading them whole."""
@@ -52,7 +62,10 @@ class EstimatesSizes(Protocol):
 
 
 class PlansMemory(Protocol):
-    """A model that says how much memory it needs."""
+    """A model, a re-ranker or a detector that says how much memory it needs."""
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory for training data with ``users``, ``items`` and ``training`` rows."""
+    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
+        """Return the memory for training data with ``users``, ``items`` and ``training`` rows.
+
+        It is None if the sizes do not tell it. What a detector needs is ``fit``.
+        """

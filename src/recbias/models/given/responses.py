@@ -11,13 +11,19 @@ import numpy as np
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import sort_naturally
+from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
 from recbias.models.given.file_cache import read_once
+from recbias.models.given.file_memory import plan_table
 
 COLUMNS = ("query_id", "response", "reference")
+
+READ, KEPT = 250.0, 200.0
+"""Bytes of a row besides the characters, while it is read and as it is kept: three texts, each in
+a table and in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,10 @@ class GivenResponses:
 
     def __post_init__(self) -> None:
         find_suffix(self.path)
+
+    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
+        """Return the memory of the rows of the table."""
+        return plan_table(self.path, sizes, READ, KEPT)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
         """Read and validate the table; nothing is trained."""

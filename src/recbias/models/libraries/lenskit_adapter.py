@@ -28,6 +28,9 @@ LIBRARIES = ("lenskit",)
 PER_ROW = 90.0
 """Bytes of a training interaction while it is converted to the library's dataset."""
 
+PER_KEPT_ROW = 24.0
+"""Bytes of a training interaction in a dataset of the library that is kept for lists."""
+
 QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
 ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
@@ -62,6 +65,19 @@ class LensKitFactorModel(FactorModel, LensKitModel):
         vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
         fit = self.extra_memory + self.row_memory * sizes["training"] + 5 * vectors
         return ModelMemory(fit=fit, state=vectors, ranking="tiles")
+
+
+def plan_scorer(sizes: Sizes, fit: float, state: float) -> ModelMemory:
+    """Return the memory of a scorer that is called once per query.
+
+    Args:
+        sizes: The sizes of the data.
+        fit: The bytes that the scorer needs while it is trained.
+        state: The bytes that it keeps, beside which the dataset is converted again.
+    """
+    kept = state + PER_KEPT_ROW * sizes["training"]
+    peak = PER_ROW * sizes["training"] + max(fit, state)
+    return ModelMemory(fit=peak, state=kept, lists=4.0 * QUERY_BLOCK * sizes["items"])
 
 
 def export_factors(users: Any, items: Any, item_bias: Any = None) -> FittedFactors:

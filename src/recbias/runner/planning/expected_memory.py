@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
+from recbias.core.packages import list_libraries
 from recbias.runner.stage import Stage
 
-MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline"})
-"""Kinds of stage whose memory depends on the model."""
+MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline", "label"})
+"""Kinds of stage whose memory depends on the model, or on the detector."""
 
 BASE = 200 * 2**20
 """Bytes of the process with the libraries of every run."""
@@ -22,6 +23,7 @@ LIBRARIES = {
     "numba": 90 * 2**20,
     "implicit": 10 * 2**20,
     "lenskit": 225 * 2**20,
+    "transformers": 150 * 2**20,
 }
 """Bytes of the libraries that only some models import."""
 
@@ -47,6 +49,12 @@ COUNTED = 3.0
 
 READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
 """Bytes that an interaction with a time needs more."""
+
+TEXTS = frozenset({"responses", "sentence_scores", "predictions", "sentences", "reviews"})
+"""What metrics read whose memory sizes do not tell, as it is that of texts."""
+
+PER_TEXT, READ_CHARACTER = 66.0, 2.0
+"""Bytes of a review and its codes, and of each character while it is read; then one."""
 
 BLOCKS = 80 * 2**20
 """Bytes of the blocks of scores that are ranked at once, at most."""
@@ -136,14 +144,15 @@ def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
         return _plan_load(sizes)
     if "interactions" not in sizes:
         return None
-    rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
+    rows, ids = sizes["interactions"], _plan_ids(sizes, 1.0)
     times = sizes.get("times", 0)
     held = ids + HELD * rows + HELD_TIME * times
     if stage.kind in MODEL_KINDS:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
     if stage.kind == "measure":
-        return held + _plan_measures(stage, sizes) + state
+        needs = getattr(getattr(stage.work, "metric", None), "needs", ())
+        return None if TEXTS & set(needs) else held + _plan_measures(stage, sizes) + state
     return {"split": ids + SPLIT * rows + SPLIT_TIME * times, "queries": held}.get(stage.kind)
 
 
@@ -157,7 +166,7 @@ def _plan_measures(stage: Stage, sizes: Sizes) -> float:
 
 def _plan_model(stage: Stage, sizes: Sizes, memory: ModelMemory) -> float:
     """Return the peak of the training or the lists of a model, or of both, beside the data."""
-    if stage.kind == "fit":
+    if stage.kind in {"fit", "label"}:
         return memory.fit
     n_scores = _count_scores(sizes)
     in_tiles = memory.ranking == "tiles" and n_scores >= COMPILED_SCORES
@@ -173,7 +182,10 @@ def _trains(stage: Stage) -> bool:
 
 def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> set[str]:
     """Return the libraries that a stage of a model loads."""
-    libraries = set(getattr(_get_model(stage), "libraries", ())) if _trains(stage) else set()
+    model = _get_model(stage)
+    libraries = set(getattr(model, "libraries", ())) if _trains(stage) else set()
+    if stage.kind == "label":
+        return set(list_libraries(model))
     if memory is None:
         return libraries
     is_compiled = memory.compiled and _trains(stage)
@@ -192,8 +204,14 @@ def _count_scores(sizes: Sizes) -> float:
 def _plan_load(sizes: Sizes) -> float | None:
     if "interactions" not in sizes:
         return PER_FILE_BYTE * sizes["bytes"] if "bytes" in sizes else None
-    rows, ids = sizes["interactions"], PER_ID * (sizes["users"] + sizes["items"])
+    rows, ids = sizes["interactions"], _plan_ids(sizes, READ_CHARACTER)
     return ids + READ * rows + READ_TIME * sizes.get("times", 0)
+
+
+def _plan_ids(sizes: Sizes, per_character: float) -> float:
+    """Return the bytes of users, items and reviews."""
+    texts = PER_TEXT * sizes.get("reviews", 0) + per_character * sizes.get("characters", 0)
+    return PER_ID * (sizes["users"] + sizes["items"]) + texts
 
 
 def _unwrap(work: Any) -> Any:
@@ -202,7 +220,11 @@ def _unwrap(work: Any) -> Any:
 
 
 def _get_model(stage: Stage) -> Any:
-    return getattr(_unwrap(stage.work), "model", None)
+    """Return the model or the detector of a stage, if it has one."""
+    work = _unwrap(stage.work)
+    return (
+        getattr(work, "detector", None) if stage.kind == "label" else getattr(work, "model", None)
+    )
 
 
 def _find_memory(stage: Stage, sizes: Sizes) -> ModelMemory | None:

@@ -1,0 +1,31 @@
+"""The memory of models that read their output from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recbias.core.machine.expected import ModelMemory, Sizes
+from recbias.formats.table_sizes import estimate_table
+
+PER_BYTE = 2.5
+"""Bytes of memory per byte of text: the text, its columns, and its values."""
+
+PER_CELL = 20.0
+"""Bytes of an item of a recommended list: its row in the file, its code and its score."""
+
+
+def plan_table(path: Path, sizes: Sizes, read: float, kept: float) -> ModelMemory | None:
+    """Return the memory of a table; None if the file cannot be read.
+
+    Args:
+        path: The file.
+        sizes: The sizes of the data.
+        read: The bytes of a row while the table is read, beside those of its text.
+        kept: The bytes of a row that the model keeps.
+    """
+    table = estimate_table(path)
+    if table is None:
+        return None
+    lists = PER_CELL * sizes.get("queries", sizes["users"])
+    fit = PER_BYTE * table.bytes + read * table.rows
+    return ModelMemory(fit=fit, state=kept * table.rows, lists=lists, ranking="none")
