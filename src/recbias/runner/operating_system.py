@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+from recbias.core.machine.memory import release_freed_memory
 
 
 def is_running(pid: int) -> bool:
@@ -110,7 +111,6 @@ def reset_peak_memory() -> None:
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):  # only the C library of GNU has it
-        ctypes.CDLL(None).malloc_trim(0)
+    release_freed_memory()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

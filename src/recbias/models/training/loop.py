@@ -11,6 +11,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
+from recbias.core.machine.memory import FreedMemory
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import Tensor
@@ -103,14 +104,14 @@ def train(
     state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
-    step = _create_step(learner, optimizer, schedule)
+    step, freed = _create_step(learner, optimizer, schedule), FreedMemory()
     with _limit_threads(schedule.threads), report_out_of_memory(schedule, by_samples=by_samples):
         completed, _ = state.resume(checkpoints.load())
         report_progress(f"{schedule.name} epochs", completed, schedule.epochs)
         for epoch in range(completed + 1, schedule.epochs + 1):
             if stopping.should_stop:
                 break
-            loss = _run_epoch(learner, step, schedule, rng)
+            loss = _run_epoch(learner, step, schedule, rng, freed)
             optimizer.flush()
             validate_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
@@ -147,6 +148,7 @@ def _run_epoch(
     step: Callable[..., Tensor],
     schedule: Schedule,
     rng: np.random.Generator,
+    freed: FreedMemory,
 ) -> float:
     """Train for one epoch; return the mean loss of its samples."""
     import torch
@@ -160,6 +162,7 @@ def _run_epoch(
     total = torch.zeros((), device=device)
     for batch in iterate_batches(samples, schedule.batch_size, device):
         total += step(*batch)
+        freed.release_if_due()
     return float(total) / max(n_samples, 1)
 
 
