@@ -302,6 +302,25 @@ def test_a_stage_that_does_not_fit_is_refused_with_the_data_that_would(
     assert api.preview_run(plan, store, fresh=False)[0].memory_mb > 250
 
 
+def test_a_file_that_is_large_by_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lists.csv"
+    rows = "".join(f"{user},{item},{item}\n" for user in range(20_000) for item in range(1, 51))
+    path.write_text("user_id,item_id,rank\n" + rows, encoding="utf-8")
+    spec = make_small_spec(models=["MostPop", {"name": "lists", "path": str(path)}])
+    plan, store = api.plan(spec, out=tmp_path)
+    recbias.run(make_small_spec(), out=tmp_path)  # now the sizes of the data are known
+    for limit, n_faults in (("150", 0), ("220", 1), ("2000", 0)):  # 150 MB are less than nothing
+        monkeypatch.setenv(VARIABLE, limit)
+        faults = [*find_memory_faults(plan, Executor(store, Silent()))]
+        assert len(faults) == n_faults
+        for fault in faults:
+            assert fault.message.startswith("ask lists needs about ")
+            assert "give a smaller file" in fault.remedy
+            assert "models[1]" in fault.where
+
+
 def test_what_reads_a_refused_stage_is_not_refused_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,9 +137,9 @@ def find_memory_faults(
 ) -> Iterator[UserError]:
     """Yield the stages to run that do not fit into the memory that this process may use.
 
-    With a ``kind`` only stages of this kind are checked. A stage that would not fit with hardly
-    any data does not count, as then the limit is none; nor does one that reads the result of a
-    refused one, which is named already.
+    With a ``kind`` only stages of this kind are checked. If the process without data does not
+    fit, the limit is none. A stage that reads the result of a refused one does not count, as
+    that is named already.
     """
     limit, planner = measure_memory_limit(), PeakPlanner()
     refused: set[str] = set()
@@ -166,17 +166,17 @@ def _find_fault(
 ) -> TooLittleMemory | None:
     """Return why a stage does not fit, with the share of its data that would; None if it fits."""
     peak = planner.plan(stage, sizes)
-    if not limit or peak is None or peak <= limit or not sizes:
+    if not limit or peak is None or peak <= limit or not sizes or planner.base > limit:
         return None
     share = planner.find_share(stage, sizes, limit)
-    if share < LEAST_SHARE:
-        return None
     message = (
         f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are {limit / 2**20:,.0f} MB"
     )
     counts = (f"{int(n * share):,} {name}" for name, n in sizes.items() if name in SHOWN)
-    advice = ADVICE.get(stage.kind, ADVICE["fit"])
-    remedy = f"about {', '.join(counts)} would fit: {advice}; {VARIABLE} states another limit"
+    advice = f"about {', '.join(counts)} would fit: {ADVICE.get(stage.kind, ADVICE['fit'])}"
+    if share < LEAST_SHARE:
+        advice = LARGE_BY_ITSELF
+    remedy = f"{advice}; {VARIABLE} states another limit"
     return TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
 
 
@@ -187,7 +187,10 @@ ADVICE = {
 """What to do about a stage that does not fit, by its kind."""
 
 LEAST_SHARE = 0.001
-"""The least share of the data that would fit."""
+"""The least share of the data for which it is worth to filter."""
+
+LARGE_BY_ITSELF = "it is large whatever the data: give a smaller file or language model"
+"""What to do about a stage that would not fit with hardly any data."""
 
 SHOWN = ("users", "items", "interactions", "bytes")
 """The sizes that a remedy states."""
