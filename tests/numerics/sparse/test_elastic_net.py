@@ -74,7 +74,7 @@ def test_columns_with_many_candidates_are_left_to_the_passes(
     sizes: list[int] = []
     solve = module._solve_column
 
-    def record(problem: Any, candidates: AnyArray, *arrays: AnyArray) -> AnyArray:
+    def record(problem: Any, candidates: AnyArray, *arrays: AnyArray) -> AnyArray | None:
         sizes.append(candidates.size)
         return solve(problem, candidates, *arrays)
 
@@ -85,6 +85,39 @@ def test_columns_with_many_candidates_are_left_to_the_passes(
     assert bool(sizes) == (most > 0)
     np.testing.assert_allclose(weights.toarray(), expected.toarray(), atol=1e-6)
     assert n_unconverged == 0
+
+
+@pytest.mark.filterwarnings("ignore:Objective did not converge")
+@pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.0075, 1.0), (0.0075, 0.999), (0.001, 1.0)])
+def test_dependent_columns_without_a_length_penalty_have_a_minimum(
+    rng: np.random.Generator, alpha: float, l1_ratio: float
+) -> None:
+    """Of 300 columns of 20 rows many are sums of others, along which the objective is flat."""
+    matrix = (rng.random((20, 300)) < 0.2).astype(np.float32)
+    gram, total = matrix.T @ matrix, alpha * len(matrix)
+    penalty = Penalty(total * l1_ratio, total * (1 - l1_ratio))
+    weights, missed = elastic_net(gram, penalty, keep=300, max_iter=300, tolerance=1e-4)
+    assert missed < 150
+    reference = ElasticNet(
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        fit_intercept=False,
+        positive=True,
+        tol=1e-8,
+        max_iter=10**5,
+    )
+    for column in range(0, 300, 50):
+        others = np.delete(np.arange(300), column)
+        exact = np.insert(
+            reference.fit(matrix[:, others], matrix[:, column]).coef_, column, 0.0
+        ).astype(float)
+        values = []
+        for w in (weights[[column]].toarray().ravel().astype(float), exact):
+            error = matrix[:, column] - matrix @ w
+            lengths = penalty.l1 * w.sum() + penalty.l2 * w @ w / 2
+            values.append(error @ error / 2 + lengths)
+        scale = matrix[:, column].sum() / 2  # the objective without weights
+        assert values[0] <= values[1] + 1e-3 * scale
 
 
 def test_no_weight_calls_for_a_change_after_few_passes(rng: np.random.Generator) -> None:

@@ -253,6 +253,7 @@ def test_fsspec_opens_other_urls(tmp_path: Path) -> None:
     [
         ("results", ConfigError, "is not a URL"),
         ("s3:bucket", ConfigError, "is not a URL"),
+        ("file://share/x", ConfigError, "a file on the host 'share' cannot be opened"),
         ("s3://", ConfigError, "is not a URL"),
         ("s3://key:secret@bucket/x", Contradiction, "holds a key or password"),
         ("zzz://bucket/x", UnknownName, "zzz"),

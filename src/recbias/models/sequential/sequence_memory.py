@@ -21,14 +21,6 @@ COPIES = 3
 ATTENTION = 6
 """Number of matrices of attention weights that a layer keeps for its gradients."""
 
-REUSED = 2.5
-"""Bytes of the process for each byte of the arrays of a batch, which are below ``RETURNED``: their
-sizes differ between batches, so that few of the next batch fit where one was."""
-
-RETURNED = 48 * 2**20
-"""Mean bytes of an array of a batch from which on its memory goes back to the system when it is
-freed: the C library returns what is above 32 MB, and batches differ in size."""
-
 
 @dataclass(frozen=True)
 class SequenceMemory:
@@ -65,10 +57,8 @@ class SequenceMemory:
         width = max(1.0, min(self.longest, 4 * mean))  # of the longest window of a batch
         filled = max(1.0, min(self.longest, mean / (mean / self.longest + 0.5)))  # of a mean one
         n_windows = min(float(self.batch_size), n / filled)
-        kept = REUSED * self._count_bytes(n_windows * width, width, self.layers, self.vectors)
+        kept = self._count_bytes(n_windows * width, width, self.layers, self.vectors)
         scores = 4 * self.share * n_windows * filled * (self.n_scores or n_items)
-        if scores < RETURNED:
-            kept, scores = kept + COPIES * scores, 0.0
         encoded = self._count_bytes(
             min(float(ENCODED_TOKENS), n_users * width), width, 1, self.encoded
         )

@@ -8,7 +8,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
-from recbias.numerics.sparse.nonnegative import solve_nonnegative
+from recbias.numerics.sparse.nonnegative import is_improvement, solve_nonnegative
+from recbias.numerics.sparse.products import take_symmetric
 from recbias.numerics.sparse.topk import select_largest
 
 _BLOCK_ROWS = 64
@@ -60,7 +61,9 @@ def elastic_net(
     Cyclic coordinate descent over all columns j at once, from w = 0, for four passes. Then each
     column is solved on its candidates: the weights above 0, and those that would be if they alone
     were changed, or nearly. The gradient of all weights tells which columns miss candidates, and
-    are solved again. Columns with thousands of candidates are left to further passes.
+    are solved again. Further passes are made for columns with thousands of candidates, and for
+    those that a solution does not improve, because their candidates depend on each other and
+    ``l2`` is small.
 
     Args:
         gram: ``XᵀX``, ``float (n, n)``; its precision is used throughout.
@@ -89,7 +92,7 @@ def elastic_net(
         targets = np.arange(start, stop, dtype=np.int32)
         products = np.take(gram, targets, axis=1)
         if not allow_self:
-            products[targets, np.arange(targets.size)] = np.finfo(gram.dtype).min / 4
+            products[targets, np.arange(targets.size)] = -np.sqrt(np.finfo(gram.dtype).max)
         weights, n_unconverged = _descend(problem, products, max_iter)
         return _select_weights(weights.T, keep), n_unconverged
 
@@ -113,28 +116,48 @@ class _Problem:
 def _descend(problem: _Problem, products: AnyArray, max_iter: int) -> tuple[AnyArray, int]:
     """Return the weights of target columns, ``(n, targets)``, and how many have not converged.
 
-    ``products`` are the products of all columns with the targets, as low as possible where a
+    ``products`` are the products of all columns with the targets, far below 0 where a
     weight must be 0.
     """
     solution = np.zeros_like(products)
     active = np.arange(products.shape[1])
-    weights = solution.copy()
+    weights, is_solved = solution.copy(), np.zeros(active.size, dtype=bool)
     for n_passes in range(max_iter):
         if n_passes == _WARM_UP:
             _scale(problem, products, weights)
-        if _WARM_UP <= n_passes < _WARM_UP + _SOLVES:
-            change = _solve_columns(problem, products, weights)
-        else:
-            change = _update_coordinates(problem.gram, products, weights, problem.penalty)
+            is_solved[:] = True
+        elif n_passes == _WARM_UP + _SOLVES:
+            is_solved[:] = False
+        change = _improve(problem, products, weights, is_solved)
         continues = change > problem.tolerance * weights.max(axis=0)
         if continues.mean() < 1 - _COMPACT or not continues.any():
             solution[:, active[~continues]] = weights[:, ~continues]
-            active = active[continues]
+            active, is_solved = active[continues], is_solved[continues]
             products, weights = (np.compress(continues, x, axis=1) for x in (products, weights))
         if not active.size:
             break
     solution[:, active] = weights
     return solution, int(active.size)
+
+
+def _improve(
+    problem: _Problem, products: AnyArray, weights: AnyArray, is_solved: AnyArray
+) -> AnyArray:
+    """Solve some columns, and update the coordinates of the others, in place.
+
+    Returns the largest change of each column. What a solution does not improve is not solved from
+    then on.
+    """
+    if is_solved.all():
+        return _solve_columns(problem, products, weights, is_solved)
+    if not is_solved.any():
+        return _update_coordinates(problem.gram, products, weights, problem.penalty)
+    change, parts = np.empty(is_solved.size, dtype=weights.dtype), (is_solved, ~is_solved)
+    for is_in_part in parts:
+        of_part, still_solved = weights[:, is_in_part], is_solved[is_in_part]
+        change[is_in_part] = _improve(problem, products[:, is_in_part], of_part, still_solved)
+        weights[:, is_in_part], is_solved[is_in_part] = of_part, still_solved
+    return change
 
 
 def _update_coordinates(
@@ -170,10 +193,13 @@ def _scale(problem: _Problem, products: AnyArray, weights: AnyArray) -> None:
     weights *= np.maximum(factors, 0)
 
 
-def _solve_columns(problem: _Problem, products: AnyArray, weights: AnyArray) -> AnyArray:
+def _solve_columns(
+    problem: _Problem, products: AnyArray, weights: AnyArray, is_solved: AnyArray
+) -> AnyArray:
     """Solve each column that has not converged on its candidates, in place.
 
-    Returns the largest change of a weight of each column before, if it alone were changed.
+    Returns the largest change of a weight of each column before, if it alone were changed; false
+    is written to ``is_solved`` where a solution is no improvement.
     """
     dtype = problem.gram.dtype.type
     updated = problem.gram @ weights
@@ -193,30 +219,24 @@ def _solve_columns(problem: _Problem, products: AnyArray, weights: AnyArray) -> 
             candidates = np.flatnonzero(weights[:, column])
         if 0 < candidates.size <= _MAX_CANDIDATES:
             of_column = candidates, products[candidates, column], weights[candidates, column]
-            weights[candidates, column] = _solve_column(problem, *of_column)
+            solution = _solve_column(problem, *of_column)
+            if solution is None:
+                is_solved[column] = False
+            else:
+                weights[candidates, column] = solution
     return change
 
 
 def _solve_column(
     problem: _Problem, candidates: AnyArray, products: AnyArray, weights: AnyArray
-) -> AnyArray:
-    """Return the weights of a column that are best if all others are 0."""
+) -> AnyArray | None:
+    """Return the weights of a column that are best if all others are 0; None for worse ones."""
     gram, penalty = problem.gram, problem.penalty
-    inner = _take_products(gram, candidates)
+    inner = take_symmetric(gram, candidates)
     inner[np.diag_indices(candidates.size)] = problem.divisors[candidates]
     target = products - gram.dtype.type(penalty.l1)
-    return solve_nonnegative(inner, target, weights, _SHARE * problem.tolerance)
-
-
-def _take_products(gram: AnyArray, codes: AnyArray) -> AnyArray:
-    """Return the rows and columns of these codes, without a copy of whole rows."""
-    products = np.empty((codes.size, codes.size), dtype=gram.dtype)
-    entries = gram.reshape(-1)
-    for start in range(0, codes.size, _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
-        places = codes[rows, None] * len(gram) + codes
-        np.take(entries, places, out=products[rows], mode="clip")
-    return products
+    solution = solve_nonnegative(inner, target, weights, _SHARE * problem.tolerance)
+    return solution if is_improvement(inner, target, weights, solution) else None
 
 
 def _select_weights(weights: AnyArray, keep: int) -> Matrix:

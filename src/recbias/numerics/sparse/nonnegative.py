@@ -12,6 +12,12 @@ _MAX_PIVOTS = 20
 _MAX_STEPS = 100
 """Most steps of conjugate gradients between them; 10 to 20 suffice for usual penalties."""
 
+_SLACK = 1e-5
+"""Share of the objective by which rounding may raise it."""
+
+_ALONE = 1.02
+"""Factor of the largest weight that a solution may have, for one that is not quite exact."""
+
 _ROUGH = 100
 """Factor of the tolerance before the free weights are known."""
 
@@ -61,11 +67,29 @@ def solve_nonnegative(
     return weights
 
 
+def is_improvement(matrix: AnyArray, target: AnyArray, before: AnyArray, after: AnyArray) -> bool:
+    """Return whether weights have an objective that is not above that of others.
+
+    Where ``H`` is not negative, no weight of the best is above what it would be if all others were
+    0. Weights above that come from steps along a direction in which ``H`` is flat: their objective
+    has no digits left to be compared.
+
+    >>> ones, target = np.ones((2, 2)), np.array([0.5, 0.5])
+    >>> zeros, halves, large = np.zeros(2), np.array([0.25, 0.25]), np.array([9e9, -9e9])
+    >>> is_improvement(ones, target, zeros, halves), is_improvement(ones, target, zeros, large)
+    (True, False)
+    """
+    if matrix.min() >= 0 and (after * matrix.diagonal() > _ALONE * np.maximum(target, 0)).any():
+        return False
+    old, new = ((matrix @ weights / 2 - target) @ weights for weights in (before, after))
+    return bool(new <= old + _SLACK * abs(old))
+
+
 def _solve_free(
     matrix: AnyArray, residual: AnyArray, is_free: AnyArray, length: float
 ) -> AnyArray:
     """Return the step of the free weights that shortens their residual to a length."""
-    mask = is_free.astype(matrix.dtype)
+    mask, flat = is_free.astype(matrix.dtype), np.finfo(matrix.dtype).eps * matrix.diagonal().max()
     residual = residual * mask
     step, direction, square = np.zeros_like(residual), residual.copy(), residual @ residual
     for _ in range(_MAX_STEPS):
@@ -74,7 +98,7 @@ def _solve_free(
         product = matrix @ direction
         product *= mask
         curvature = direction @ product
-        if curvature <= 0:  # flat, or rounding errors
+        if curvature <= flat * (direction @ direction):  # or it is all rounding errors
             break
         step += square / curvature * direction
         product *= square / curvature

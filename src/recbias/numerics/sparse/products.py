@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recbias.core.arrays import Matrix
+from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
 from recbias.numerics.sparse.topk import Floats32
 
 _SPARSE_COST = 16
 """Cost of an operation of a sparse product, in operations of a dense one (measured)."""
+
+_TAKEN_ROWS = 64
+"""Number of rows whose places are there at once in ``take_symmetric``."""
 
 
 def sparse_is_faster(left: Matrix, right: Matrix) -> bool:
@@ -61,3 +64,17 @@ def compute_gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats3
     size = min(block_size(8 * n + 4 * m, memory_limit=memory_limit), 256)
     map_blocks(fill_block, n, size)
     return products
+
+
+def take_symmetric(matrix: AnyArray, codes: AnyArray) -> AnyArray:
+    """Return the rows and columns of these codes, without a copy of whole rows.
+
+    >>> take_symmetric(np.arange(9).reshape(3, 3), np.array([0, 2])).tolist()
+    [[0, 2], [6, 8]]
+    """
+    entries, taken = matrix.reshape(-1), np.empty((codes.size, codes.size), dtype=matrix.dtype)
+    for start in range(0, codes.size, _TAKEN_ROWS):
+        rows = slice(start, start + _TAKEN_ROWS)
+        places = codes[rows, None] * len(matrix) + codes
+        np.take(entries, places, out=taken[rows], mode="clip")
+    return taken

@@ -195,6 +195,10 @@ def open_store(folder: Path, url: str | None) -> Store:
     if not parts.scheme or "://" not in url or not (parts.netloc or parts.path):
         remedy = "give a URL such as s3://bucket/recbias or file:///mnt/share/recbias"
         raise ConfigError("is not a URL", where="--store", remedy=remedy)
+    if parts.scheme == "file" and parts.netloc not in {"", "localhost"}:
+        message = f"a file on the host {parts.netloc!r} cannot be opened"
+        remedy = f"give three slashes: file:///{parts.netloc}{parts.path}"
+        raise ConfigError(message, where="--store", remedy=remedy)
     if "@" in parts.netloc:
         message = "the URL holds a key or password, which would be shown"
         remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, instead"
