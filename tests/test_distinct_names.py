@@ -41,6 +41,7 @@ MAPPINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
 BESIDE: Mapping[str, dict[str, Any]] = {
     "SASRec.loss": {"negatives": 3},
     "GRU4Rec.loss": {"negatives": 3},
+    "BERT4Rec.negatives": {"loss": "sampled_softmax"},
     "LMLikelihood": {"model": "m"},
     "lists.seen": {"layout": "table"},
     "embedding_average": {"encoder": "m"},
@@ -51,6 +52,7 @@ BESIDE: Mapping[str, dict[str, Any]] = {
 
 UNTRIED = {
     "goodbooks-10k.side": "has one choice",
+    "BERT4Rec.loss": "one loss needs negatives, and the other has none",
     "WOK.prompt": "the content of a file",
     "LMRerank.prompt": "the content of a file",
     "ChatRecommender.prompt": "the content of a file",
