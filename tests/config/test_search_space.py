@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.plugin_spec import Choice, Dimension, Range
+from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
 from recbias.config.search_space import (
+    build_base,
     get_packaged_space,
     load_packaged_spaces,
     read_space,
 )
-from recbias.core.errors import UnknownName
+from recbias.core.errors import Contradiction, UnknownName
 from recbias.formats.yaml.source_map import Document
 from recbias.registry import REGISTRIES
+from support.commands import invoke_recbias
 from support.models import fake_plugins
 
 
@@ -215,3 +221,75 @@ def test_unknown_packaged_space_is_an_error(
         get_packaged_space(name, model)
     assert message in str(caught.value)
     assert remedy in caught.value.remedy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """A model that needs the number of items that it draws."""
+
+    size: int
+    loss: str = "full"
+    negatives: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss == "sampled" and not self.negatives:
+            raise Contradiction("has no negatives", where="negatives")
+
+
+def build(cls: type, settings: dict[str, Any], space: dict[str, Any]) -> tuple[Any, list[str]]:
+    builder = Builder(Document({}), cls.__name__)
+    dimensions = read_space(builder, cls, space, ())
+    tune = Tune(PluginSpec("metrics", "nDCG", "nDCG", None, {}, ()), 2, dimensions, {})
+    base = build_base(builder, cls, settings, (), tune)
+    return base, [str(error) for _, error in builder.document.faults]
+
+
+@pytest.mark.parametrize(
+    ("settings", "space", "base"),
+    [
+        # the defaults, by which trials were addressed before
+        ({"size": 3}, {"negatives": {"int": [4, 8]}}, Sampling(size=3)),
+        ({"size": 3}, {"loss": {"choice": ["sampled"]}}, Sampling(size=3)),
+        # the first values where the defaults fit no model
+        (
+            {"size": 3, "loss": "sampled"},
+            {"negatives": {"int": [4, 8]}},
+            Sampling(size=3, loss="sampled", negatives=4),
+        ),
+        (
+            {"loss": "sampled"},
+            {"negatives": {"choice": [8, 4]}, "size": {"log": [2, 5]}},
+            Sampling(size=2, loss="sampled", negatives=8),
+        ),
+    ],
+)
+def test_base_of_a_search(settings: dict[str, Any], space: dict[str, Any], base: Sampling) -> None:
+    assert build(Sampling, settings, space) == (base, [])
+
+
+def test_a_base_that_no_value_fits_is_one_fault() -> None:
+    base, faults = build(
+        Sampling, {"size": 3, "loss": "sampled"}, {"negatives": {"choice": [0, 8]}}
+    )
+    assert base is None
+    assert faults == ["negatives: has no negatives"]
+    assert build(Sampling, {"size": "x"}, {"negatives": {"int": [4, 8]}}) == (
+        None,
+        ["size: must be a whole number, found the text 'x'"],
+    )
+
+
+def test_negatives_are_searched_with_the_loss_of_the_spec(tmp_path: Path) -> None:
+    rows = [f"{user},{item},{item}" for user in range(9) for item in range(user % 3, 12)]
+    (tmp_path / "rows.csv").write_text("\n".join(["user_id,item_id,timestamp", *rows]))
+    (tmp_path / "spec.yaml").write_text(
+        "name: searched\ndataset: {name: tables, interactions: rows.csv}\n"
+        "split: {name: random, test: 0.2, validation: 0.2}\nk: 3\nmetrics: [nDCG]\nmodels:\n"
+        "  - {name: SASRec, loss: sampled_softmax, epochs: 1, embedding_size: 4, device: cpu,\n"
+        "     tune: {metric: nDCG@3, trials: 2, space: {negatives: {choice: [4, 8]}}}}\n"
+    )
+    assert invoke_recbias("run", "spec.yaml", folder=tmp_path).code == 0
+    trials = pd.read_csv(tmp_path / "results/searched/latest/trials.csv")
+    settings = [json.loads(text)["negatives"] for text in trials["settings"]]
+    assert sorted(settings) == [4, 8]
+    assert set(trials["state"]) == {"done"}

@@ -107,6 +107,29 @@ def read_tune(
     return Tune(metric, spec.trials, space, as_plain(spec), spec.pruning, spec.parallel, *others)
 
 
+def build_base(
+    builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath, tune: Tune | None
+) -> Any:
+    """Build the plug-in whose settings ``raw`` a search leaves; return None if there is a fault.
+
+    What is searched has its default, and where these fit no plug-in, the first value of its
+    interval or choices. Each trial replaces it.
+    """
+    faults = builder.document.faults
+    n_faults = len(faults)
+    plugin = builder.build(cls, raw, location)
+    if plugin is not None or tune is None or not tune.space:
+        return plugin
+    del faults[n_faults:]
+    firsts = {
+        dimension.parameter: dimension.values[0]
+        if isinstance(dimension, Choice)
+        else dimension.low
+        for dimension in tune.space
+    }
+    return builder.build(cls, {**firsts, **raw}, location)
+
+
 def read_space(
     builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath
 ) -> tuple[Dimension, ...]:

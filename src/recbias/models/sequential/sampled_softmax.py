@@ -191,5 +191,5 @@ def require_negatives(loss: str, negatives: int, others: Mapping[str, int]) -> N
     numbers = {"sampled_softmax": 512, **others}
     if loss in numbers and not negatives:
         message = f"{loss} compares the next item with negatives, which are 0"
-        remedy = f"set negatives: {numbers[loss]}, or, to search them, search loss as well"
+        remedy = f"set negatives: {numbers[loss]}"
         raise Contradiction(message, where="negatives", remedy=remedy)
