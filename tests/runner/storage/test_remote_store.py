@@ -242,7 +242,7 @@ def test_a_bucket_that_is_absent_is_one_error(tmp_path: Path, bucket: Bucket) ->
 
 def test_fsspec_opens_other_urls(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
-    stores = [open_store(tmp_path / name, "memory://recbias/test") for name in "ab"]
+    stores = [open_store(tmp_path / name, f"local://{tmp_path}/shared") for name in "ab"]
     stores[0].prepare()
     stores[0].save(DIGEST, STATE, STORED)
     assert stores[1].load(DIGEST)["x"].tolist() == [0, 1, 2]
@@ -257,6 +257,8 @@ def test_fsspec_opens_other_urls(tmp_path: Path) -> None:
         ("s3://", ConfigError, "is not a URL"),
         ("s3://key:secret@bucket/x", Contradiction, "holds a key or password"),
         ("zzz://bucket/x", UnknownName, "zzz"),
+        ("memory://recbias/x", ConfigError, "memory:// is the memory of one process"),
+        ("mock://recbias/x", ConfigError, "mock:// is the memory of one process"),
     ],
 )
 def test_bad_urls_are_refused(
@@ -275,6 +277,14 @@ def test_a_store_that_cannot_be_written_is_refused_before_any_work(tmp_path: Pat
     assert result.code == 2
     assert f"error: {url}: it cannot be written" in result.err
     assert "fit" not in result.err
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the machine has no /proc")
+@pytest.mark.parametrize("url", ["file:///proc/x", "file:///proc/self/x"])
+def test_a_local_store_that_cannot_be_made_names_no_keys(tmp_path: Path, url: str) -> None:
+    with pytest.raises(Unwritable, match="it cannot be written") as caught:
+        open_store(tmp_path / "store", url).prepare()
+    assert caught.value.remedy.startswith("name another folder; ")
 
 
 def test_a_bucket_that_is_read_only_is_refused_before_any_work(

@@ -109,9 +109,9 @@ class RemoteFiles:
         except (OSError, pa.ArrowException) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
             message = f"it cannot be {done}: {reason}"
-            advice = _ADVICE.get(
-                getattr(error, "errno", None), "check its address, keys and network"
-            )
+            is_local = self.url.startswith(("file:", "local:"))
+            default = "name another folder" if is_local else "check its address, keys and network"
+            advice = _ADVICE.get(getattr(error, "errno", None), default)
             remedy = f"{advice}; {self.folder} keeps the results"
             raise Unwritable(message, where=self.url, remedy=remedy) from error
 

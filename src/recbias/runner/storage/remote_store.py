@@ -26,6 +26,9 @@ from recbias.runner.storage.records import RECORD, unseal_and_parse
 from recbias.runner.storage.remote_files import RemoteFiles, ask_together, open_url
 from recbias.runner.storage.store import HOST, Store
 
+IN_MEMORY = frozenset({"memory", "mock"})
+"""The schemes by which fsspec and pyarrow keep files in the memory of the process."""
+
 SLOW_SECONDS = 3.0
 """The time for a small file, written, read and removed, from which a store counts as slow."""
 
@@ -184,7 +187,7 @@ def open_store(folder: Path, url: str | None) -> Store:
     """Return the store in a folder, with its copy at a URL unless that is None.
 
     Raises:
-        ConfigError: It is no URL.
+        ConfigError: It is no URL, or one that shares nothing between processes.
         Contradiction: The URL holds a key or password.
         UnknownName: Nothing that is installed can open it.
     """
@@ -198,6 +201,12 @@ def open_store(folder: Path, url: str | None) -> Store:
     if parts.scheme == "file" and parts.netloc not in {"", "localhost"}:
         message = f"a file on the host {parts.netloc!r} cannot be opened"
         remedy = f"give three slashes: file:///{parts.netloc}{parts.path}"
+        raise ConfigError(message, where="--store", remedy=remedy)
+    if parts.scheme in IN_MEMORY:
+        message = f"{parts.scheme}:// is the memory of one process, where no other finds results"
+        remedy = (
+            "give a URL such as s3://bucket/recbias or file:///mnt/share/recbias, or no --store"
+        )
         raise ConfigError(message, where="--store", remedy=remedy)
     if "@" in parts.netloc:
         message = "the URL holds a key or password, which would be shown"
