@@ -113,11 +113,12 @@ def test_fit_is_reproducible_and_depends_on_the_seed() -> None:
     assert not np.array_equal(state["item_factors"], different["item_factors"])
 
 
-def test_auto_has_the_stated_number_of_triples_and_at_most_256_steps() -> None:
-    auto = LightGCN(batch_size="auto")
-    for n_pairs, size in ((0, 2048), (256 * 2048, 2048), (256 * 2048 + 1, 2049), (10**8, 390_625)):
+def test_the_default_has_the_stated_number_of_triples_and_at_most_512_steps() -> None:
+    auto = LightGCN()
+    assert auto.batch_size == "auto"
+    for n_pairs, size in ((0, 2048), (512 * 2048, 2048), (512 * 2048 + 1, 2049), (10**8, 195_313)):
         assert auto.count_triples(n_pairs) == size
-        assert -(-n_pairs // size) <= 256
+        assert -(-n_pairs // size) <= 512
     assert LightGCN(batch_size=7).count_triples(10**8) == 7
 
 
@@ -134,7 +135,7 @@ def test_auto_is_the_fit_of_its_number_and_is_recorded() -> None:
 def test_memory_of_a_step_of_auto_is_planned() -> None:
     sizes = {"users": 200_000, "items": 36_000, "training": 25_000_000}
     plans = [replace(SMALL, batch_size=size).plan_memory(sizes).fit for size in (2048, "auto")]
-    assert plans[1] - plans[0] == pytest.approx(4 * 10 * 8 * (25_000_000 / 256 - 2048), rel=1e-3)
+    assert plans[1] - plans[0] == pytest.approx(4 * 10 * 8 * (25_000_000 / 512 - 2048), rel=1e-3)
 
 
 def test_divergence_is_an_error_that_names_the_learning_rate() -> None:

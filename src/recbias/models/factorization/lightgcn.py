@@ -28,9 +28,9 @@ INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 TRIPLE = 10
 """Number of vectors of a triple that a step needs at once, with their gradients."""
 
-MOST_STEPS, LEAST_TRIPLES = 256, 2048
+MOST_STEPS, LEAST_TRIPLES = 512, 2048
 """For ``batch_size: auto``: the largest number of steps of an epoch, and the smallest of triples
-of a step. MovieLens-1M has 223 steps of 2048."""
+of a step, that of the paper. MovieLens-1M has 223 steps of 2048."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +48,18 @@ class LightGCN(TrainedModel):
     empty list. The embeddings are ``e``.
 
     Each step averages over the whole graph, so that with a fixed ``batch_size`` an epoch grows
-    with the square of the data. ``auto`` takes max(2048, pairs / 256) triples: an epoch then has
-    256 steps at most, about as many as one of MovieLens-1M with 2048, and grows as the data do.
-    Larger data have fewer steps an epoch than with a fixed size, and may need more epochs.
+    with the square of the data: one of 25 million pairs would take about ten hours with 2048.
+    ``auto`` takes max(2048, pairs / 512) triples. Up to a million pairs these are the 2048 of the
+    paper; beyond, an epoch has 512 steps and grows as the data do. What an epoch teaches depends
+    on its steps: on MovieLens-1M, 15 epochs have nDCG@10 0.286 with the 223 steps of 2048 triples,
+    and 0.272 with the 99 of 4,600. The same number of steps with more triples is not less
+    accurate, but takes more ``epochs``.
 
     Args:
         embedding_size: Length of the vectors.
         layers: Number of times that vectors are averaged over neighbours.
         epochs: Maximum number of epochs, each with as many triples as training pairs.
-        batch_size: Triples per step; ``auto`` for max(2048, pairs / 256).
+        batch_size: Triples per step; ``auto`` for max(2048, pairs / 512).
         learning_rate: Learning rate of Adam.
         reg: Weight of the squared vectors ``e⁰`` of a triple.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
@@ -76,7 +79,7 @@ class LightGCN(TrainedModel):
     embedding_size: Annotated[int, Gt(0)] = 64
     layers: Annotated[int, Ge(0)] = 3
     epochs: Annotated[int, Gt(0)] = 100
-    batch_size: Annotated[int, Gt(0)] | Literal["auto"] = 2048
+    batch_size: Annotated[int, Gt(0)] | Literal["auto"] = "auto"
     learning_rate: Annotated[float, Gt(0)] = 0.001
     reg: Annotated[float, Ge(0)] = 0.0001
     patience: Annotated[int, Ge(0)] = 10
@@ -96,7 +99,7 @@ class LightGCN(TrainedModel):
     def count_triples(self, n_pairs: int) -> int:
         """Return the number of triples of a step.
 
-        >>> LightGCN(batch_size="auto").count_triples(2_560_000)
+        >>> LightGCN().count_triples(5_120_000)
         10000
         """
         if self.batch_size != "auto":
