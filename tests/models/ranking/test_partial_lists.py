@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ import recbias
 from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import stage_context
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.models.ranking import score_blocks
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.partial_lists import PartialLists
@@ -100,6 +104,33 @@ def test_an_interrupted_ranking_goes_on(rank: Rank, rng: np.random.Generator) ->
     assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda items, scores: (items[:, :3], scores[:, :3]),
+        lambda items, scores: (np.tile(items, (9, 1)), np.tile(scores, (9, 1))),
+        lambda items, scores: (items, scores[:-1]),
+        lambda items, scores: (items.astype(np.float64), scores),
+        lambda items, scores: (items.astype(str), scores),
+        lambda items, scores: (items[0, 0], scores),
+    ],
+    ids=["shorter lists", "more lists", "missing scores", "numbers", "texts", "one item"],
+)
+def test_a_checkpoint_of_other_lists_is_not_used(
+    rank: Rank, rng: np.random.Generator, change: Any
+) -> None:
+    scores = rng.random((60, 45), dtype=np.float32)
+    whole, store = rank(lambda block: block, scores), InterruptingStore()
+    items, values = change(whole.items[:8], whole.scores[:8])
+    store.arrays = {"items": items, "scores": values}
+    store.n_saved = 2
+    with stage_context(checkpoint_store=store, writes_lists=True), collect_warnings() as warnings:
+        resumed = rank(lambda block: block, scores)
+    assert "the checkpoint holds other lists than these; all queries are ranked again" in warnings
+    assert np.array_equal(resumed.items, whole.items)
+    assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)
+
+
 def test_lists_that_validate_a_training_are_not_stored(rank: Rank) -> None:
     store = InterruptingStore()
     with stage_context(checkpoint_store=store):
@@ -144,6 +175,70 @@ def test_an_interrupted_run_has_the_same_files(
     assert not [*(tmp_path / "a/store/partial").iterdir()]
     for name in ("metrics.csv", "per_unit.parquet"):
         assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+KILLED = """
+import math, os, signal, sys
+import recbias
+from recbias.core import stage_context
+from recbias.models.ranking import score_blocks
+from recbias.runner.storage import checkpoints
+from support.specs import make_small_spec
+
+stage_context.MIN_CHECKPOINT_INTERVAL, stage_context.CHECKPOINT_TIME_SHARE = 0.0, math.inf
+score_blocks.block_size = lambda *_, **__: 8
+write, save = checkpoints.write_arrays, checkpoints.StageCheckpoints.save
+moment, n_saved = sys.argv[2], 0
+
+
+def kill_if(now, path=None):
+    if n_saved == 3 and now == moment:
+        if path is not None:
+            os.truncate(path, path.stat().st_size // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_or_die(arrays, path):
+    write(arrays, path)
+    kill_if("while writing", path)
+
+
+def save_or_die(self, arrays):
+    global n_saved
+    n_saved += 1
+    save(self, arrays)
+    kill_if("after renaming")
+
+
+checkpoints.write_arrays, checkpoints.StageCheckpoints.save = write_or_die, save_or_die
+recbias.run(make_small_spec(models=["EASE"]), out=sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize(
+    "moment", ["while writing", pytest.param("after renaming", marks=pytest.mark.rotating)]
+)
+def test_a_run_that_is_killed_while_it_ranks_has_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    folders = os.pathsep.join([str(Path(recbias.__file__).parents[1]), "tests"])
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path / "a", moment],
+        env={**os.environ, "PYTHONPATH": folders},
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    monkeypatch.setattr(score_blocks, "block_size", lambda *_, **__: 8)
+    spec, observer = make_small_spec(models=["EASE"]), Resumed()
+    run = recbias.run(spec, out=tmp_path / "a", observer=observer)
+    assert observer.titles == ["ask EASE"]
+    whole = recbias.run(spec, out=tmp_path / "whole")
+    for name in ("metrics.csv", "per_unit.parquet", "lists.parquet"):
+        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+    for folder in ("partial", "tmp"):
+        assert not [*(tmp_path / "a/store" / folder).iterdir()]
 
 
 def test_the_checkpoint_of_a_training_holds_no_lists() -> None:

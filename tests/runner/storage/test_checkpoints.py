@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import recbias
 from recbias import api
 from recbias.core.arrays import AnyArray
 from recbias.core.digests import compute_digest
+from recbias.core.errors import Unwritable
 from recbias.core.records import StageRecord
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.execution.executor import Silent
@@ -90,6 +92,53 @@ def test_what_lies_in_the_place_of_a_checkpoint_is_replaced(store: Store, obstac
     assert load_checkpoint(store) is not None
     StageCheckpoints(store, STAGE).discard()
     assert list(path.parent.iterdir()) == []
+
+
+def write_sealed(content: bytes, path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(hashlib.sha256(content).digest() + content)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut", b"\x93NUMPY cut"])
+def test_sealed_files_that_hold_no_arrays_are_replaced(store: Store, content: bytes) -> None:
+    write_sealed(content, store.folder / "partial" / f"{STAGE.digest}-1")
+    with collect_warnings() as warnings:
+        assert load_checkpoint(store) is None
+    assert ["was damaged" in warning for warning in warnings] == [True]
+    save_checkpoint(store)
+    assert load_checkpoint(store) is not None
+
+
+def test_arrays_without_the_time_spent_are_damaged(store: Store) -> None:
+    path = store.folder / "partial" / f"{STAGE.digest}-1"
+    path.parent.mkdir(parents=True)
+    write_arrays(STATE, path)
+    with collect_warnings() as warnings:
+        assert load_checkpoint(store) is None
+    assert len(warnings) == 1
+    assert list_checkpoints(store) == []
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_an_error_that_names_the_place(
+    store: Store,
+) -> None:
+    write_sealed(b"no archive", store.folder / "partial" / f"{STAGE.digest}-1")
+    (store.folder / "tmp").write_text("in the way")
+    for remove in (StageCheckpoints(store, STAGE).discard, StageCheckpoints(store, STAGE).load):
+        with pytest.raises(Unwritable, match="it is not a folder") as error:
+            remove()
+        assert error.value.where.startswith(str(store.folder / "tmp"))
+
+
+def test_a_checkpoint_that_cannot_be_replaced_is_a_warning_that_names_it(store: Store) -> None:
+    checkpoints = StageCheckpoints(store, STAGE)
+    checkpoints.load()
+    path = store.folder / "partial" / f"{STAGE.digest}-1"
+    path.mkdir(parents=True)
+    with collect_warnings() as warnings:
+        checkpoints.save(STATE)
+    assert len(warnings) == 1
+    assert f"are written: {path}: it cannot be written" in warnings[0]
 
 
 def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:

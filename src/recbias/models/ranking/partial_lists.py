@@ -9,7 +9,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import Checkpoints, get_context, report_progress
+from recbias.core.stage_context import Checkpoints, get_context, report_progress, warn
 from recbias.numerics.sparse.blocks import for_each_block
 
 SILENT_SECONDS = 2.0
@@ -40,7 +40,7 @@ class PartialLists:
         self._checkpoints = Checkpoints.current() if get_context().writes_lists else None
         stored = None if self._checkpoints is None else self._checkpoints.load()
         if stored is not None and {"items", "scores"} <= stored.keys():
-            self._fill(stored["items"], stored["scores"])
+            self._resume(stored["items"], stored["scores"])
 
     def add(self, items: Codes, scores: AnyArray) -> None:
         """Add the columns and scores of the next rows, ``(b, k)`` each."""
@@ -53,6 +53,17 @@ class PartialLists:
         )
         if time.monotonic() - self._began > SILENT_SECONDS:
             report_progress("queries ranked", n_completed, len(self.items))
+
+    def _resume(self, items: Codes, scores: AnyArray) -> None:
+        """Take the lists of an interrupted run, unless they are not of this shape and type."""
+        n_stored = min((*items.shape[:1], len(self.items)))
+        if all(
+            stored.dtype == array.dtype and stored.shape == array[:n_stored].shape
+            for stored, array in ((items, self.items), (scores, self.scores))
+        ):
+            self._fill(items, scores)
+        else:
+            warn("the checkpoint holds other lists than these; all queries are ranked again")
 
     def _fill(self, items: Codes, scores: AnyArray) -> None:
         rows = slice(self.n_completed, self.n_completed + len(items))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -71,13 +72,17 @@ class StageCheckpoints:
         return max(self.peak, measure_peak_memory_mb())
 
     def load(self) -> Mapping[str, AnyArray] | None:
-        """Return the last checkpoint of the stage's next training, None if it has none."""
+        """Return the last checkpoint of the stage's next training, None if it has none.
+
+        Raises:
+            Unwritable: One is damaged and cannot be removed.
+        """
         self._training += 1
         if not os.path.lexists(self._path):
             return None
         arrays = read_arrays(self._path)
-        if arrays is None:
-            self.store.remove_path(self._path)
+        if arrays is None or SPENT not in arrays:
+            self._remove(self._path)
             warn(f"the checkpoint of {self.stage.title!r} was damaged; the stage starts again")
             return None
         seconds, peak = arrays.pop(SPENT)
@@ -106,8 +111,16 @@ class StageCheckpoints:
             warn(f"no more checkpoints of {self.stage.title!r} are written: {error}")
 
     def discard(self) -> None:
-        """Remove every checkpoint of the stage."""
+        """Remove every checkpoint of the stage.
+
+        Raises:
+            Unwritable: One cannot be removed.
+        """
         for path in list_checkpoints(self.store, self.stage.digest):
+            self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        with report_unwritable(self.store.folder):
             self.store.remove_path(path)
 
     @property
@@ -132,7 +145,10 @@ def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file, None if it cannot be read or does not match the checksum."""
+    """Return the arrays of a file, None if it cannot be read or does not match the checksum.
+
+    Also None if what matches is no file of arrays.
+    """
     try:
         with open_input(path) as file:
             checksum = file.read(CHECKSUM_BYTES)
@@ -141,5 +157,5 @@ def read_arrays(path: Path) -> dict[str, AnyArray] | None:
             file.seek(CHECKSUM_BYTES)
             with np.load(file, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
-    except MissingFile:
+    except (MissingFile, ValueError, EOFError, BadZipFile):
         return None

@@ -242,4 +242,7 @@ def report_unwritable(folder: Path) -> Iterator[None]:
             remedy = "allow more open files (ulimit -n), or use fewer --workers"
         elif error.errno == errno.EFBIG:
             remedy = "allow larger files (ulimit -f), or give an --out on another disk"
-        raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error
+        names = [name for name in (error.filename, error.filename2) if name]
+        lasting = [name for name in names if not Path(name).is_relative_to(folder / "tmp")]
+        where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
+        raise Unwritable(message, where=where, remedy=remedy) from error
