@@ -15,8 +15,12 @@ from recbias.runner.stage import Stage
 MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline", "label"})
 """Kinds of stage whose memory depends on the model, or on the detector."""
 
-BASE = 200 * 2**20
-"""Bytes of the process with the libraries of every run."""
+BASE = 175 * 2**20
+"""Bytes of the process with the libraries of every run: about 145 of a worker that loads a few
+rows, 160 of one with SciPy, and 190 of the main process."""
+
+GAPS, PER_GAP = 25 * 2**20, 10.0
+"""Bytes at most of freed memory between arrays, and for each interaction until then."""
 
 LIBRARIES = {
     "torch": 250 * 2**20,
@@ -209,9 +213,10 @@ def _plan_load(sizes: Sizes) -> float | None:
 
 
 def _plan_ids(sizes: Sizes, per_character: float) -> float:
-    """Return the bytes of users, items and reviews."""
+    """Return the bytes of users, items and reviews, and of gaps."""
     texts = PER_TEXT * sizes.get("reviews", 0) + per_character * sizes.get("characters", 0)
-    return PER_ID * (sizes["users"] + sizes["items"]) + texts
+    gaps = min(GAPS, PER_GAP * sizes["interactions"])
+    return PER_ID * (sizes["users"] + sizes["items"]) + texts + gaps
 
 
 def _unwrap(work: Any) -> Any:
