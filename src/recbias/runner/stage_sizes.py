@@ -9,6 +9,8 @@ from typing import Any
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.queries.queries import Queries
+from recbias.runner.answer_sizes import count_characters, measure_answers
+from recbias.runner.stages.model_outputs import ModelOutputs
 
 
 def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
@@ -16,7 +18,8 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
 
     ``interactions`` are the rows of the dataset, ``times`` those with a time, ``training`` those
     of the training set, ``characters`` those of the ``reviews``, and ``longest`` those of the
-    longest of them.
+    longest of them; ``item_characters`` those of all texts of the items, by a sample of the items.
+    Those of answers are in ``answer_sizes``.
 
     >>> measure_sizes([])
     {}
@@ -28,11 +31,15 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
             sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
             sizes |= {"times": len(rows)} if rows.times is not None else {}
             sizes |= _measure_texts(value.reviews.texts) if value.reviews is not None else {}
+            if value.items is not None:
+                sizes["item_characters"] = count_characters(value.items.frame)
         elif isinstance(value, Split):
             rows = value.train
             sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
         elif isinstance(value, Queries):
             sizes["queries"] = len(value)
+        elif isinstance(value, ModelOutputs):
+            sizes |= measure_answers(value)
     n_bytes = measure_files(files)
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
 

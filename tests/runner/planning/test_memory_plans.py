@@ -10,16 +10,11 @@ from recbias.models.text.model_memory import read_shape
 from recbias.registry import REGISTRIES
 from support.models.small_encoder import write_small_encoder
 
-CHAT = "sizes tell neither the length of titles nor that of prompts and replies"
 ACTIVATIONS = "a batch has scores of the whole vocabulary, and sentences of unknown length"
 
 WITHOUT = {
     "recbole": "its processes are of another Python, whose memory is RecBole's",
     "lmrec_lists": "its lists are those of one dataset, which is small",
-    "WOK": CHAT,
-    "LMRerank": CHAT,
-    "ChatRecommender": CHAT,
-    "llm_judge": CHAT,
     "LMLikelihood": ACTIVATIONS,
     "language_model": ACTIVATIONS,
     "causal_lm": ACTIVATIONS,

@@ -2,7 +2,7 @@
 
 Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, those of them with
 ``times``, ``training`` interactions, ``queries``, ``bytes`` of files, ``reviews`` with their
-``characters``, and those of the ``longest``.
+``characters``, and those of the ``longest``, and ``item_characters`` of the texts of items.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ TITLE = 32.0
 PER_TITLE = 1500.0
 """Bytes of a title of the catalogue with the forms that it is found by."""
 
-PER_REQUEST = 5000.0
+PER_REQUEST = 4000.0
 """Bytes of a request besides its prompt: its objects, its reply, and what was read of this."""
 
 COPIES = 3.0
@@ -22,7 +22,7 @@ and in the file of this table while it is written."""
 
 def plan_replies(
     llm: LanguageModel, n_requests: float, characters: float, *, beside: float = 0.0
-) -> ModelMemory:
+) -> ModelMemory | None:
     """Return the memory of asking for replies, all of which are in memory at once.
 
     Args:

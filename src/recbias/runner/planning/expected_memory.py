@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
 from recbias.core.packages import list_libraries
+from recbias.runner.answer_sizes import plan_reading
 from recbias.runner.stage import Stage
 
 MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline", "label"})
@@ -28,6 +29,10 @@ LIBRARIES = {
     "implicit": 10 * 2**20,
     "lenskit": 225 * 2**20,
     "transformers": 150 * 2**20,
+    "openai": 20 * 2**20,
+    "anthropic": 45 * 2**20,
+    "sacrebleu": 45 * 2**20,
+    "rouge-score": 95 * 2**20,
 }
 """Bytes of the libraries that only some models import."""
 
@@ -53,9 +58,6 @@ COUNTED = 3.0
 
 READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
 """Bytes that an interaction with a time needs more."""
-
-TEXTS = frozenset({"responses", "sentence_scores", "predictions", "sentences", "reviews"})
-"""What metrics read whose memory sizes do not tell, as it is that of texts."""
 
 PER_TEXT, READ_CHARACTER = 66.0, 2.0
 """Bytes of a review and its codes, and of each character while it is read; then one."""
@@ -93,6 +95,8 @@ class PeakPlanner:
             memory = _find_memory(stage, sizes) if "interactions" in sizes else None
             self.libraries.update(_list_libraries(stage, sizes, memory))
             self.answered.add(stage.digest)
+        elif stage.kind == "measure":
+            self.libraries.update(list_libraries(getattr(stage.work, "metric", None)))
         data = _plan_data(stage, sizes, self._find_state(stage, sizes))
         return None if data is None else self.base + data
 
@@ -155,8 +159,8 @@ def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
     if stage.kind == "measure":
-        needs = getattr(getattr(stage.work, "metric", None), "needs", ())
-        return None if TEXTS & set(needs) else held + _plan_measures(stage, sizes) + state
+        answers = plan_reading(getattr(stage.work, "metric", None), sizes)
+        return None if answers is None else held + _plan_measures(stage, sizes) + answers + state
     return {"split": ids + SPLIT * rows + SPLIT_TIME * times, "queries": held}.get(stage.kind)
 
 
@@ -189,7 +193,7 @@ def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> s
     model = _get_model(stage)
     libraries = set(getattr(model, "libraries", ())) if _trains(stage) else set()
     if stage.kind == "label":
-        return set(list_libraries(model))
+        return {*list_libraries(model), *(memory.lists_with if memory is not None else ())}
     if memory is None:
         return libraries
     is_compiled = memory.compiled and _trains(stage)
@@ -214,7 +218,8 @@ def _plan_load(sizes: Sizes) -> float | None:
 
 def _plan_ids(sizes: Sizes, per_character: float) -> float:
     """Return the bytes of users, items and reviews, and of gaps."""
-    texts = PER_TEXT * sizes.get("reviews", 0) + per_character * sizes.get("characters", 0)
+    characters = sizes.get("characters", 0) + sizes.get("item_characters", 0)
+    texts = PER_TEXT * sizes.get("reviews", 0) + per_character * characters
     gaps = min(GAPS, PER_GAP * sizes["interactions"])
     return PER_ID * (sizes["users"] + sizes["items"]) + texts + gaps
 
