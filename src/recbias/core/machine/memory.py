@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from recbias.core.errors import TooLittleMemory, WrongType
 from recbias.core.machine.shortage import measure_process_limit
+
+Value = TypeVar("Value")
 
 VARIABLE = "RECBIAS_MEMORY_MB"
 """The environment variable that states the limit in MB, for systems that do not."""
@@ -67,6 +70,18 @@ class FreedMemory:
         if time.monotonic() >= self._due:
             release_freed_memory()
             self._due = time.monotonic() + RELEASE_SECONDS
+
+
+def release_between(values: Iterable[Value]) -> Iterator[Value]:
+    """Yield values; after each, memory that its use has freed is given back if that is due.
+
+    >>> list(release_between("ab"))
+    ['a', 'b']
+    """
+    freed = FreedMemory()
+    for value in values:
+        yield value
+        freed.release_if_due()
 
 
 def measure_memory_limit() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from recbias.core.machine.expected import ModelMemory
 from recbias.language.chat.providers import PROVIDERS
 from recbias.language.chat.settings import LanguageModel
+from recbias.language.weights.model_shapes import CHARACTERS_PER_TOKEN, read_shape
 
 TITLE = 32.0
 """The number of characters of a title with its year in a prompt, about."""
@@ -25,12 +26,25 @@ def plan_replies(
 ) -> ModelMemory | None:
     """Return the memory of asking for replies, all of which are in memory at once.
 
+    A model in the process has its weights, and of a batch the inner states of the prompts and the
+    keys and values of prompts and replies. It is None if it is not on this machine.
+
     Args:
         llm: The chat model.
         n_requests: The number of requests.
         characters: The number of characters of a prompt.
         beside: The bytes of what replies are matched with.
     """
-    requests = n_requests * (PER_REQUEST + COPIES * characters)
     libraries = (PROVIDERS[llm.provider].package,)
-    return ModelMemory(0.0, 0.0, beside + requests, ranking="none", lists_with=libraries)
+    lists = beside + n_requests * (PER_REQUEST + COPIES * characters)
+    if llm.is_local:
+        shape = read_shape(llm.model)
+        if shape is None:
+            return None
+        size = 1 if llm.temperature else min(llm.concurrency, n_requests)
+        length = shape.limit_length(characters / CHARACTERS_PER_TOKEN)
+        states = shape.count_reading(size * length)
+        cache = shape.count_cache(size * shape.limit_length(length + llm.max_tokens))
+        lists += max(shape.loading, shape.bytes + states + cache)
+        libraries = ("torch", *libraries)
+    return ModelMemory(0.0, 0.0, lists, ranking="none", lists_with=libraries)

@@ -5,7 +5,7 @@ The constants were fitted to the peaks of ``benchmarks/growth.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
@@ -190,8 +190,10 @@ def _trains(stage: Stage) -> bool:
 
 def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> set[str]:
     """Return the libraries that a stage of a model loads."""
-    model = _get_model(stage)
-    libraries = set(getattr(model, "libraries", ())) if _trains(stage) else set()
+    model = get_model(stage)
+    reads_only = stage.kind == "fit" and memory is not None and not memory.fit
+    is_trained = _trains(stage) and not reads_only
+    libraries = set(getattr(model, "libraries", ())) if is_trained else set()
     if stage.kind == "label":
         return {*list_libraries(model), *(memory.lists_with if memory is not None else ())}
     if memory is None:
@@ -229,17 +231,24 @@ def _unwrap(work: Any) -> Any:
     return getattr(work, "work", work)
 
 
-def _get_model(stage: Stage) -> Any:
+def get_model(stage: Stage) -> Any:
     """Return the model or the detector of a stage, if it has one."""
-    work = _unwrap(stage.work)
-    return (
-        getattr(work, "detector", None) if stage.kind == "label" else getattr(work, "model", None)
-    )
+    return getattr(_unwrap(stage.work), _name_model(stage), None)
+
+
+def replace_model(stage: Stage, model: Any) -> Stage:
+    """Return a stage with another model or detector, to be planned."""
+    work = replace(_unwrap(stage.work), **{_name_model(stage): model})
+    return replace(stage, work=work)
+
+
+def _name_model(stage: Stage) -> str:
+    return "detector" if stage.kind == "label" else "model"
 
 
 def _find_memory(stage: Stage, sizes: Sizes) -> ModelMemory | None:
     """Return what the model of a stage says; None if it has none, or it says nothing."""
-    model = _get_model(stage) if stage.kind in MODEL_KINDS else None
+    model = get_model(stage) if stage.kind in MODEL_KINDS else None
     if not hasattr(model, "plan_memory"):  # ``isinstance`` of a protocol takes ten times as long
         return None
     return cast("PlansMemory", model).plan_memory(sizes)
