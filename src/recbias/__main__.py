@@ -26,6 +26,7 @@ from recbias.core.machine.interrupts import (  # noqa: E402
     get_exit_code,
     handle_signals,
 )
+from recbias.core.machine.memory import share_heap  # noqa: E402
 from recbias.core.machine.process_state import open_standard_descriptors  # noqa: E402
 from recbias.core.machine.shortage import SHORTAGES, is_shortage  # noqa: E402
 from recbias.core.machine.sudden_end import announce_end, watch_for_sudden_end  # noqa: E402
@@ -40,6 +41,7 @@ def main() -> None:
     """Run the command line; a signal that ends it has its handler before the slow imports."""
     open_standard_descriptors()
     watch_for_sudden_end()
+    share_heap()
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:
         with handle_signals():

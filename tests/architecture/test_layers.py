@@ -90,6 +90,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "scoring": set(),
         "templates": set(),
         "terms": set(),
+        "weights": {"scoring"},
     },
     "metrics": {
         "accuracy": {"prompts"},

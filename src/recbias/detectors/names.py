@@ -20,8 +20,14 @@ from recbias.core.stage_context import record_fact, warn
 from recbias.detectors.people_counts import count_people, read_column
 from recbias.language.groups.partial_progress import report_part
 from recbias.language.masking.people import find_people
-from recbias.language.masking.person_names import FirstNames, PersonModel, get_dictionary_path
+from recbias.language.masking.person_names import (
+    BATCH_TOKENS,
+    FirstNames,
+    PersonModel,
+    get_dictionary_path,
+)
 from recbias.language.model_folders import list_model_files
+from recbias.language.weights.model_shapes import read_shape
 from recbias.numerics.devices import find_device
 
 TEXTS_PER_BLOCK = 256
@@ -136,8 +142,17 @@ class Names:
         return self._has_model
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the dictionary and of the names of items; None with a model."""
-        return None if self._has_model else plan_detector(DICTIONARY + 500.0 * sizes["items"])
+        """Return the memory of the dictionary, of the names of items, and of a model for persons.
+
+        It is None if the model is not on this machine.
+        """
+        names = DICTIONARY + 500.0 * sizes["items"]
+        if not self._has_model:
+            return plan_detector(names)
+        shape = read_shape(self.persons)
+        if shape is None:
+            return None
+        return plan_detector(names + shape.bytes + shape.count_reading(BATCH_TOKENS))
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""

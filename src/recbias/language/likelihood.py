@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction, OutOfRange
+from recbias.core.machine.memory import release_between
 from recbias.language.attention_masks import REMEDY, AttentionLayers
 from recbias.language.causal_models import CausalModel
 from recbias.language.prefix_trees import PrefixTree, Tokens, build_prefix_trees
@@ -93,7 +94,7 @@ class TextScorer:
 
         totals = np.zeros(len(self.texts))
         with torch.inference_mode():
-            for tree in trees:
+            for tree in release_between(trees):
                 np.add.at(totals, tree.text_rows, self._score_tree(tree, context))
         return totals
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import Contradiction
+from recbias.core.machine.memory import release_between
 from recbias.core.models.devices import Device
 from recbias.language.backends import (
     describe_failure,
@@ -131,7 +132,8 @@ class MaskedModel:
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
         distinct, places = masked.find_distinct()
-        for part in batch_by_tokens(masked.lengths[distinct], tokens_per_batch, MAX_MASKS):
+        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, MAX_MASKS)
+        for part in release_between(batches):
             rows = distinct[part]
             ids, positions, n_tokens = masked.fill(rows)
             with _select_logits(self.network, None if is_normalized else columns):

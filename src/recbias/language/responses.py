@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbias.core.errors import Contradiction, OutOfRange
+from recbias.core.machine.memory import release_between
 from recbias.core.stage_context import report_progress, warn
 from recbias.language.causal_models import CausalModel
 from recbias.language.scoring.sentence_models import SentenceModel
@@ -66,7 +67,7 @@ def generate_responses(
     lengths = np.array([writer.count_tokens(prompt) for prompt in prompts], dtype=np.int64)
     batches = batch_by_tokens(lengths + settings.max_new_tokens, settings.batch_tokens)
     responses, n_completed = [""] * len(contexts), 0
-    for number, rows in enumerate(batches):
+    for number, rows in enumerate(release_between(batches)):
         texts = writer.generate([prompts[row] for row in rows], settings.seed + number)
         for row, text in zip(rows.tolist(), texts, strict=True):
             responses[row] = text

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.queries.queries import Queries
+from recbias.runner.answer_sizes import count_characters, measure_answers
+from recbias.runner.stages.model_outputs import ModelOutputs
 
 
 def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
@@ -16,7 +19,9 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
 
     ``interactions`` are the rows of the dataset, ``times`` those with a time, ``training`` those
     of the training set, ``characters`` those of the ``reviews``, and ``longest`` those of the
-    longest of them.
+    longest of them; ``item_characters`` those of all texts of the items, by a sample of the items.
+    Texts of queries and of sentences are measured in bytes, as are the beginnings that ``texts``
+    in their alphabetical order share with the one before. For answers see ``answer_sizes``.
 
     >>> measure_sizes([])
     {}
@@ -28,11 +33,19 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
             sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
             sizes |= {"times": len(rows)} if rows.times is not None else {}
             sizes |= _measure_texts(value.reviews.texts) if value.reviews is not None else {}
+            if value.items is not None:
+                sizes["item_characters"] = count_characters(value.items.frame)
         elif isinstance(value, Split):
             rows = value.train
             sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
         elif isinstance(value, Queries):
             sizes["queries"] = len(value)
+            sizes |= _measure_prompts(value.texts) if value.texts is not None else {}
+        elif isinstance(value, ModelOutputs):
+            sizes |= measure_answers(value)
+        if isinstance(value, Dataset) and value.sentences is not None:
+            lengths = map(len, map(_encode, value.sentences.texts))
+            sizes["longest_sentence"] = max(lengths, default=0)
     n_bytes = measure_files(files)
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
 
@@ -44,6 +57,31 @@ def _measure_texts(texts: Iterable[str]) -> dict[str, int]:
         "characters": sum(lengths),
         "longest": max(lengths, default=0),
     }
+
+
+def _measure_prompts(texts: Iterable[str | None]) -> dict[str, int]:
+    encoded = sorted(_encode(text) for text in texts if text is not None)
+    lengths = [len(text) for text in encoded]
+    return {
+        "texts": len(encoded),
+        "text_bytes": sum(lengths),
+        "longest_text": max(lengths, default=0),
+        "shared_bytes": sum(_count_shared(*pair) for pair in pairwise(encoded)),
+    }
+
+
+def _count_shared(first: bytes, second: bytes) -> int:
+    """Return the length of the beginning that two texts share.
+
+    >>> _count_shared(b"She left", b"She reads"), _count_shared(b"a", b"ab")
+    (4, 1)
+    """
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def measure_files(files: Iterable[Path]) -> int:

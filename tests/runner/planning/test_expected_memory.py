@@ -38,17 +38,17 @@ def test_the_peaks_are_those_that_movielens_1m_was_measured_with(tmp_path: Path)
     models = ["MostPop", "PureSVD", "ItemKNN", "UserKNN", "implicit/ALS", "EASE", "SLIM"]
     peaks = plan_peaks(tmp_path, models=[*models, "BPR-MF"])
     measured = {
-        "load demo": 235,
-        "split demo": 256,
-        "ask MostPop": 296,
-        "fit PureSVD": 316,
-        "fit implicit/ALS": 397,
-        "fit EASE": 635,
-        "ask EASE": 510,
-        "fit SLIM": 639,
-        "measure nDCG of SLIM": 439,
-        "fit BPR-MF": 711,
-        "ask BPR-MF": 754,
+        "load demo": 238,
+        "split demo": 245,
+        "ask MostPop": 346,
+        "fit PureSVD": 265,
+        "fit implicit/ALS": 361,
+        "fit EASE": 579,
+        "ask EASE": 478,
+        "fit SLIM": 561,
+        "measure nDCG of SLIM": 396,
+        "fit BPR-MF": 684,
+        "ask BPR-MF": 732,
     }
     for title, peak in measured.items():
         assert peaks[title] == pytest.approx(peak, rel=0.25), title
@@ -291,7 +291,7 @@ def test_a_stage_that_does_not_fit_is_refused_with_the_data_that_would(
     with pytest.raises(Faults) as refused:
         api.preview_run(plan, store, fresh=False)
     (fault,) = refused.value.faults  # not the lists and metrics of EASE too
-    assert fault.message.startswith("fit EASE needs about 3")
+    assert fault.message.startswith("fit EASE needs about 2")
     assert "there are 250 MB" in fault.message
     assert "models[1]" in fault.where
     assert "users" in fault.remedy
@@ -327,7 +327,7 @@ def test_what_reads_a_refused_stage_is_not_refused_again(
     path = write_clicks(tmp_path / "a.csv", 300_000)
     dataset = {"name": "tables", "interactions": str(path)}
     spec = make_small_spec(dataset=dataset, models=["MostPop", "ItemKNN"])
-    monkeypatch.setenv(VARIABLE, "202")
+    monkeypatch.setenv(VARIABLE, "182")
     plan, store = api.plan(spec, out=tmp_path)
     faults = [*find_memory_faults(plan, Executor(store, Silent()))]
     assert [fault.message.partition(" needs ")[0] for fault in faults] == ["load tables"]
@@ -404,13 +404,13 @@ def test_a_file_that_does_not_fit_is_refused_before_it_is_read(
     dataset = {"name": "tables", "interactions": str(path)}
     filters = [{"name": "k_core", "k": 2}]
     spec = make_small_spec(dataset=dataset | {"filters": filters}, models=["MostPop"])
-    monkeypatch.setenv(VARIABLE, "202")
+    monkeypatch.setenv(VARIABLE, "182")
 
     def load(*_: object) -> None:
         pytest.fail("the file was read")
 
     monkeypatch.setattr(REGISTRIES["datasets"].load("tables"), "load", load)
-    with pytest.raises(Faults, match="load tables needs about 2") as refused:
+    with pytest.raises(Faults, match="load tables needs about 1") as refused:
         recbias.run(spec, out=tmp_path / "out")
     assert "a file with fewer rows" in refused.value.faults[0].remedy
 

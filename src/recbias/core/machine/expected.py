@@ -2,7 +2,10 @@
 
 Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset, those of them with
 ``times``, ``training`` interactions, ``queries``, ``bytes`` of files, ``reviews`` with their
-``characters``, and those of the ``longest``.
+``characters``, and those of the ``longest``; ``texts`` of queries with their ``text_bytes``, those
+of the ``longest_text`` and those of beginnings that they share, ``shared_bytes``; the bytes of
+the ``longest_sentence`` of the dataset; ``item_characters`` of the texts of items; and ``answers``
+of a model with their ``answer_characters`` and ``text_characters``.
 """
 
 from __future__ import annotations

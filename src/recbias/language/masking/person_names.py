@@ -10,16 +10,18 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import WrongType
+from recbias.core.machine.memory import release_between
 from recbias.core.models.devices import Device
 from recbias.language.backends import load_token_classifier, load_tokenizer
 from recbias.language.masking.text_words import TextWords, mark_ranges, normalize_word
 from recbias.language.model_folders import find_model
+from recbias.numerics.texts.token_batches import batch_by_tokens
 
 PERSON_LABELS = {"PER", "PERSON"}
 """The labels of models for persons, without ``B-`` or ``I-``."""
 
-BATCH_SIZE, CHUNK_SIZE, OVERLAP = 32, 512, 32
-"""The chunks in a batch, and the tokens in a chunk, some of which the next chunk repeats."""
+BATCH_TOKENS, CHUNK_SIZE, OVERLAP = 4096, 512, 32
+"""The tokens of a batch and of a chunk, some of which the next chunk repeats."""
 
 
 class FirstNames:
@@ -91,10 +93,9 @@ class PersonModel:
             return_offsets_mapping=True,
         )
         ids, spans = chunks["input_ids"], chunks["offset_mapping"]
-        order = np.argsort([len(tokens) for tokens in ids], kind="stable")
+        lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
         blocks = [np.empty((0, 3), dtype=np.int64)]
-        for begin in range(0, order.size, BATCH_SIZE):
-            rows = order[begin : begin + BATCH_SIZE]
+        for rows in release_between(batch_by_tokens(lengths, BATCH_TOKENS)):
             is_person = self._classify([ids[row] for row in rows])
             for row, tokens in zip(rows, is_person, strict=True):
                 text_index = chunks["overflow_to_sample_mapping"][row]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.machine.memory import release_between
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import silence_transformers
 from recbias.language.scoring.sentence_models import SentenceModel
@@ -45,7 +46,7 @@ def compute_log_probabilities(
     if not scored.size:
         return values
     n_vocabulary = int(model.network.get_input_embeddings().weight.shape[0])
-    size = max(1, min(settings.batch_tokens, MAX_LOGITS // n_vocabulary))
+    size = limit_batch(settings.batch_tokens, n_vocabulary)
     n_completed = 0
     with torch.inference_mode(), silence_transformers():
         shared = None
@@ -56,11 +57,20 @@ def compute_log_probabilities(
             parts = map(shared.evaluate, shared.trees)
         else:
             parts = _evaluate_batches(model, tokens, settings, scored, owners, size)
-        for positions, part in parts:
+        for positions, part in release_between(parts):
             values[positions] = part
             n_completed += positions.size
             report_progress("tokens scored", n_completed, scored.size)
     return values
+
+
+def limit_batch(n_tokens: int, n_vocabulary: int) -> int:
+    """Return the number of tokens of a batch whose logits fit into the memory for them.
+
+    >>> limit_batch(4096, 2**18)
+    1024
+    """
+    return max(1, min(n_tokens, MAX_LOGITS // max(n_vocabulary, 1)))
 
 
 def _evaluate_batches(

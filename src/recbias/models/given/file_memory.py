@@ -29,3 +29,12 @@ def plan_table(path: Path, sizes: Sizes, read: float, kept: float) -> ModelMemor
     lists = PER_CELL * sizes.get("queries", sizes["users"])
     fit = PER_BYTE * table.bytes + read * table.rows
     return ModelMemory(fit=fit, state=kept * table.rows, lists=lists, ranking="none")
+
+
+def estimate_answers(path: Path) -> dict[str, int]:
+    """Return the sizes of the answers of a table; nothing if the file cannot be read."""
+    table = estimate_table(path)
+    if table is None:
+        return {}
+    n_bytes = int(table.bytes)
+    return {"answers": int(table.rows), "answer_characters": n_bytes, "text_characters": n_bytes}

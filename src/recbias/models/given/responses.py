@@ -17,7 +17,7 @@ from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
 from recbias.models.given.file_cache import read_once
-from recbias.models.given.file_memory import plan_table
+from recbias.models.given.file_memory import estimate_answers, plan_table
 
 COLUMNS = ("query_id", "response", "reference")
 
@@ -63,6 +63,11 @@ class GivenResponses:
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
         """Return the memory of the rows of the table."""
         return plan_table(self.path, sizes, READ, KEPT)
+
+    def estimate_sizes(self, sizes: Sizes) -> Sizes:
+        """Return the sizes of the table."""
+        del sizes
+        return estimate_answers(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
         """Read and validate the table; nothing is trained."""

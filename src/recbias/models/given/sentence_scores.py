@@ -24,7 +24,7 @@ from recbias.formats.text_tables import (
     read_text_table,
 )
 from recbias.models.given.file_cache import read_once
-from recbias.models.given.file_memory import plan_table
+from recbias.models.given.file_memory import estimate_answers, plan_table
 from recbias.numerics.perplexity import compute_perplexities
 
 KEYS = ("sentence_id", "pair_id", "group")
@@ -82,6 +82,11 @@ class GivenSentences:
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
         """Return the memory of the rows of the table."""
         return plan_table(self.path, sizes, READ, KEPT)
+
+    def estimate_sizes(self, sizes: Sizes) -> Sizes:
+        """Return the sizes of the table."""
+        del sizes
+        return estimate_answers(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
         """Read and validate the table; nothing is trained."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recbias.core.machine.expected import ModelMemory, Sizes
-from recbias.models.text.model_memory import (
+from recbias.language.weights.model_shapes import (
     CHARACTERS_PER_TOKEN,
+    COPIES,
     FLOAT,
     ModelShape,
     read_shape,
@@ -23,9 +24,6 @@ in two texts, over the number of characters (Heaps' law, of reviews in English).
 
 PER_CHARACTER = 16.0
 """Bytes of a character while terms are counted: the terms, and their places in the texts."""
-
-COPIES = 4
-"""The arrays of each weight in training: itself, its gradient, and the two means of AdamW."""
 
 SEARCH = 31
 """The number of arrays of the size of the weights in double precision: 25 of L-BFGS, which keeps

@@ -13,6 +13,7 @@ from typing import Any
 
 from recbias.core.machine.cores import count_cores
 from recbias.core.machine.interrupts import follow_parent, hold_signals
+from recbias.core.machine.memory import share_heap
 from recbias.core.machine.process_state import print_to_stderr
 from recbias.core.machine.shortage import require_room_for_command
 from recbias.core.printable import guard_messages
@@ -162,6 +163,7 @@ def _prepare_worker(
     from threadpoolctl import threadpool_limits
 
     follow_parent()
+    share_heap()
     print_to_stderr()
     guard_messages()
     require_room_for_command()

@@ -16,7 +16,7 @@ from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_
 from recbias.core.machine.shortage import require_room_for_run
 from recbias.core.packages import list_libraries
 from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.planning.expected_memory import PeakPlanner
+from recbias.runner.planning.expected_memory import PeakPlanner, get_model, replace_model
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults
@@ -25,6 +25,9 @@ from recbias.runner.storage.store import Store
 
 BYTES = 4
 """A weight in single precision."""
+
+BEFORE_MODELS = frozenset({"dataset", "label"})
+"""The kinds of stages that are computed before the models are checked."""
 
 COPIES = 4
 """A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
@@ -117,7 +120,7 @@ def _get_number(plugin: Any, setting: str) -> int:
 
 
 def check_loading(plan: Plan, store: Store, *, fresh: bool) -> None:
-    """Refuse a dataset that would not fit into memory, by estimates, before it is read.
+    """Refuse a dataset or a detector that would not fit into memory, by estimates, before both.
 
     A limit of the process under which the libraries of the plan cannot be loaded is refused too.
 
@@ -129,15 +132,15 @@ def check_loading(plan: Plan, store: Store, *, fresh: bool) -> None:
         {name for spec in list_plugins(plan.experiment) for name in list_libraries(spec.plugin)}
     )
     executor = Executor(store, Silent(), fresh=fresh)
-    raise_faults(find_memory_faults(plan, executor, kind="dataset"))
+    raise_faults(find_memory_faults(plan, executor, kinds=BEFORE_MODELS))
 
 
 def find_memory_faults(
-    plan: Plan, executor: Executor, *, kind: str | None = None
+    plan: Plan, executor: Executor, *, kinds: frozenset[str] = frozenset()
 ) -> Iterator[UserError]:
     """Yield the stages to run that do not fit into the memory that this process may use.
 
-    With a ``kind`` only stages of this kind are checked. If the process without data does not
+    With ``kinds`` only stages of these kinds are checked. If the process without data does not
     fit, the limit is none. A stage that reads the result of a refused one does not count, as
     that is named already.
     """
@@ -151,7 +154,7 @@ def find_memory_faults(
     sizes = ExpectedSizes(stored, executor.records)
     for stage in plan.stages:
         is_done = stage.digest in stored or stage.digest in executor.records
-        if is_done or kind not in {None, stage.kind}:
+        if is_done or (kinds and stage.kind not in kinds):
             continue
         fault = _find_fault(stage, sizes.find(stage), planner, limit)
         follows = any(source.digest in refused for source in stage.inputs)
@@ -172,13 +175,32 @@ def _find_fault(
     message = (
         f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are {limit / 2**20:,.0f} MB"
     )
-    counts = (f"{int(n * share):,} {name}" for name, n in sizes.items() if name in SHOWN)
+    counts = (f"{int(n * share):,} {name}" for name, n in sizes.items() if n and name in SHOWN)
     advice = f"about {', '.join(counts)} would fit: {ADVICE.get(stage.kind, ADVICE['fit'])}"
     if share < LEAST_SHARE:
         advice = LARGE_BY_ITSELF
-    remedy = f"{advice}; {VARIABLE} states another limit"
+    batch = _find_batch(stage, sizes, planner, limit)
+    remedy = f"{batch}{advice}; {VARIABLE} states another limit"
     return TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
 
+
+def _find_batch(stage: Stage, sizes: Sizes, planner: PeakPlanner, limit: float) -> str:
+    """Return the size of batches with which a stage would fit, a half, a quarter, and so on."""
+    model = get_model(stage)
+    setting = next((name for name in BATCHES if isinstance(getattr(model, name, None), int)), "")
+    n = getattr(model, setting, 0)
+    while n > 1:
+        n //= 2
+        smaller = copy.copy(model)
+        object.__setattr__(smaller, setting, n)
+        peak = planner.plan(replace_model(stage, smaller), sizes)
+        if peak is not None and peak <= limit:
+            return f"lower {setting} to {n:,}; or: "
+    return ""
+
+
+BATCHES = ("tokens_per_batch", "batch_tokens", "batch_size")
+"""The settings of the size of a batch."""
 
 ADVICE = {
     "dataset": "give a file with fewer rows, as filters come after it is read",
@@ -192,5 +214,5 @@ LEAST_SHARE = 0.001
 LARGE_BY_ITSELF = "it is large whatever the data: give a smaller file or language model"
 """What to do about a stage that would not fit with hardly any data."""
 
-SHOWN = ("users", "items", "interactions", "bytes")
+SHOWN = ("users", "items", "interactions", "bytes", "texts")
 """The sizes that a remedy states."""

@@ -5,18 +5,23 @@ The constants were fitted to the peaks of ``benchmarks/growth.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
 from recbias.core.packages import list_libraries
+from recbias.runner.answer_sizes import plan_reading
 from recbias.runner.stage import Stage
 
 MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline", "label"})
 """Kinds of stage whose memory depends on the model, or on the detector."""
 
-BASE = 200 * 2**20
-"""Bytes of the process with the libraries of every run."""
+BASE = 175 * 2**20
+"""Bytes of the process with the libraries of every run: about 145 of a worker that loads a few
+rows, 160 of one with SciPy, and 190 of the main process."""
+
+GAPS, PER_GAP = 25 * 2**20, 10.0
+"""Bytes at most of freed memory between arrays, and for each interaction until then."""
 
 LIBRARIES = {
     "torch": 250 * 2**20,
@@ -24,6 +29,10 @@ LIBRARIES = {
     "implicit": 10 * 2**20,
     "lenskit": 225 * 2**20,
     "transformers": 150 * 2**20,
+    "openai": 20 * 2**20,
+    "anthropic": 45 * 2**20,
+    "sacrebleu": 45 * 2**20,
+    "rouge-score": 95 * 2**20,
 }
 """Bytes of the libraries that only some models import."""
 
@@ -49,9 +58,6 @@ COUNTED = 3.0
 
 READ_TIME, SPLIT_TIME, HELD_TIME = 28.0, 16.0, 12.0
 """Bytes that an interaction with a time needs more."""
-
-TEXTS = frozenset({"responses", "sentence_scores", "predictions", "sentences", "reviews"})
-"""What metrics read whose memory sizes do not tell, as it is that of texts."""
 
 PER_TEXT, READ_CHARACTER = 66.0, 2.0
 """Bytes of a review and its codes, and of each character while it is read; then one."""
@@ -89,6 +95,8 @@ class PeakPlanner:
             memory = _find_memory(stage, sizes) if "interactions" in sizes else None
             self.libraries.update(_list_libraries(stage, sizes, memory))
             self.answered.add(stage.digest)
+        elif stage.kind == "measure":
+            self.libraries.update(list_libraries(getattr(stage.work, "metric", None)))
         data = _plan_data(stage, sizes, self._find_state(stage, sizes))
         return None if data is None else self.base + data
 
@@ -151,8 +159,8 @@ def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
     if stage.kind == "measure":
-        needs = getattr(getattr(stage.work, "metric", None), "needs", ())
-        return None if TEXTS & set(needs) else held + _plan_measures(stage, sizes) + state
+        answers = plan_reading(getattr(stage.work, "metric", None), sizes)
+        return None if answers is None else held + _plan_measures(stage, sizes) + answers + state
     return {"split": ids + SPLIT * rows + SPLIT_TIME * times, "queries": held}.get(stage.kind)
 
 
@@ -182,10 +190,12 @@ def _trains(stage: Stage) -> bool:
 
 def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> set[str]:
     """Return the libraries that a stage of a model loads."""
-    model = _get_model(stage)
-    libraries = set(getattr(model, "libraries", ())) if _trains(stage) else set()
+    model = get_model(stage)
+    reads_only = stage.kind == "fit" and memory is not None and not memory.fit
+    is_trained = _trains(stage) and not reads_only
+    libraries = set(getattr(model, "libraries", ())) if is_trained else set()
     if stage.kind == "label":
-        return set(list_libraries(model))
+        return {*list_libraries(model), *(memory.lists_with if memory is not None else ())}
     if memory is None:
         return libraries
     is_compiled = memory.compiled and _trains(stage)
@@ -209,9 +219,11 @@ def _plan_load(sizes: Sizes) -> float | None:
 
 
 def _plan_ids(sizes: Sizes, per_character: float) -> float:
-    """Return the bytes of users, items and reviews."""
-    texts = PER_TEXT * sizes.get("reviews", 0) + per_character * sizes.get("characters", 0)
-    return PER_ID * (sizes["users"] + sizes["items"]) + texts
+    """Return the bytes of users, items and reviews, and of gaps."""
+    characters = sizes.get("characters", 0) + sizes.get("item_characters", 0)
+    texts = PER_TEXT * sizes.get("reviews", 0) + per_character * characters
+    gaps = min(GAPS, PER_GAP * sizes["interactions"])
+    return PER_ID * (sizes["users"] + sizes["items"]) + texts + gaps
 
 
 def _unwrap(work: Any) -> Any:
@@ -219,17 +231,24 @@ def _unwrap(work: Any) -> Any:
     return getattr(work, "work", work)
 
 
-def _get_model(stage: Stage) -> Any:
+def get_model(stage: Stage) -> Any:
     """Return the model or the detector of a stage, if it has one."""
-    work = _unwrap(stage.work)
-    return (
-        getattr(work, "detector", None) if stage.kind == "label" else getattr(work, "model", None)
-    )
+    return getattr(_unwrap(stage.work), _name_model(stage), None)
+
+
+def replace_model(stage: Stage, model: Any) -> Stage:
+    """Return a stage with another model or detector, to be planned."""
+    work = replace(_unwrap(stage.work), **{_name_model(stage): model})
+    return replace(stage, work=work)
+
+
+def _name_model(stage: Stage) -> str:
+    return "detector" if stage.kind == "label" else "model"
 
 
 def _find_memory(stage: Stage, sizes: Sizes) -> ModelMemory | None:
     """Return what the model of a stage says; None if it has none, or it says nothing."""
-    model = _get_model(stage) if stage.kind in MODEL_KINDS else None
+    model = get_model(stage) if stage.kind in MODEL_KINDS else None
     if not hasattr(model, "plan_memory"):  # ``isinstance`` of a protocol takes ten times as long
         return None
     return cast("PlansMemory", model).plan_memory(sizes)

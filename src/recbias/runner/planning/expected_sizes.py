@@ -8,6 +8,7 @@ from typing import Any
 
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes, Sizes
 from recbias.core.records import StageRecord, Stored
+from recbias.runner.answer_sizes import estimate_answers
 from recbias.runner.stage import Stage
 from recbias.runner.stage_sizes import measure_files
 from recbias.runner.stages.shared import LoadDataset, SelectQueries, SplitDataset
@@ -77,6 +78,8 @@ class ExpectedSizes:
             sizes |= {"queries": sizes["users"]} | _estimate(work.source, sizes)
             limit = sizes["queries"] if work.limit is None else work.limit * work.folds
             return sizes | {"queries": min(sizes["queries"], limit)}
+        if stage.kind == "answer":
+            return sizes | estimate_answers(getattr(work, "model", None), sizes)
         return sizes
 
     def _find_same_dataset(self, stage: Stage, sizes: Sizes) -> Sizes:
