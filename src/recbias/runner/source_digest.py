@@ -18,14 +18,15 @@ DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
 
 _LITERAL = (
-    r'(?:"""(?:[^"\\]++|\\.|"(?!""))*+"""'
-    r"|'''(?:[^'\\]++|\\.|'(?!''))*+'''"
-    r'|"(?:[^"\\\n]++|\\.)*+"'
-    r"|'(?:[^'\\\n]++|\\.)*+')"
+    r'(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"
 )
+"""A string, without possessive quantifiers: Python 3.11.2 finds fewer matches of those."""
 
 _TOKEN = re.compile(
-    rf"(?P<statement>(?<!\\\n)^[ \t]*+[rRuU]?{_LITERAL}(?=[ \t]*(?:\#|$)))"
+    rf"(?P<statement>(?<!\\\n)^[ \t]*[rRuU]?{_LITERAL}(?=[ \t]*(?:\#|$)))"
     rf"|(?P<literal>{_LITERAL})"
     r"|\#[^\n]*",
     re.DOTALL | re.MULTILINE,
