@@ -19,6 +19,9 @@ LIBRARIES = ("torch", "transformers")
 LENGTH = 16.0
 """The number of tokens of a sentence where it is not known."""
 
+CHECKPOINT = 3
+"""The copies of each weight in a checkpoint: of itself, and of its moments."""
+
 LOSS_ARRAYS = 5
 """The arrays of a number for each token of a batch and of the vocabulary in training: the logits,
 those that are predicted, their logarithms, and the gradients of the first two."""
@@ -38,8 +41,9 @@ class SentenceMemory(OnDevice):
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
         """Return the memory of the weights and of the largest batch with its logits.
 
-        Of a model that is trained, a weight has a gradient and two moments beside it; one that is
-        not is loaded with the first query. It is None if the model is not on this machine.
+        Of a model that is trained, a weight has a gradient and two moments beside it, and
+        checkpoints are copies; one that is not is loaded with the first query. It is None if the
+        model is not on this machine.
         """
         read = read_shape(self.model)
         if read is None:
@@ -56,7 +60,7 @@ class SentenceMemory(OnDevice):
         n_tokens = self.batch_size * length
         logits = LOSS_ARRAYS * FLOAT * n_tokens * shape.vocabulary
         batch = shape.count_training(n_tokens, length) + logits
-        return max(shape.loading, shape.trained + batch)
+        return max(shape.loading, shape.trained + max(batch, CHECKPOINT * shape.bytes))
 
     def _plan_queries(self, shape: ModelShape, sizes: Sizes) -> float:
         """Return the bytes of the largest batch of sentences, or of contexts with responses."""
