@@ -191,7 +191,7 @@ def _trains(stage: Stage) -> bool:
 def _list_libraries(stage: Stage, sizes: Sizes, memory: ModelMemory | None) -> set[str]:
     """Return the libraries that a stage of a model loads."""
     model = get_model(stage)
-    reads_only = stage.kind == "fit" and memory is not None and not memory.fit
+    reads_only = memory is not None and not memory.fit
     is_trained = _trains(stage) and not reads_only
     libraries = set(getattr(model, "libraries", ())) if is_trained else set()
     if stage.kind == "label":
