@@ -39,7 +39,7 @@ def plan_replies(
         characters: The number of characters of a prompt.
         beside: The bytes of what replies are matched with.
     """
-    libraries = (PROVIDERS[llm.provider].package,)
+    libraries: tuple[str, ...] = (PROVIDERS[llm.provider].package,)
     lists = beside + n_requests * (PER_REQUEST + COPIES * characters)
     if llm.is_local:
         shape = read_shape(llm.model)
