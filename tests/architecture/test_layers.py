@@ -81,7 +81,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "yaml": set(),
     },
     "language": {
-        "chat": set(),
+        "chat": {"weights"},
         "corpora": {"terms"},
         "groups": {"scoring"},
         "masking": {"templates"},

@@ -34,6 +34,9 @@ from recbias.language.prompts.rubrics import Rubric, find_rubric
 from recbias.language.replies.label_json import make_label_schema
 from recbias.language.replies.label_reading import Form
 
+TEXT = 1000
+"""The number of characters of the text of an item where it is not known."""
+
 _OUTCOMES = {"zero": "labelled 0", "undefined": "given no label"}
 
 
@@ -124,9 +127,9 @@ class LLMJudge:
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
         """Return the memory of the prompts with the texts, of the replies, and of a local model.
 
-        Each item has a text of its own at most. It is None if a local model is not on this machine.
+        Each item has a text of its own at most. None if a local model is not on this machine.
         """
-        length = sizes.get("item_characters", 0) / max(sizes["items"], 1)
+        length = sizes.get("item_characters", TEXT * sizes["items"]) / max(sizes["items"], 1)
         characters = len(self.load_rubric().content) + min(length, self.max_chars or length)
         replies = plan_replies(self.llm, self.samples * sizes["items"], characters)
         return None if replies is None else replies._replace(fit=replies.lists, lists=0.0)

@@ -39,7 +39,7 @@ def measure_answers(answers: ModelOutputs) -> dict[str, int]:
             columns = pd.DataFrame(
                 {key: vars(table)[key] for key in vars(table) if key != "labels"}
             )
-            texts = columns["texts"] if "texts" in columns else ()
+            texts = columns.get("texts", ())
             frames = (columns, table.labels)
             sizes = {
                 "answers": len(table),

@@ -102,7 +102,7 @@ def test_the_scores_of_a_batch_of_users_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 12 bytes of each of 2,000 x 3,000 scores are 69 MB
-    monkeypatch.setenv("RECBIAS_MEMORY_MB", "580")
+    monkeypatch.setenv("RECBIAS_MEMORY_MB", "556")
     dataset = {"name": "demo", "n_users": 2000, "n_items": 3000}
     for batch_size, code in ((100, 0), (2000, 2)):
         model = {"name": "MultiVAE", "batch_size": batch_size, "device": "cpu"}

@@ -17,10 +17,10 @@ from recbias.language.chat.settings import LanguageModel
 from recbias.language.weights.model_shapes import read_shape
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.registry import REGISTRIES
+from recbias.runner.library_memory import sum_libraries
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
-
 
 WITHOUT = {
     "recbole": "it trains in a process of RecBole, whose memory a record does not measure",
@@ -177,7 +177,8 @@ def test_a_language_model_is_refused_with_the_batch_that_would_fit(
         labels=[{**labels, "tokens_per_batch": 2**13}],
         metrics=[{"name": "HIT_BAD", "label": "l.gender"}],
     )
-    monkeypatch.setenv(VARIABLE, str(math.ceil(600.5 + half)))
+    process = sum_libraries({"torch", "transformers"}) / 2**20
+    monkeypatch.setenv(VARIABLE, str(math.ceil(process + 0.5 + half)))
     with pytest.raises(Faults) as refused:
         recbias.run(spec, out=tmp_path / "results")
     (fault,) = refused.value.faults

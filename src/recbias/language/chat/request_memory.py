@@ -20,6 +20,10 @@ COPIES = 3.0
 """How often the characters of a prompt are in memory: in the request, in the table of the replies,
 and in the file of this table while it is written."""
 
+GROWN = 3.0
+"""Bytes of keys and values over their final bytes: with each token they are copied to a larger
+array, and what is freed is too small for the next one (measured)."""
+
 
 def plan_replies(
     llm: LanguageModel, n_requests: float, characters: float, *, beside: float = 0.0
@@ -35,7 +39,7 @@ def plan_replies(
         characters: The number of characters of a prompt.
         beside: The bytes of what replies are matched with.
     """
-    libraries = (PROVIDERS[llm.provider].package,)
+    libraries: tuple[str, ...] = (PROVIDERS[llm.provider].package,)
     lists = beside + n_requests * (PER_REQUEST + COPIES * characters)
     if llm.is_local:
         shape = read_shape(llm.model)
@@ -44,7 +48,7 @@ def plan_replies(
         size = 1 if llm.temperature else min(llm.concurrency, n_requests)
         length = shape.limit_length(characters / CHARACTERS_PER_TOKEN)
         states = shape.count_reading(size * length)
-        cache = shape.count_cache(size * shape.limit_length(length + llm.max_tokens))
+        cache = GROWN * shape.count_cache(size * shape.limit_length(length + llm.max_tokens))
         lists += max(shape.loading, shape.bytes + states + cache)
         libraries = ("torch", *libraries)
     return ModelMemory(0.0, 0.0, lists, ranking="none", lists_with=libraries)

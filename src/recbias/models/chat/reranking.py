@@ -142,7 +142,8 @@ class LMRerank:
         this machine.
         """
         model = self.candidates.model
-        base = model.plan_memory(sizes) if hasattr(model, "plan_memory") else None
+        plans = hasattr(model, "plan_memory")
+        base: ModelMemory | None = model.plan_memory(sizes) if plans else None
         prompt, _ = load_prompt(str(self.prompt), self.mitigation)
         characters = count_characters(prompt, sizes, self.n_candidates)
         n_requests = self.orders * sizes.get("queries", sizes["users"])

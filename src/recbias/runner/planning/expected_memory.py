@@ -11,33 +11,14 @@ from typing import Any, cast
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
 from recbias.core.packages import list_libraries
 from recbias.runner.answer_sizes import plan_reading
+from recbias.runner.library_memory import sum_libraries
 from recbias.runner.stage import Stage
 
 MODEL_KINDS = frozenset({"fit", "answer", "trial", "baseline", "label"})
 """Kinds of stage whose memory depends on the model, or on the detector."""
 
-BASE = 175 * 2**20
-"""Bytes of the process with the libraries of every run: about 145 of a worker that loads a few
-rows, 160 of one with SciPy, and 190 of the main process."""
-
 GAPS, PER_GAP = 25 * 2**20, 10.0
 """Bytes at most of freed memory between arrays, and for each interaction until then."""
-
-LIBRARIES = {
-    "torch": 250 * 2**20,
-    "numba": 90 * 2**20,
-    "implicit": 10 * 2**20,
-    "lenskit": 225 * 2**20,
-    "transformers": 150 * 2**20,
-    "openai": 20 * 2**20,
-    "anthropic": 45 * 2**20,
-    "sacrebleu": 45 * 2**20,
-    "rouge-score": 95 * 2**20,
-}
-"""Bytes of the libraries that only some models import."""
-
-SHARED = 195 * 2**20
-"""Bytes of torch that lenskit loads too."""
 
 PER_FILE_BYTE = 5.0
 """Bytes in memory per byte of a file of which nothing else is known, while it is read."""
@@ -112,8 +93,7 @@ class PeakPlanner:
     @property
     def base(self) -> float:
         """The bytes of the process without data."""
-        shared = SHARED if {"torch", "lenskit"} <= self.libraries else 0
-        return BASE - shared + float(sum([LIBRARIES.get(name, 0) for name in self.libraries]))
+        return sum_libraries(self.libraries)
 
     def find_share(self, stage: Stage, sizes: Sizes, limit: float) -> float:
         """Return the share of the users, items and interactions with which a stage would fit."""
