@@ -85,21 +85,21 @@ def serve_without_end(listener: socket.socket, part: bytes, pause: float) -> Non
 
 @pytest.mark.rotating
 @pytest.mark.parametrize(
-    ("part", "pause", "message"),
+    ("part", "pause", "timeout_s", "message"),
     [
-        (b" " * 2**20, 0.0, "the answer has more than 16,777,216 bytes"),
-        (b" ", 0.02, "the answer had not ended after 1 s"),
+        (b" " * 2**20, 0.0, 6.0, "the answer has more than 16,777,216 bytes"),
+        (b" ", 0.02, 0.1, "the answer had not ended after 1 s"),
     ],
 )
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_an_answer_without_end_is_given_up(
-    tmp_path: Path, part: bytes, pause: float, message: str, provider: Provider
+    tmp_path: Path, part: bytes, pause: float, timeout_s: float, message: str, provider: Provider
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = ChatServer(origin=f"http://127.0.0.1:{listener.getsockname()[1]}")
         arguments = (listener, part, pause)
         threading.Thread(target=serve_without_end, args=arguments, daemon=True).start()
-        model = make_model(server, provider=provider, timeout_s=0.1, retries=0)
+        model = make_model(server, provider=provider, timeout_s=timeout_s, retries=0)
         with pytest.raises(ServiceError, match=message):
             complete(make_requests(model, 1), model, folder=tmp_path)
         listener.shutdown(socket.SHUT_RDWR)
