@@ -293,3 +293,22 @@ def test_negatives_are_searched_with_the_loss_of_the_spec(tmp_path: Path) -> Non
     settings = [json.loads(text)["negatives"] for text in trials["settings"]]
     assert sorted(settings) == [4, 8]
     assert set(trials["state"]) == {"done"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("negatives: {int: [8, 4]}", "tune.space.negatives.int: 8 is not below 4"),
+        ("negatives: {choice: [8]}, epochs: {int: [0, 4]}", "must be a whole number above 0"),
+    ],
+)
+def test_a_fault_of_a_search_is_the_only_one(tmp_path: Path, entry: str, message: str) -> None:
+    (tmp_path / "spec.yaml").write_text(
+        "name: searched\ndataset: {name: demo}\nsplit: {name: random, validation: 0.2}\n"
+        "metrics: [nDCG]\nmodels:\n  - {name: SASRec, loss: sampled_softmax,\n"
+        f"     tune: {{metric: nDCG, trials: 2, space: {{{entry}}}}}}}\n"
+    )
+    result = invoke_recbias("plan", "spec.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.count("error: ") == 1
+    assert message in result.err

@@ -15,7 +15,7 @@ from recbias.config.declarations.type_text import describe_hint, describe_value
 from recbias.config.labels import create_label, shorten_name
 from recbias.config.plugin_spec import GAPS, Grouping, PluginSpec
 from recbias.config.rerankers import RerankerReader
-from recbias.config.search_space import ResolveMetric, build_base, read_tune
+from recbias.config.search_space import ResolveMetric, read_searched
 from recbias.config.settings import as_plain, is_valid, read_settings
 from recbias.config.specs import SECTIONS
 from recbias.core.errors import (
@@ -77,10 +77,7 @@ class EntryReader:
         builder = Builder(
             self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
         )
-        search = None
-        if tune is not None:
-            search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
-        plugin = build_base(builder, cls, raw, self.location, search)
+        plugin, search = read_searched(builder, cls, raw, tune, self.location, self.resolve)
         if len(self.document.faults) > n_faults:  # else they are checked with those of the others
             self._report_missing_packages(shorten_name(name), cls)
         if plugin is None:

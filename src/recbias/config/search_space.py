@@ -64,6 +64,37 @@ def get_packaged_space(name: str, model: str) -> dict[str, Any]:
     return dict(collections[name][model])
 
 
+def read_searched(
+    builder: Builder,
+    cls: type,
+    raw: Mapping[str, Any],
+    tune: Any,
+    location: KeyPath,
+    resolve: ResolveMetric,
+) -> tuple[Any, Tune | None]:
+    """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``.
+
+    Where the search has faults, those of settings that it lacks are not recorded.
+    """
+    if tune is None:
+        return builder.build(cls, raw, location), None
+    n_before, faults = len(builder.document.faults), builder.document.faults
+    search = read_tune(builder, cls, raw, tune, location, resolve)
+    if (n_faults := len(faults)) == n_before:
+        return build_base(builder, cls, raw, location, search), search
+    plugin = builder.build(cls, raw, location)
+    space = tune.get("space") if isinstance(tune, dict) else None
+    for name in space.keys() - raw.keys() if isinstance(space, dict) else ():
+        where = builder.document.error((*location, name), "").where
+        need = f"{builder.owner} needs {name}"
+        faults[n_faults:] = [
+            each
+            for each in faults[n_faults:]
+            if each[1].where != where and each[1].message != need
+        ]
+    return plugin, search
+
+
 def read_tune(
     builder: Builder,
     cls: type,
@@ -116,16 +147,13 @@ def build_base(
     interval or choices. Each trial replaces it.
     """
     faults = builder.document.faults
-    n_faults = len(faults)
-    plugin = builder.build(cls, raw, location)
+    n_faults, plugin = len(faults), builder.build(cls, raw, location)
     if plugin is not None or tune is None or not tune.space:
         return plugin
     del faults[n_faults:]
     firsts = {
-        dimension.parameter: dimension.values[0]
-        if isinstance(dimension, Choice)
-        else dimension.low
-        for dimension in tune.space
+        each.parameter: each.values[0] if isinstance(each, Choice) else each.low
+        for each in tune.space
     }
     return builder.build(cls, {**firsts, **raw}, location)
 
@@ -195,8 +223,8 @@ class _DimensionReader:
             self.add_fault(location, f"{low} is not below {high}", remedy, OutOfRange)
             return None
         if kind == "log" and low <= 0:
-            message = f"{low} has no logarithm"
-            self.add_fault(location, message, "use a lower bound above 0", OutOfRange)
+            remedy = "use a lower bound above 0"
+            self.add_fault(location, f"{low} has no logarithm", remedy, OutOfRange)
             return None
         types = {strip_annotations(member) for member in list_members(self.setting.hint)}
         is_integer = kind == "int" or (int in types and float not in types)
@@ -214,8 +242,8 @@ class _DimensionReader:
     def add_fault(
         self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
     ) -> None:
-        is_key = kind is UnknownKey
-        self.builder.document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
+        document, is_key = self.builder.document, kind is UnknownKey
+        document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
 
 
 def _is_number(value: object) -> bool:

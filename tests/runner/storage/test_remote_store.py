@@ -240,6 +240,23 @@ def test_a_bucket_that_is_absent_is_one_error(tmp_path: Path, bucket: Bucket) ->
         store.prepare()
 
 
+class Unreachable:
+    """A file system of pyarrow that asks for the region of a bucket, and gets no answer."""
+
+    @staticmethod
+    def from_uri(url: str) -> None:
+        raise OSError(f"When resolving region for bucket {url!r}: could not resolve hostname")
+
+
+def test_a_bucket_whose_region_is_not_found_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyarrow.fs.FileSystem", Unreachable)
+    with pytest.raises(Unwritable, match=r"s3://absent/x: it cannot be opened: .*region") as error:
+        open_store(tmp_path / "store", "s3://absent/x")
+    assert "network" in error.value.remedy
+
+
 def test_fsspec_opens_other_urls(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     stores = [open_store(tmp_path / name, f"local://{tmp_path}/shared") for name in "ab"]

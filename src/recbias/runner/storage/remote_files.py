@@ -135,12 +135,17 @@ def open_url(url: str) -> tuple[Any, str]:
 
     Raises:
         UnknownName: Nothing that is installed can open it.
+        Unwritable: The region of the bucket is not found: there is no such bucket, or no network.
     """
     import pyarrow as pa
     from pyarrow import fs
 
     try:
         files, path = fs.FileSystem.from_uri(url)
+    except OSError as error:
+        remedy = "check its address, keys and network, or set AWS_ENDPOINT_URL or AWS_REGION"
+        message = f"it cannot be opened: {str(error).strip().splitlines()[0]}"
+        raise Unwritable(message, where=url, remedy=remedy) from error
     except (pa.ArrowException, ValueError) as error:
         opened = _open_with_fsspec(url)
         if opened is None:
