@@ -65,9 +65,7 @@ def test_padding_changes_nothing() -> None:
 )
 @pytest.mark.rotating
 def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
-    model = replace(MODEL, loss=loss, negatives=negatives)
-    if loss == "bpr_max":
-        model = replace(model, bpr_reg=0.3)
+    model = replace(MODEL, loss=loss, negatives=negatives, bpr_reg=0.3)
     parameters = make_parameters(double=True)
     items, windows = torch.arange(6), [torch.tensor([0, 4]), torch.tensor([4, 2])]
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -144,55 +143,6 @@ def test_losses_without_what_they_need_are_refused(model: Any) -> None:
         replace(model, loss="sampled_softmax")
     assert error.value.where == "negatives"
     assert error.value.remedy == "set negatives: 512"
-
-
-@pytest.mark.parametrize(
-    ("create", "message", "remedy"),
-    [
-        (
-            partial(SASRec, popularity=0.5),
-            "cross_entropy does not use popularity, which is 0.5",
-            "set loss: sampled_softmax, or remove popularity",
-        ),
-        (
-            partial(SASRec, loss="binary_cross_entropy", negatives=1, popularity=0.0),
-            "binary_cross_entropy does not use popularity, which is 0.0",
-            "set loss: sampled_softmax, or remove popularity",
-        ),
-        (
-            partial(BERT4Rec, popularity=0.5),
-            "cross_entropy does not use popularity, which is 0.5",
-            "set loss: sampled_softmax, or remove popularity",
-        ),
-        (
-            partial(GRU4Rec, popularity=0.75),
-            "a loss without negatives does not use popularity, which is 0.75",
-            "set negatives: 512, or remove popularity",
-        ),
-        (
-            partial(GRU4Rec, loss="sampled_softmax", negatives=8, bpr_reg=0.5),
-            "sampled_softmax does not use bpr_reg, which is 0.5",
-            "set loss: bpr_max, or remove bpr_reg",
-        ),
-    ],
-)
-def test_settings_that_the_loss_does_not_use_are_refused(
-    create: partial[Any], message: str, remedy: str
-) -> None:
-    with pytest.raises(Contradiction) as error:
-        create()
-    assert str(error.value).endswith(message)
-    assert error.value.remedy == remedy
-    assert error.value.where in create.keywords
-
-
-def test_settings_are_accepted_where_they_have_an_effect_or_are_the_default() -> None:
-    for model in (SASRec, BERT4Rec, GRU4Rec):
-        model(loss="sampled_softmax", negatives=8, popularity=0.3)
-        model(negatives=0, popularity=model.popularity)  # as in the spec that a run writes
-    GRU4Rec(negatives=8, popularity=0.3)
-    GRU4Rec(loss="bpr_max", negatives=8, popularity=0.3, bpr_reg=0.1)
-    GRU4Rec(bpr_reg=GRU4Rec.bpr_reg)
 
 
 def test_negatives_of_the_cross_entropy_of_all_items_are_refused() -> None:

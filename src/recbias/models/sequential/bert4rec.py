@@ -87,7 +87,7 @@ class BERT4Rec(SequenceModel):
 
     Raises:
         Contradiction: The heads do not divide the vectors; ``sampled_softmax`` has no negatives,
-            or ``cross_entropy`` has negatives or a popularity, which it does not use.
+            or ``cross_entropy`` has some.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -123,7 +123,6 @@ class BERT4Rec(SequenceModel):
             message = f"cross_entropy scores all items, and negatives are {self.negatives}"
             remedy = "set loss: sampled_softmax, or remove negatives"
             raise Contradiction(message, where="negatives", remedy=remedy)
-        self.refuse_unused("popularity", loss="sampled_softmax")
 
     @property
     def longest(self) -> int:

@@ -73,7 +73,7 @@ class GRU4Rec(SequenceModel):
         negatives: Number of sampled items for each batch; 0 for all items of the catalogue, which
             only ``cross_entropy`` can use.
         popularity: The probability of an item as a negative is proportional to its number of
-            training rows to this power; 0 for a uniform distribution. Unused without negatives.
+            training rows to this power; 0 for a uniform distribution.
         bpr_reg: Weight of the squared scores of negatives in ``bpr_max``.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
@@ -82,8 +82,7 @@ class GRU4Rec(SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: ``bpr_max`` or ``sampled_softmax`` has no negatives, or a setting is
-            not the default although the loss does not use it.
+        Contradiction: ``bpr_max`` or ``sampled_softmax`` has no negatives.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -114,8 +113,6 @@ class GRU4Rec(SequenceModel):
 
     def __post_init__(self) -> None:
         require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
-        self.refuse_unused("popularity", negatives=512)
-        self.refuse_unused("bpr_reg", loss="bpr_max")
 
     @property
     def longest(self) -> int:

@@ -97,7 +97,7 @@ class SASRec(SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: Heads do not divide the vectors; negatives are absent; popularity is unused.
+        Contradiction: The heads do not divide the vectors, or a loss by negatives has none.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -127,7 +127,6 @@ class SASRec(SequenceModel):
     def __post_init__(self) -> None:
         refuse_uneven_heads(self.embedding_size, self.heads)
         require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
-        self.refuse_unused("popularity", loss="sampled_softmax")
 
     @property
     def longest(self) -> int:
@@ -228,7 +227,8 @@ class SASRec(SequenceModel):
         softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: users, firsts and counts, ``int64[b]`` each."""
-        (users, firsts, counts), weight = windows, parameters["items.weight"]
+        users, firsts, counts = windows
+        weight = parameters["items.weight"]
         inputs = pad_windows(items, firsts, counts - 1, len(weight))
         targets = pad_windows(items, firsts + 1, counts - 1, len(weight))
         is_target = targets < len(weight)

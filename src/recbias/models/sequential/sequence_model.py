@@ -10,7 +10,6 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import Contradiction
 from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -125,27 +124,6 @@ class SequenceModel(TrainedModel):
     """Base class of the models that learn from the order of each user's interactions."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"train", "times"})
-
-    loss: str
-    negatives: int
-
-    def refuse_unused(self, name: str, *, loss: str = "", negatives: int = 0) -> None:
-        """Raise Contradiction if a setting has no effect and differs from its default.
-
-        The result would have another address, and be the same.
-
-        Args:
-            name: The setting.
-            loss: The loss that uses it; blank for every loss that has negatives.
-            negatives: Else, the number of negatives that the message proposes.
-        """
-        value, cause = getattr(self, name), self.loss if loss else "a loss without negatives"
-        is_used = self.loss == loss if loss else self.negatives > 0
-        if not is_used and value != getattr(type(self), name):
-            message = f"{cause} does not use {name}, which is {value}"
-            needed = f"loss: {loss}" if loss else f"negatives: {negatives}"
-            remedy = f"set {needed}, or remove {name}"
-            raise Contradiction(message, where=name, remedy=remedy)
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the training interactions have no times."""
