@@ -26,6 +26,24 @@ ANSWER, TEXT = 1000, 300
 RANKED = 8.0
 """Bytes of an item of the ranking of a text: as it is stored, and as it is compared."""
 
+PER_SENTENCE = {"dataset": (466.0, 2.1), "split": (165.0, 1.05), "queries": (305.0, 1.05)}
+"""Bytes of a sentence of the dataset and of each character of its columns, by the kind of stage:
+while it is read; while the dataset is split; and while its texts become queries (measured)."""
+
+SENTENCE_WITH_QUERY = (345.0, 1.9)
+"""The same of other stages, which have the query beside it."""
+
+
+def plan_sentences(kind: str, sizes: Sizes) -> float:
+    """Return the bytes of the sentences of a dataset in a stage of a kind.
+
+    >>> plan_sentences("split", {"sentences": 2, "sentence_characters": 100})
+    435.0
+    """
+    per_sentence, per_character = PER_SENTENCE.get(kind, SENTENCE_WITH_QUERY)
+    characters = sizes.get("sentence_characters", 0)
+    return per_sentence * sizes.get("sentences", 0) + per_character * characters
+
 
 def measure_answers(answers: ModelOutputs) -> dict[str, int]:
     """Return the number of ``answers`` of a model with text, and of ``ranked`` items of texts.

@@ -19,7 +19,8 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
 
     ``interactions`` are the rows of the dataset, ``times`` those with a time, ``training`` those
     of the training set, ``characters`` those of the ``reviews``, and ``longest`` those of the
-    longest of them; ``item_characters`` those of all texts of the items, by a sample of the items.
+    longest of them; ``item_characters`` those of all texts of the items, by a sample of the items;
+    ``sentence_characters`` those of all columns of the ``sentences``, by a sample too.
     Texts of queries and of sentences are measured in bytes, as are the beginnings that ``texts``
     in their alphabetical order share with the one before. For answers see ``answer_sizes``.
 
@@ -46,6 +47,8 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
         if isinstance(value, Dataset) and value.sentences is not None:
             lengths = map(len, map(_encode, value.sentences.texts))
             sizes["longest_sentence"] = max(lengths, default=0)
+            sizes["sentences"] = len(value.sentences)
+            sizes["sentence_characters"] = count_characters(value.sentences.frame)
     n_bytes = measure_files(files)
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
 

@@ -11,13 +11,16 @@ import pandas as pd
 import pytest
 
 import recbias
+from recbias import api
 from recbias.core.errors import Faults
 from recbias.core.machine.memory import VARIABLE
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.weights.model_shapes import read_shape
 from recbias.models.sentences.debiasing.debias import Debias
 from recbias.registry import REGISTRIES
+from recbias.runner.execution.model_memory import TOLERANCE, find_memory_fault
 from recbias.runner.library_memory import sum_libraries
+from recbias.runner.planning.expected_memory import PeakPlanner
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
@@ -184,3 +187,36 @@ def test_a_language_model_is_refused_with_the_batch_that_would_fit(
     (fault,) = refused.value.faults
     assert fault.message.startswith("label tables by l needs about ")
     assert "lower tokens_per_batch to 4,096" in fault.remedy
+
+
+def test_a_stage_that_is_far_too_large_is_refused_where_the_libraries_do_not_fit_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, _ = api.plan(make_small_spec(models=["MostPop"]), out=tmp_path)
+    sizes = {"users": 10**6, "items": 10**5, "interactions": 10**7, "queries": 10**6}
+    split = next(stage for stage in planned.stages if stage.kind == "split")
+    base = sum_libraries(set())
+    assert (PeakPlanner().plan(split, sizes) or 0) > TOLERANCE * base
+    for limit in (1.1 * base, 0.8 * base):
+        assert find_memory_fault(split, sizes, PeakPlanner(), limit) is not None
+    few = {name: n // 10**4 for name, n in sizes.items()}
+    assert find_memory_fault(split, few, PeakPlanner(), 0.9 * base) is None
+
+
+@pytest.mark.parametrize(
+    ("n", "n_characters", "measured"),
+    [
+        (1_000_000, 86_000_000, {"dataset": 772, "split": 403, "queries": 544}),
+        (150_000, 111_000_000, {"dataset": 440, "split": 296, "queries": 317}),
+    ],
+)
+def test_the_peaks_of_stages_of_sentences_are_those_that_were_measured(
+    tmp_path: Path, n: int, n_characters: int, measured: dict[str, int]
+) -> None:
+    plan, _ = api.plan(make_small_spec(models=["MostPop"]), out=tmp_path)
+    sizes = {"users": 0, "items": 0, "interactions": 0, "training": 0}
+    sizes |= {"sentences": n, "sentence_characters": n_characters}
+    for kind, peak in measured.items():
+        stage = next(stage for stage in plan.stages if stage.kind == kind)
+        planned = PeakPlanner().plan(stage, sizes) or 0
+        assert planned / 2**20 == pytest.approx(peak, rel=0.25)

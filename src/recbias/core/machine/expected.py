@@ -4,8 +4,9 @@ Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset,
 ``times``, ``training`` interactions, ``queries``, ``bytes`` of files, ``reviews`` with their
 ``characters``, and those of the ``longest``; ``texts`` of queries with their ``text_bytes``, those
 of the ``longest_text`` and those of beginnings that they share, ``shared_bytes``; the bytes of
-the ``longest_sentence`` of the dataset; ``item_characters`` of the texts of items; and ``answers``
-of a model with their ``answer_characters`` and ``text_characters``.
+the ``longest_sentence`` of the dataset, its ``sentences`` and their ``sentence_characters``, of
+all columns; ``item_characters`` of the texts of items; and ``answers`` of a model with their
+``answer_characters`` and ``text_characters``.
 """
 
 from __future__ import annotations

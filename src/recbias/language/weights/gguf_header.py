@@ -17,8 +17,8 @@ FORMATS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 TEXT, ARRAY = 8, 9
 """The codes of a text and of an array."""
 
-LONGEST = 2**20
-"""The longest text, and the most dimensions, that a header has: others are damage."""
+LONGEST, MOST_DIMENSIONS = 2**20, 8
+"""The longest text, and the most dimensions of a tensor, that a header has: others are damage."""
 
 
 class GgufHeader(NamedTuple):
@@ -85,7 +85,7 @@ def _count_tensor(file: BinaryIO) -> int:
     """Return the number of weights of the next tensor."""
     _read_text(file)  # its name
     n_dimensions = int(_read_number(file, "I"))
-    _refuse_large(n_dimensions)
+    _refuse_above(MOST_DIMENSIONS, n_dimensions)
     shape = [int(_read_number(file, "Q")) for _ in range(n_dimensions)]
     _read_number(file, "I"), _read_number(file, "Q")  # its type and place
     return math.prod(shape)
@@ -93,7 +93,7 @@ def _count_tensor(file: BinaryIO) -> int:
 
 def _read_text(file: BinaryIO) -> str:
     length = int(_read_number(file, "Q"))
-    _refuse_large(length)
+    _refuse_above(LONGEST, length)
     return file.read(length).decode("utf-8", "replace")
 
 
@@ -112,6 +112,6 @@ def _get_format(kind: int) -> str:
     return FORMATS[kind]
 
 
-def _refuse_large(n: int) -> None:
-    if n > LONGEST:
+def _refuse_above(most: int, n: int) -> None:
+    if n > most:
         raise ValueError("the header of a GGUF file is damaged")

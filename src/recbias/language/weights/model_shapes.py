@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,15 @@ COPIES = 4
 
 CHARACTERS_PER_TOKEN = 4.0
 """The number of characters of a token of text, about."""
+
+LARGEST = 2**53
+"""The largest number of weights of a model; a file that states more is damaged."""
+
+DAMAGE = (
+    *(UserError, OSError, ValueError, KeyError, TypeError, AttributeError),
+    *(OverflowError, RecursionError),
+)
+"""What reading the files of a model raises that are missing, damaged or of another kind."""
 
 NAMES: Mapping[str, Sequence[str]] = {
     "width": ("hidden_size", "n_embd", "d_model", "dim", "embedding_length"),
@@ -149,12 +159,14 @@ def read_shape(name: str) -> ModelShape | None:
         files = list_causal_model_files(name)
         config, parameters = _read_files(files)
         sizes = {key: _find_size(config, names) for key, names in NAMES.items()}
-    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_masked = _is_masked(config)
+        _refuse_absurd((parameters, *sizes.values()))
+    except DAMAGE:
         return None
     sizes["inner"] = sizes["inner"] or 4 * sizes["width"]
     sizes["key_heads"] = sizes["key_heads"] or sizes["heads"]
     is_quantised = files[0].suffix.lower() == GGUF
-    return ModelShape(parameters, **sizes, is_masked=_is_masked(config), is_quantised=is_quantised)
+    return ModelShape(parameters, **sizes, is_masked=is_masked, is_quantised=is_quantised)
 
 
 def _read_files(files: Sequence[Path]) -> tuple[Mapping[str, Any], int]:
@@ -176,8 +188,14 @@ def _read_files(files: Sequence[Path]) -> tuple[Mapping[str, Any], int]:
 def _find_size(config: Mapping[str, Any], names: Sequence[str]) -> int:
     """Return the first size of these names, also in the configuration of the text; else 0."""
     parts = (config, *(part for part in config.values() if isinstance(part, dict)))
-    found = (part[name] for part in parts for name in names if isinstance(part.get(name), int))
-    return int(next(found, 0))
+    sizes = (part.get(name) for part in parts for name in names)
+    return int(next((size for size in sizes if isinstance(size, int) and size > 0), 0))
+
+
+def _refuse_absurd(counts: Iterable[int]) -> None:
+    """Raise ValueError for a number of weights, or a size, that no model has."""
+    if max(counts) > LARGEST:
+        raise ValueError("a size of the model is absurd")
 
 
 def _is_masked(config: Mapping[str, Any]) -> bool:
@@ -188,7 +206,15 @@ def _is_masked(config: Mapping[str, Any]) -> bool:
 
 
 def _count_weights(path: Path) -> int:
-    """Return the number of weights by the header of a file."""
+    """Return the number of weights by the header of a file.
+
+    Raises:
+        ValueError: It is no such file, or it is cut or damaged.
+    """
     with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return sum(math.prod(entry["shape"]) for key, entry in header.items() if key != "__metadata__")
+        length = int.from_bytes(file.read(8), "little")
+        if length > path.stat().st_size:  # a page of a web site, or a pointer of Git LFS
+            raise ValueError(f"{path} has no header")
+        header = json.loads(file.read(length))
+    shapes = [entry["shape"] for key, entry in header.items() if key != "__metadata__"]
+    return sum(math.prod(map(index, shape)) for shape in shapes)

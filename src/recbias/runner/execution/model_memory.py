@@ -156,7 +156,7 @@ def find_memory_faults(
         is_done = stage.digest in stored or stage.digest in executor.records
         if is_done or (kinds and stage.kind not in kinds):
             continue
-        fault = _find_fault(stage, sizes.find(stage), planner, limit)
+        fault = find_memory_fault(stage, sizes.find(stage), planner, limit)
         follows = any(source.digest in refused for source in stage.inputs)
         if fault is not None and not follows:
             yield fault
@@ -164,12 +164,14 @@ def find_memory_faults(
             refused.add(stage.digest)
 
 
-def _find_fault(
+def find_memory_fault(
     stage: Stage, sizes: Sizes, planner: PeakPlanner, limit: float | None
 ) -> TooLittleMemory | None:
     """Return why a stage does not fit, with the share of its data that would; None if it fits."""
     peak = planner.plan(stage, sizes)
-    if not limit or peak is None or peak <= limit or not sizes or planner.base > limit:
+    if not limit or peak is None or not sizes or peak <= limit:
+        return None
+    if planner.base > limit and peak <= TOLERANCE * planner.base:
         return None
     share = planner.find_share(stage, sizes, limit)
     message = (
@@ -198,6 +200,9 @@ def _find_batch(stage: Stage, sizes: Sizes, planner: PeakPlanner, limit: float) 
             return f"lower {setting} to {n:,}; or: "
     return ""
 
+
+TOLERANCE = 1.25
+"""The accuracy of a plan: libraries that seem not to fit may take so much less."""
 
 BATCHES = ("tokens_per_batch", "batch_tokens", "batch_size")
 """The settings of the size of a batch."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from recbias.core.machine.expected import ModelMemory, PlansMemory, Sizes
 from recbias.core.packages import list_libraries
-from recbias.runner.answer_sizes import plan_reading
+from recbias.runner.answer_sizes import plan_reading, plan_sentences
 from recbias.runner.library_memory import sum_libraries
 from recbias.runner.stage import Stage
 
@@ -134,14 +134,16 @@ def _plan_data(stage: Stage, sizes: Sizes, state: float) -> float | None:
         return None
     rows, ids = sizes["interactions"], _plan_ids(sizes, 1.0)
     times = sizes.get("times", 0)
-    held = ids + HELD * rows + HELD_TIME * times
+    sentences = plan_sentences(stage.kind, sizes)
+    held = ids + HELD * rows + HELD_TIME * times + sentences
     if stage.kind in MODEL_KINDS:
         memory = _find_memory(stage, sizes)
         return None if memory is None else held + _plan_model(stage, sizes, memory)
     if stage.kind == "measure":
         answers = plan_reading(getattr(stage.work, "metric", None), sizes)
         return None if answers is None else held + _plan_measures(stage, sizes) + answers + state
-    return {"split": ids + SPLIT * rows + SPLIT_TIME * times, "queries": held}.get(stage.kind)
+    split = ids + SPLIT * rows + SPLIT_TIME * times + sentences
+    return {"split": split, "queries": held}.get(stage.kind)
 
 
 def _plan_measures(stage: Stage, sizes: Sizes) -> float:
@@ -195,7 +197,8 @@ def _plan_load(sizes: Sizes) -> float | None:
     if "interactions" not in sizes:
         return PER_FILE_BYTE * sizes["bytes"] if "bytes" in sizes else None
     rows, ids = sizes["interactions"], _plan_ids(sizes, READ_CHARACTER)
-    return ids + READ * rows + READ_TIME * sizes.get("times", 0)
+    rows_read = READ * rows + READ_TIME * sizes.get("times", 0)
+    return ids + rows_read + plan_sentences("dataset", sizes)
 
 
 def _plan_ids(sizes: Sizes, per_character: float) -> float:
