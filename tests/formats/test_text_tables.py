@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
+from recbias.formats import text_tables
+from recbias.formats.table_sizes import estimate_table
 from recbias.formats.text_tables import find_suffix, read_text_table
 
 ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
@@ -55,6 +57,44 @@ def test_a_list_of_numbers_is_joined_by_spaces(tmp_path: Path, name: str) -> Non
     else:
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert read_text_table(path).texts("logs").tolist() == ["-1.5 -2.0", ""]
+
+
+def test_json_objects_of_different_blocks_have_different_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tables, "BLOCK_ROWS", 2)
+    path, rows = tmp_path / "a.jsonl", [{"a": "1"}, {}, {"b": "2"}, {"a": 3}, {"b": None}]
+    path.write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    table = read_text_table(path)
+    assert table.texts("a").tolist() == ["1", "", "", "3", ""]
+    assert table.texts("b").tolist() == ["", "", "2", "", ""]
+    assert table.place(4).endswith("a.jsonl:9")
+
+
+def test_a_cell_of_a_later_block_is_reported_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_tables, "BLOCK_ROWS", 2)
+    path, rows = tmp_path / "a.jsonl", [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": {}}]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with pytest.raises(MalformedLine, match="neither text nor a number") as raised:
+        read_text_table(path)
+    assert str(raised.value.where).endswith("a.jsonl:4")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_the_size_of_a_table_is_that_of_its_cells(tmp_path: Path, name: str) -> None:
+    path, frame = tmp_path / name, pd.DataFrame({"id": ["1", "2"], "text": ["ab", "c\u4e2d"]})
+    if name == "a.csv":
+        frame.to_csv(path, index=False)
+        cell_bytes = path.stat().st_size
+    else:
+        frame.to_json(path, orient="records", lines=True)
+        cell_bytes = 1 + 2 + 1 + 4 + 2  # and the ends of the lines
+    size = estimate_table(path)
+    assert size is not None
+    assert size.text_bytes == pytest.approx(cell_bytes, abs=2)
+    assert size.cells == 2 * size.rows
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.zip"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
 from recbias.formats.text_lines import TextLines, parse_numbers
 
 SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
+
+BLOCK_ROWS = 2**14
+"""The number of JSON objects that are in memory at once, besides the columns of those before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +152,7 @@ def _read_parquet(path: Path) -> TextTable:
     locate = partial(locate_row, path)
     table = read_parquet(path)
     columns = {
-        name: _format_cells(column.to_pylist(), name, locate)
+        name: pa.chunked_array([_format_cells(column.to_pylist(), name, locate)])
         if pa.types.is_nested(column.type)
         else to_text(column, f"{path}: {name}")
         for name, column in zip(table.column_names, table.columns, strict=True)
@@ -156,24 +161,37 @@ def _read_parquet(path: Path) -> TextTable:
 
 
 def _read_json_lines(path: Path) -> TextTable:
+    numbers = array("q")
+    blocks: list[tuple[int, dict[str, Any]]] = []
     with open_text(path) as file:
-        lines = [(number, line) for number, line in enumerate(file, start=1) if line.strip()]
+        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+        while block := list(islice(lines, BLOCK_ROWS)):
+            numbers.extend([number for number, _ in block])
+            blocks.append((len(block), _parse_records(block, path)))
+    columns = {
+        name: pa.chunked_array(
+            [block.get(name, pa.array([""] * size, pa.string())) for size, block in blocks]
+        )
+        for name in dict.fromkeys(name for _, block in blocks for name in block)
+    }
+    return TextTable(path, columns, lambda row: f"{path}:{numbers[row]}")
 
-    def locate(row: int) -> str:
-        return f"{path}:{lines[row][0]}"
 
+def _parse_records(lines: Sequence[tuple[int, str]], path: Path) -> dict[str, Any]:
+    """Return the columns of JSON objects, each with the number of its line."""
     records = []
-    for row, (number, line) in enumerate(lines):
+    for number, line in lines:
         record = parse_json(line.rstrip("\r\n"), path, line=number)
         if not isinstance(record, dict):
             remedy = "write one object per line"
-            raise MalformedLine("not a JSON object", where=locate(row), remedy=remedy)
+            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
         records.append(record)
-    columns = {
-        name: _format_cells([record.get(name) for record in records], name, locate)
+    return {
+        name: _format_cells(
+            [record.get(name) for record in records], name, lambda row: f"{path}:{lines[row][0]}"
+        )
         for name in dict.fromkeys(name for record in records for name in record)
     }
-    return TextTable(path, columns, locate)
 
 
 def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
@@ -182,7 +200,7 @@ def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> 
     if None in texts:
         message = f"the {name} is neither text nor a number"
         raise MalformedLine(message, where=locate(texts.index(None)))
-    return pa.chunked_array([pa.array(texts, pa.string())])
+    return pa.array(texts, pa.string())
 
 
 def _format_cell(cell: Any) -> str | None:

@@ -14,8 +14,11 @@ from recbias.runner.stages.model_outputs import ModelOutputs
 SAMPLED = 10_000
 """The number of rows from which on their texts are not all measured."""
 
-PER_ANSWER, READ_CHARACTER = 200.0, 2.5
-"""Bytes of an answer with its labels, and of each character, while they are read."""
+PER_CELL, READ_CHARACTER = 65.0, 2.5
+"""Bytes of a cell of an answer with its labels, and of each character, while they are read."""
+
+CELLS = 3
+"""The number of cells of an answer where it is not known."""
 
 WITH_TEXT = frozenset({"responses", "sentence_scores"})
 """The outputs that are texts, or about texts."""
@@ -48,7 +51,8 @@ def plan_sentences(kind: str, sizes: Sizes) -> float:
 def measure_answers(answers: ModelOutputs) -> dict[str, int]:
     """Return the number of ``answers`` of a model with text, and of ``ranked`` items of texts.
 
-    ``answer_characters`` are those of texts, references, identifiers and labels;
+    ``answer_cells`` and ``answer_characters`` are those of texts, references, identifiers and
+    labels;
     ``text_characters`` those of the texts.
     """
     sizes: dict[str, int] = {}
@@ -61,6 +65,7 @@ def measure_answers(answers: ModelOutputs) -> dict[str, int]:
             frames = (columns, table.labels)
             sizes = {
                 "answers": len(table),
+                "answer_cells": sum(frame.size for frame in frames),
                 "answer_characters": sum(map(count_characters, frames)),
                 "text_characters": count_characters(pd.DataFrame({"text": texts})),
             }
@@ -96,7 +101,12 @@ def estimate_answers(model: object, sizes: Sizes) -> dict[str, int]:
     if not WITH_TEXT & set(outputs) or "queries" not in sizes:
         return {}
     n = sizes["queries"]
-    return {"answers": n, "answer_characters": ANSWER * n, "text_characters": TEXT * n}
+    return {
+        "answers": n,
+        "answer_cells": CELLS * n,
+        "answer_characters": ANSWER * n,
+        "text_characters": TEXT * n,
+    }
 
 
 def plan_reading(metric: object, sizes: Sizes) -> float | None:
@@ -106,7 +116,8 @@ def plan_reading(metric: object, sizes: Sizes) -> float | None:
     if WITH_TEXT & set(needs):
         if "answers" not in sizes:
             return None
-        n_bytes = PER_ANSWER * sizes["answers"] + READ_CHARACTER * sizes["answer_characters"]
+        n_cells = sizes.get("answer_cells", CELLS * sizes["answers"])
+        n_bytes = PER_CELL * n_cells + READ_CHARACTER * sizes["answer_characters"]
     elif "predictions" in needs and "ranked" not in sizes:
         return None
     plan = getattr(metric, "plan_memory", None)

@@ -78,3 +78,12 @@ def test_absurd_tensors_are_refused(tmp_path: Path, n_dimensions: int) -> None:
     shape = struct.pack("<Q", 2**64 - 1) * n_dimensions
     body = render_text(b"w") + struct.pack("<I", n_dimensions) + shape + bytes(12)
     assert read_shape(write_gguf(tmp_path / "tensor.gguf", 1, 0, body)) is None
+
+
+def test_a_second_copy_of_the_weights_does_not_count(tmp_path: Path) -> None:
+    weights = join_header(json.dumps(WEIGHTS).encode()) + bytes(144)
+    name = write_model(tmp_path, weights)
+    (tmp_path / "consolidated.safetensors").write_bytes(weights)
+    shape = read_shape(name)
+    assert shape is not None
+    assert shape.parameters == 36

@@ -311,7 +311,7 @@ def test_a_file_that_is_large_by_itself_is_refused(
     spec = make_small_spec(models=["MostPop", {"name": "lists", "path": str(path)}])
     plan, store = api.plan(spec, out=tmp_path)
     recbias.run(make_small_spec(), out=tmp_path)  # now the sizes of the data are known
-    for limit, n_faults in (("150", 0), ("220", 1), ("2000", 0)):  # 150 MB are less than nothing
+    for limit, n_faults in (("150", 1), ("220", 1), ("2000", 0)):
         monkeypatch.setenv(VARIABLE, limit)
         faults = [*find_memory_faults(plan, Executor(store, Silent()))]
         assert len(faults) == n_faults

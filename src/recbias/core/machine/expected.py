@@ -6,7 +6,7 @@ Sizes are counts by name: ``users``, ``items``, ``interactions`` of the dataset,
 of the ``longest_text`` and those of beginnings that they share, ``shared_bytes``; the bytes of
 the ``longest_sentence`` of the dataset, its ``sentences`` and their ``sentence_characters``, of
 all columns; ``item_characters`` of the texts of items; and ``answers`` of a model with their
-``answer_characters`` and ``text_characters``.
+``answer_cells``, ``answer_characters`` and ``text_characters``.
 """
 
 from __future__ import annotations

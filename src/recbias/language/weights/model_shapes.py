@@ -12,7 +12,7 @@ from typing import Any
 
 from recbias.core.errors import UserError
 from recbias.language.causal_model_files import GGUF, list_causal_model_files
-from recbias.language.model_folders import CONFIG
+from recbias.language.model_folders import CONFIG, WEIGHTS
 from recbias.language.scoring.target_probabilities import ROWS
 from recbias.language.weights.gguf_header import read_header
 
@@ -160,7 +160,7 @@ def read_shape(name: str) -> ModelShape | None:
         config, parameters = _read_files(files)
         sizes = {key: _find_size(config, names) for key, names in NAMES.items()}
         is_masked = _is_masked(config)
-        _refuse_absurd((parameters, *sizes.values()))
+        _refuse_absurd(parameters, sizes.values())
     except DAMAGE:
         return None
     sizes["inner"] = sizes["inner"] or 4 * sizes["width"]
@@ -180,6 +180,7 @@ def _read_files(files: Sequence[Path]) -> tuple[Mapping[str, Any], int]:
         return read_header(files[0])
     config = next((path for path in files if path.name == CONFIG), None)
     weights = [path for path in files if path.suffix == ".safetensors"]
+    weights = [path for path in weights if path.name == WEIGHTS] or weights
     if config is None or not weights:
         raise ValueError("there is no configuration, or there are no weights")
     return json.loads(config.read_text(encoding="utf-8")), sum(map(_count_weights, weights))
@@ -192,9 +193,9 @@ def _find_size(config: Mapping[str, Any], names: Sequence[str]) -> int:
     return int(next((size for size in sizes if isinstance(size, int) and size > 0), 0))
 
 
-def _refuse_absurd(counts: Iterable[int]) -> None:
+def _refuse_absurd(parameters: int, sizes: Iterable[int]) -> None:
     """Raise ValueError for a number of weights, or a size, that no model has."""
-    if max(counts) > LARGEST:
+    if not 0 < parameters <= LARGEST or max(sizes) > LARGEST:
         raise ValueError("a size of the model is absurd")
 
 

@@ -21,9 +21,9 @@ from recbias.models.given.file_memory import estimate_answers, plan_table
 
 COLUMNS = ("query_id", "response", "reference")
 
-READ, KEPT = 250.0, 200.0
-"""Bytes of a row besides the characters, while it is read and as it is kept: three texts, each in
-a table and in order."""
+READ_CELL, KEPT = 65.0, 200.0
+"""Bytes of a cell besides its characters while it is read, and of a row as it is kept: texts, each
+in a table and in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class GivenResponses:
 
     def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
         """Return the memory of the rows of the table."""
-        return plan_table(self.path, sizes, READ, KEPT)
+        return plan_table(self.path, sizes, 0.0, KEPT, READ_CELL)
 
     def estimate_sizes(self, sizes: Sizes) -> Sizes:
         """Return the sizes of the table."""

@@ -178,10 +178,11 @@ def find_memory_fault(
         f"{stage.title} needs about {peak / 2**20:,.0f} MB, and there are {limit / 2**20:,.0f} MB"
     )
     counts = (f"{int(n * share):,} {name}" for name, n in sizes.items() if n and name in SHOWN)
-    advice = f"about {', '.join(counts)} would fit: {ADVICE.get(stage.kind, ADVICE['fit'])}"
-    if share < LEAST_SHARE:
-        advice = LARGE_BY_ITSELF
+    data = "sentences" if sizes.get("sentences") else "fit"
+    advice = f"about {', '.join(counts)} would fit: {ADVICE.get(stage.kind, ADVICE[data])}"
     batch = _find_batch(stage, sizes, planner, limit)
+    if share < LEAST_SHARE:
+        advice = SMALLER if batch else f"it is large whatever the data: {SMALLER}"
     remedy = f"{batch}{advice}; {VARIABLE} states another limit"
     return TooLittleMemory(message, where=stage.spec_location, remedy=remedy)
 
@@ -210,14 +211,15 @@ BATCHES = ("tokens_per_batch", "batch_tokens", "batch_size")
 ADVICE = {
     "dataset": "give a file with fewer rows, as filters come after it is read",
     "fit": "filter more (k_core, sample_users), or lower what makes the model large",
+    "sentences": "give fewer sentences, or lower what makes the model large",
 }
-"""What to do about a stage that does not fit, by its kind."""
+"""What to do about a stage that does not fit, by its kind; ``sentences`` where these are data."""
 
 LEAST_SHARE = 0.001
 """The least share of the data for which it is worth to filter."""
 
-LARGE_BY_ITSELF = "it is large whatever the data: give a smaller file or language model"
+SMALLER = "give a smaller file or language model"
 """What to do about a stage that would not fit with hardly any data."""
 
-SHOWN = ("users", "items", "interactions", "bytes", "texts")
+SHOWN = ("users", "items", "interactions", "bytes", "texts", "sentences")
 """The sizes that a remedy states."""
