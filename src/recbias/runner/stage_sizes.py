@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.queries.queries import Queries
-from recbias.runner.answer_sizes import count_characters, measure_answers
+from recbias.runner.answer_sizes import SAMPLED, count_characters, measure_answers
 from recbias.runner.stages.model_outputs import ModelOutputs
 
 
@@ -21,8 +21,9 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
     of the training set, ``characters`` those of the ``reviews``, and ``longest`` those of the
     longest of them; ``item_characters`` those of all texts of the items, by a sample of the items;
     ``sentence_characters`` those of all columns of the ``sentences``, by a sample too.
-    Texts of queries and of sentences are measured in bytes, as are the beginnings that ``texts``
-    in their alphabetical order share with the one before. For answers see ``answer_sizes``.
+    Texts of queries and of sentences are measured in bytes, as are, by a sample, the beginnings
+    that ``texts`` in their alphabetical order share with the one before. For answers see
+    ``answer_sizes``.
 
     >>> measure_sizes([])
     {}
@@ -65,11 +66,13 @@ def _measure_texts(texts: Iterable[str]) -> dict[str, int]:
 def _measure_prompts(texts: Iterable[str | None]) -> dict[str, int]:
     encoded = sorted(_encode(text) for text in texts if text is not None)
     lengths = [len(text) for text in encoded]
+    step = -(-len(encoded) // SAMPLED) or 1
+    sampled = islice(pairwise(encoded), 0, None, step)
     return {
         "texts": len(encoded),
         "text_bytes": sum(lengths),
         "longest_text": max(lengths, default=0),
-        "shared_bytes": sum(_count_shared(*pair) for pair in pairwise(encoded)),
+        "shared_bytes": step * sum(_count_shared(*pair) for pair in sampled),
     }
 
 
