@@ -27,6 +27,11 @@ def load_arrays(folder: Path) -> dict[str, AnyArray]:
         return {name: arrays[name] for name in arrays.files}
 
 
+MIN_THREADED_SIZE = 2**20
+"""The size in bytes from which on columns are read by threads, for which pyarrow waits for ever
+where the limit of the process (``ulimit -v``) lets none start."""
+
+
 def save_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a table to Parquet."""
     import pyarrow as pa
@@ -43,8 +48,10 @@ def load_frame(path: Path) -> pd.DataFrame:
     """
     from pyarrow import parquet
 
+    is_large = path.stat().st_size > MIN_THREADED_SIZE
     try:
-        frame: pd.DataFrame = parquet.read_table(path, memory_map=False).to_pandas()
+        with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
+            frame: pd.DataFrame = file.read(use_threads=is_large).to_pandas(use_threads=is_large)
     except OSError as error:
         if error.errno is None:  # not of the system: pyarrow means a damaged page
             raise ValueError(str(error)) from error
