@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.arrays import BoolArray
-from recbias.core.errors import UserError
 from recbias.formats.arrow.parquet_files import read_first_rows, read_schema
 from recbias.formats.delimited.layout import BadLines, Kind, Layout
 from recbias.formats.delimited.reader import Rows, read_encoded_table
@@ -66,24 +64,6 @@ def read_interactions(
         )
         return TableFile(path, read_encoded_table(path, layout, bad_lines=bad_lines), layout)
     return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
-
-
-def estimate_interactions(path: Path, columns: TableColumns) -> dict[str, int]:
-    """Return about how many ``users``, ``items``, ``interactions`` and ``times`` a table has.
-
-    They are estimated from samples. Nothing is returned for a table whose columns are not found,
-    which reading it would report.
-
-    Raises:
-        MissingFile: The file does not exist.
-    """
-    suffix = get_suffix(require_file(path))
-    with suppress(UserError):
-        if suffix == ".parquet":
-            return _estimate_parquet(path, columns)
-        if suffix in _TEXT:
-            return _estimate_text(path, columns, suffix)
-    return {}
 
 
 def _estimate_parquet(path: Path, columns: TableColumns) -> dict[str, int]:
