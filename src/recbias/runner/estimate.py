@@ -18,6 +18,9 @@ from recbias.runner.stage import Stage
 Sizes: TypeAlias = Mapping[str, int]
 """Counts of what a stage reads and makes, by name: ``users``, ``training``, ``bytes``."""
 
+MOST_RECORDS = 1000
+"""The number of stored results that are read; addresses are in random order."""
+
 LEAST_RATIO = 1.5
 """The ratio of two sizes from which on what they took tells how it grows."""
 

@@ -13,9 +13,9 @@ from recbias.core.errors import Unwritable, UserError
 from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
-from recbias.runner.estimate import measure_sizes
+from recbias.runner.estimate import MOST_RECORDS, measure_sizes
 from recbias.runner.execution.needed_stages import select_needed_stages
-from recbias.runner.execution.remaining_work import MOST_RECORDS, RemainingWork, WatchesWork
+from recbias.runner.execution.remaining_work import RemainingWork, WatchesWork
 from recbias.runner.execution.stage_records import (
     Observer,
     Silent,

@@ -72,7 +72,8 @@ def _check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None
 
     The location is the setting in the search space.
     """
-    settings, largest = read_settings(type(model.plugin)), copy.copy(model.plugin)
+    cls: type = type(model.plugin)
+    settings, largest = read_settings(cls), copy.copy(model.plugin)
     searched = {}
     for dimension in model.tune.space if model.tune else ():
         values = (dimension.high,) if isinstance(dimension, Range) else dimension.parsed_values
