@@ -92,7 +92,8 @@ def test_a_model_that_says_what_it_needs_has_an_estimate_without_results(tmp_pat
     memory = {step.stage.title: step.memory_mb for step in preview(plan, store).steps}
     dataset = store.record(plan.data_contexts[0].dataset.digest)
     assert dataset is not None
-    assert memory["fit EASE"] == 12 * dataset.sizes["items"] ** 2 / 2**20
+    assert memory["ask EASE"] is None
+    assert (memory["fit EASE"] or 0.0) > 12 * dataset.sizes["items"] ** 2 / 2**20
 
 
 def test_the_sizes_of_stages_follow_from_those_of_similar_ones(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 from recbias.core.protocols import get_least_memory
 from recbias.core.records import StageRecord, Stored
 from recbias.runner.estimate import MOST_RECORDS, Estimate, Sizes, StageSizes, StoredCosts
+from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import list_checkpoints
@@ -114,13 +115,16 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
 
 
 def _estimate(stage: Stage, sizes: Sizes, costs: StoredCosts) -> Step:
-    """Return the step of a stage to run: by stored results, else by what its model says."""
+    """Return the step of a stage to run: by stored results, else by what its model says.
+
+    What a model says comes on top of this process, which has read the data.
+    """
     expected = costs.estimate(stage, sizes)
     memory_mb = expected.memory_mb if expected is not None else None
     if memory_mb is None and stage.kind in {"fit", "trial"} and "items" in sizes:
         model = getattr(getattr(stage.work, "work", stage.work), "model", None)
         n_bytes = get_least_memory(model, sizes.get("users", 0), sizes["items"])
-        memory_mb = n_bytes / 2**20 or None
+        memory_mb = n_bytes / 2**20 + measure_peak_memory_mb() if n_bytes else None
     return Step(stage, expected=expected, memory_mb=memory_mb)
 
 
