@@ -22,9 +22,6 @@ from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
-PER_SIMILARITY = 12.0
-"""Bytes of a similarity while its block is computed and the largest are selected."""
-
 
 class _KNN(OnDevice):
     """The needs and the neighbour search of the models of co-occurrence."""

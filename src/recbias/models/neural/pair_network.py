@@ -24,7 +24,6 @@ from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 from recbias.models.training.samplers import EpochSampler
 
 BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
-STEP = 30 * 2**20  # Bytes of a batch with its gradients, about
 MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
 
 
