@@ -9,8 +9,8 @@ books have less than ten readers. A smaller share has fewer users, books and row
 
 The spec loads the file, takes the 10-core, holds out a fifth, trains five models, writes lists for
 100,000 users (or all, if there are fewer), measures them and compares the models by paired tests.
-Wall and CPU seconds and the peak memory of each stage are printed, beside the peak that the plan
-expects. Reads and writes need the disk space of twice the file.
+Wall and CPU seconds and the peak memory of each stage are printed. Reads and writes need the disk
+space of twice the file.
 
     python benchmarks/goodreads.py --share 0.01 [--folder DIR] [--models Random,MostPop]
 """
@@ -34,9 +34,6 @@ import recbias
 from recbias import api
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import UserError
-from recbias.runner.planning.expected_memory import PeakPlanner
-from recbias.runner.planning.expected_sizes import ExpectedSizes
-from recbias.runner.planning.preview import preview
 
 USERS, BOOKS, ROWS = 876_145, 2_360_650, 228_648_342
 SHIFT, EXPONENT = 150.0, 1.2
@@ -167,26 +164,12 @@ def make_spec(path: Path, models: list[str], queries: int) -> dict[str, Any]:
     }
 
 
-def plan_peaks(run_plan: Any, store: Any) -> dict[str, float]:
-    """Return the peak that is expected of each stage by the sizes of the loaded data, in MB."""
-    shared = [stage for context in run_plan.data_contexts for stage in context.stages]
-    records = {stage.digest: store.record(stage.digest) for stage in shared}
-    sizes, planner, peaks = ExpectedSizes(records), PeakPlanner(), {}
-    for stage in run_plan.stages:
-        peak = planner.plan(stage, sizes.find(stage))
-        peaks[stage.title] = 0.0 if peak is None else peak / 2**20
-    return peaks
-
-
-def print_costs(manifest: dict[str, Any], planned: dict[str, float]) -> None:
+def print_costs(manifest: dict[str, Any]) -> None:
     """Print what each stage took."""
-    print("\n| stage | wall, s | CPU, s | peak, MB | planned, MB |\n|---|--:|--:|--:|--:|")
+    print("\n| stage | wall, s | CPU, s | peak, MB |\n|---|--:|--:|--:|")
     for stage in manifest["stages"]:
         cpu, peak = stage["cost"]["cpu_seconds"] or 0.0, stage["peak_memory_mb"] or 0.0
-        print(
-            f"| {stage['stage']} | {stage['seconds']:.1f} | {cpu:.1f} "
-            f"| {peak:,.0f} | {planned[stage['stage']]:,.0f} |"
-        )
+        print(f"| {stage['stage']} | {stage['seconds']:.1f} | {cpu:.1f} | {peak:,.0f} |")
 
 
 def main() -> None:
@@ -206,18 +189,16 @@ def main() -> None:
         print(f"share {share:g}: {size:,.0f} MB written in {seconds:.0f} s", flush=True)
         spec = make_spec(path, models, min(arguments.queries, round(share * USERS / 2)))
         try:
-            run_plan, store = api.plan(spec, out=folder / "results", data=folder)
+            api.plan(spec, out=folder / "results", data=folder)
         except UserError as error:  # a model whose package is absent, say
             print(f"skipped: {error}")
             return
-        (load,) = (step for step in preview(run_plan, store).steps if step.stage.kind == "dataset")
-        print(f"expected peak of loading, before it: {load.memory_mb or 0:,.0f} MB", flush=True)
         began, cpu_began = time.perf_counter(), time.process_time()
         run = recbias.run(spec, out=folder / "results", data=folder, fresh=True)
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu_began
         manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
-        print_costs(manifest, plan_peaks(run_plan, store))
-        print(f"| whole run | {wall:.1f} | {cpu:.1f} | {manifest['peak_memory_mb']:,.0f} | |")
+        print_costs(manifest)
+        print(f"| whole run | {wall:.1f} | {cpu:.1f} | {manifest['peak_memory_mb']:,.0f} |")
         print(run.metrics[["model", "metric", "value", "n"]].to_string())
 
 

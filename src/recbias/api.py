@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from recbias.core.errors import UserError
 from recbias.core.input_files import to_local_path
+from recbias.core.machine.shortage import require_room_for_run
 from recbias.core.network import forbid_network
+from recbias.core.packages import list_libraries
 from recbias.core.stage_context import collect_warnings
 from recbias.plans import (
     data_folder,
@@ -27,10 +29,10 @@ from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.choose import create_executor, require_answers, require_choice
 from recbias.runner.execution.executor import Observer, execute
-from recbias.runner.execution.model_memory import check_loading
 from recbias.runner.execution.needed_stages import look_up_results
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.operating_system import measure_peak_memory_mb
+from recbias.runner.planning.plugin_contracts import list_plugins
 from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
 from recbias.runner.recomputation.settled_rows import describe_derivations
 from recbias.runner.results.group_rows import collect_groups
@@ -116,7 +118,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         results.prepare()
     if not fresh:
         look_up_results(run_plan, results)
-    check_loading(run_plan, results, fresh=fresh)
+    plugins = [spec.plugin for spec in list_plugins(run_plan.experiment)]
+    require_room_for_run({name for plugin in plugins for name in list_libraries(plugin)})
     shows = is_notebook() if progress is None else progress
     with (
         forbid_network() if offline else nullcontext(),

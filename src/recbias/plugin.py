@@ -50,7 +50,6 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.models.rerankers import Candidates
 from recbias.core.outputs.evidence import Embeddings, Evidence
@@ -84,10 +83,10 @@ __all__ += [
 ]
 __all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
 __all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
-__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelMemory", "ModelName"]
+__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName"]
 __all__ += ["NothingLeft", "Odds"]
 __all__ += ["OutOfRange", "Output", "Predictions", "Queries", "RankedLists", "Responses"]
-__all__ += ["Reviews", "SentenceScores", "Sizes", "Split", "State", "TrainingData", "UnitScores"]
+__all__ += ["Reviews", "SentenceScores", "Split", "State", "TrainingData", "UnitScores"]
 __all__ += ["UnknownColumn", "UserError", "Vocabulary", "WrongType", "compute_pair_moments"]
 __all__ += ["dataclass", "np", "pd", "rank_by_product", "rank_by_scores", "record_fact"]
 __all__ += ["report_progress", "report_validation", "track_progress", "warn"]

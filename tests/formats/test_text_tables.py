@@ -10,7 +10,6 @@ import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.formats import text_tables
-from recbias.formats.table_sizes import estimate_table
 from recbias.formats.text_tables import find_suffix, read_text_table
 
 ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
@@ -80,21 +79,6 @@ def test_a_cell_of_a_later_block_is_reported_with_its_line(
     with pytest.raises(MalformedLine, match="neither text nor a number") as raised:
         read_text_table(path)
     assert str(raised.value.where).endswith("a.jsonl:4")
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_the_size_of_a_table_is_that_of_its_cells(tmp_path: Path, name: str) -> None:
-    path, frame = tmp_path / name, pd.DataFrame({"id": ["1", "2"], "text": ["ab", "c\u4e2d"]})
-    if name == "a.csv":
-        frame.to_csv(path, index=False)
-        cell_bytes = path.stat().st_size
-    else:
-        frame.to_json(path, orient="records", lines=True)
-        cell_bytes = 1 + 2 + 1 + 4 + 2  # and the ends of the lines
-    size = estimate_table(path)
-    assert size is not None
-    assert size.text_bytes == pytest.approx(cell_bytes, abs=2)
-    assert size.cells == 2 * size.rows
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.zip"])

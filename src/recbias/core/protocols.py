@@ -133,7 +133,8 @@ class Recommender(Protocol):
     ``provides`` are the outputs of the fitted object, ``needs`` the parts of the training data
     that it reads (``times`` are those of the interactions; ``ChecksData`` refuses data without),
     and ``libraries`` the packages whose version is part of its content address. A recommender
-    whose fitted object is Storable also has ``restore``, see ``Restores``.
+    whose fitted object is Storable also has ``restore``, see ``Restores``. One that can exhaust
+    the memory may have ``least_memory(n_users, n_items)``, see ``get_least_memory``.
     """
 
     provides: ClassVar[frozenset[Output]]
@@ -142,6 +143,15 @@ class Recommender(Protocol):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Return the recommender fitted to the training data."""
+
+
+def get_least_memory(model: object, n_users: int, n_items: int) -> float:
+    """Return the bytes that the training of a model needs at least, by its ``least_memory``.
+
+    A model is refused where they are more than the process may use. 0 if it does not say.
+    """
+    count = getattr(model, "least_memory", None)
+    return 0.0 if count is None else float(count(n_users, n_items))
 
 
 @runtime_checkable

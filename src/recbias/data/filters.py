@@ -15,7 +15,6 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import encode_pairs
 from recbias.core.errors import NothingLeft
-from recbias.core.machine.expected import Sizes
 from recbias.core.stage_context import warn
 
 
@@ -115,13 +114,6 @@ class SampleUsers:
     """
 
     n: Annotated[int, Gt(0)]
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the users, and their share of the interactions."""
-        users = min(self.n, sizes["users"])
-        interactions = round(sizes["interactions"] * users / max(sizes["users"], 1))
-        times = {"times": interactions} if "times" in sizes else {}
-        return {"users": users, "interactions": interactions, **times}
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset of the sampled users."""

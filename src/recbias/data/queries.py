@@ -20,7 +20,6 @@ from recbias.core.errors import (
     UnknownColumn,
     WrongType,
 )
-from recbias.core.machine.expected import Sizes
 from recbias.core.protocols import InputFile
 from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.queries.queries import Queries
@@ -90,11 +89,6 @@ class Users:
             users = self._sample_users(users, self.sample, rng)
         ids = dataset.user_ids.take(users)
         return Queries(ids, describe_users(dataset).take(users, ids), users.astype(np.int32))
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the queries, at most: a condition is not counted."""
-        users = sizes["users"]
-        return {"queries": users if self.sample is None else min(users, self.folds * self.sample)}
 
     def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
         """Return random samples of users without replacement, each in the order of the users."""

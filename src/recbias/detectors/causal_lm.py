@@ -16,9 +16,6 @@ from recbias.language.causal_models import load_causal_model
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.swapped_groups import SwappedGroups
 from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.shared_prefixes import MAX_NODES
-from recbias.language.scoring.token_likelihood import limit_batch
-from recbias.language.weights.model_shapes import ModelShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +52,6 @@ class CausalLM(GroupDetector):
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local model; none for one of the hub."""
         return list_causal_model_files(self.model)
-
-    def plan_batch(self, shape: ModelShape) -> float:
-        """Return the bytes of the layers and of the logits of a batch.
-
-        A sentence with the words of several groups is read once, up to the word, by models with
-        attention: a batch is a tree.
-        """
-        n_tokens = limit_batch(self.tokens_per_batch, shape.vocabulary)
-        return shape.count_scoring(min(n_tokens, MAX_NODES) if shape.heads else n_tokens)
 
     def load_scorer(self, words: GroupWords) -> SwappedGroups:
         """Return the model with the words of groups."""

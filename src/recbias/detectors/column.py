@@ -11,7 +11,6 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +51,6 @@ class Column:
     def kinds(self) -> tuple[str, ...]:
         """Return the one kind."""
         return (self.kind,)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the numbers of the column, and of what is compared with them."""
-        return plan_detector(32.0 * sizes["items"])
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels; ``rng`` is unused: the labels are deterministic."""

@@ -14,24 +14,18 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.inherited_sections import InheritsSections
 from recbias.core.labelled_texts import label_texts
-from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 from recbias.core.models.devices import Device
 from recbias.core.protocols import InputFile, ModelName
 from recbias.core.stage_context import record_fact, report_progress, warn
 from recbias.language.groups.group_words import GroupWords, load_group_words
 from recbias.language.groups.mentions import Mentions
 from recbias.language.groups.partial_progress import report_part
-from recbias.language.weights.model_shapes import ModelShape, read_shape
 from recbias.numerics.certainty_factor import certainty_factor
 from recbias.numerics.devices import OnDevice
 from recbias.numerics.group_scores import GroupScore, score_groups
 
 CHARACTERS_PER_BLOCK = 2**20
 """The number of characters of the texts that are evaluated before their values are stored."""
-
-PER_CHARACTER = 48.0
-"""Bytes of a character of these texts: the tokens of sentences with words of groups, and where
-they begin and end."""
 
 DECIMALS = 6
 """Of a stored value: the sums of a model differ in later ones with the company of a text."""
@@ -106,22 +100,6 @@ class GroupDetector(InheritsSections, OnDevice):
         words = load_group_words(self.groups)
         kinds = words.select(self.kinds).kinds if self.kinds else words.kinds
         object.__setattr__(self, "kinds", kinds)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the weights, of the largest batch, and of a block of texts.
-
-        It is None if the model is not on this machine.
-        """
-        del sizes
-        shape = read_shape(self.model)
-        if shape is None:
-            return None
-        reading = shape.bytes + self.plan_batch(shape)
-        return plan_detector(max(reading, shape.loading) + PER_CHARACTER * CHARACTERS_PER_BLOCK)
-
-    def plan_batch(self, shape: ModelShape) -> float:
-        """Return the bytes of the largest batch."""
-        raise NotImplementedError
 
     def load_scorer(self, words: GroupWords) -> GroupScorer:
         """Return the model with the words of groups."""

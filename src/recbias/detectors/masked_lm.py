@@ -10,9 +10,8 @@ from recbias.core.protocols import ModelName
 from recbias.detectors.group_detector import GroupDetector
 from recbias.language.groups.group_words import GroupWords
 from recbias.language.groups.masked_groups import Candidates, MaskedGroups, Neutral
-from recbias.language.masked_models import MAX_MASKS, MaskedModel
+from recbias.language.masked_models import MaskedModel
 from recbias.language.model_folders import list_model_files
-from recbias.language.weights.model_shapes import ModelShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +56,6 @@ class MaskedLM(GroupDetector):
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local model; none for one of the hub."""
         return list_model_files(self.model)
-
-    def plan_batch(self, shape: ModelShape) -> float:
-        """Return the bytes of the layers: only the logits of groups are computed."""
-        longest = MAX_MASKS * (shape.positions or self.tokens_per_batch)
-        return shape.count_reading(min(self.tokens_per_batch, longest))
 
     def load_scorer(self, words: GroupWords) -> MaskedGroups:
         """Return the model with the words of groups."""

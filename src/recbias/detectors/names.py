@@ -13,7 +13,6 @@ from recbias.core.arrays import BoolArray, FloatArray, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import Contradiction, NothingLeft, UserError
 from recbias.core.labelled_texts import label_texts
-from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 from recbias.core.models.devices import Device
 from recbias.core.protocols import ModelName
 from recbias.core.stage_context import record_fact, warn
@@ -21,20 +20,15 @@ from recbias.detectors.people_counts import count_people, read_column
 from recbias.language.groups.partial_progress import report_part
 from recbias.language.masking.people import find_people
 from recbias.language.masking.person_names import (
-    BATCH_TOKENS,
     FirstNames,
     PersonModel,
     get_dictionary_path,
 )
 from recbias.language.model_folders import list_model_files
-from recbias.language.weights.model_shapes import read_shape
 from recbias.numerics.devices import find_device
 
 TEXTS_PER_BLOCK = 256
 """The texts whose people a model finds before their values are stored."""
-
-DICTIONARY = 20.0 * 2**20
-"""Bytes of the first names of the package gender-guesser."""
 
 _DIVIDER = "\x1e"  # between the people that are left out and the text
 
@@ -140,19 +134,6 @@ class Names:
     def evaluates_texts(self) -> bool:
         """Return whether a model finds the people, in each text by itself."""
         return self._has_model
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the dictionary, of the names of items, and of a model for persons.
-
-        It is None if the model is not on this machine.
-        """
-        names = DICTIONARY + 500.0 * sizes["items"]
-        if not self._has_model:
-            return plan_detector(names)
-        shape = read_shape(self.persons)
-        if shape is None:
-            return None
-        return plan_detector(names + shape.bytes + shape.count_reading(BATCH_TOKENS))
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""

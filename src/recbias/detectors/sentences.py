@@ -14,10 +14,8 @@ from annotated_types import Interval
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, UnknownIdentifier
-from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.formats.table_sizes import estimate_table
 from recbias.formats.text_tables import read_text_table
 from recbias.numerics.certainty_factor import certainty_factor
 
@@ -74,12 +72,6 @@ class Sentences:
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds in the file, sorted."""
         return tuple(sorted(set(read_scores(self.path, self.kind)["kind"])))
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the table: its text and columns, and three cells of each row."""
-        del sizes
-        table = estimate_table(self.path)
-        return None if table is None else plan_detector(2.5 * table.bytes + 300.0 * table.rows)
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and grades of each kind; ``rng`` is unused."""

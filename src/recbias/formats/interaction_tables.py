@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.arrays import BoolArray
-from recbias.core.errors import UserError
-from recbias.formats.arrow.parquet_files import read_first_rows, read_schema
 from recbias.formats.delimited.layout import BadLines, Kind, Layout
 from recbias.formats.delimited.reader import Rows, read_encoded_table
-from recbias.formats.delimited.row_samples import CHUNK_SIZE, estimate_distinct, sample_rows
 from recbias.formats.tables import TableColumns, TableFile, read_file, require_file
 from recbias.formats.text_files import BOM, get_suffix, open_binary, split_line, validate_utf8
 from recbias.formats.text_lines import RECBOLE_COLUMN, is_number
@@ -31,8 +27,6 @@ ELLIOT: dict[str, Kind] = {
     "timestamp": "text",
 }
 """The columns of an Elliot file, of which the last may be missing."""
-
-ID_COLUMNS = ("user_id", "item_id")
 
 _TEXT = (".csv", ".tsv", ".inter")
 
@@ -57,7 +51,7 @@ def read_interactions(
     suffix = get_suffix(require_file(path))
     if suffix not in _TEXT:
         return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
-    cells, delimiter, _ = _read_first_line(path)
+    cells, delimiter = _read_first_line(path)
     if _is_recbole(cells):
         return _read_recbole(path, columns, bad_lines, cells=cells, delimiter=delimiter)
     if _is_elliot(cells, suffix):
@@ -68,70 +62,14 @@ def read_interactions(
     return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
 
 
-def estimate_interactions(path: Path, columns: TableColumns) -> dict[str, int]:
-    """Return about how many ``users``, ``items``, ``interactions`` and ``times`` a table has.
-
-    They are estimated from samples. Nothing is returned for a table whose columns are not found,
-    which reading it would report.
-
-    Raises:
-        MissingFile: The file does not exist.
-    """
-    suffix = get_suffix(require_file(path))
-    with suppress(UserError):
-        if suffix == ".parquet":
-            return _estimate_parquet(path, columns)
-        if suffix in _TEXT:
-            return _estimate_text(path, columns, suffix)
-    return {}
-
-
-def _estimate_parquet(path: Path, columns: TableColumns) -> dict[str, int]:
-    sources = columns.list_sources(list(read_schema(path).names))
-    ids = [sources[name] for name in ID_COLUMNS if name in sources]
-    n_rows, table = read_first_rows(path, ids, CHUNK_SIZE)
-    cells = [[[str(cell).encode() for cell in table[name].to_pylist()]] for name in ids]
-    return _count_distinct(cells, n_rows, has_times="timestamp" in sources)
-
-
-def _estimate_text(path: Path, columns: TableColumns, suffix: str) -> dict[str, int]:
-    cells, delimiter, size = _read_first_line(path)
-    names = [cell.partition(":")[0] for cell in cells] if _is_recbole(cells) else cells
-    if _is_elliot(cells, suffix) and not _is_recbole(cells):
-        names, size = list(ELLIOT)[: len(cells)], 0
-    sources = columns.list_sources(names)
-    places = [names.index(sources[name]) for name in ID_COLUMNS if name in sources]
-    sample = sample_rows(path, skip=size)
-    split = [[line.split(delimiter.encode()) for line in chunk] for chunk in sample.chunks]
-    return _count_distinct(
-        [
-            [[row[place] for row in chunk if len(row) == len(names)] for chunk in split]
-            for place in places
-        ],
-        sample.n_rows,
-        has_times="timestamp" in sources,
-    )
-
-
-def _count_distinct(
-    columns: Sequence[Sequence[Sequence[bytes]]], n_rows: int, *, has_times: bool
-) -> dict[str, int]:
-    """Return the sizes of a table by the cells of both columns; none if one was not found."""
-    if len(columns) < len(ID_COLUMNS):
-        return {}
-    users, items = (estimate_distinct(chunks, n_rows) for chunks in columns)
-    sizes = {"users": users, "items": items, "interactions": n_rows}
-    return sizes | ({"times": n_rows} if has_times else {})
-
-
-def _read_first_line(path: Path) -> tuple[list[str], str, int]:
-    """Return the cells of the first line, their delimiter, and the bytes of the line."""
+def _read_first_line(path: Path) -> tuple[list[str], str]:
+    """Return the cells of the first line, and their delimiter."""
     with open_binary(path) as file:
         raw = file.readline()
     validate_utf8(raw, path)
     line = raw.removeprefix(BOM).decode().rstrip("\r\n")
     delimiter = "\t" if "\t" in line else ","
-    return split_line(line, delimiter, f"{path}:1"), delimiter, len(raw)
+    return split_line(line, delimiter, f"{path}:1"), delimiter
 
 
 def _is_recbole(cells: Sequence[str]) -> bool:

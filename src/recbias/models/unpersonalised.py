@@ -11,11 +11,10 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.same_scores import plan_same_scores, rank_by_same_scores
+from recbias.models.ranking.same_scores import rank_by_same_scores
 from recbias.models.ranking.score_blocks import rank_rows, rank_tiles
 from recbias.numerics.compiled.loops import compile_loop
 from recbias.numerics.compiled.ranking_kernels import mix_hashes
@@ -41,10 +40,6 @@ class Random:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the seed."""
-        return ModelMemory(fit=8.0, state=8.0, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:
         """Sample the seed of the hash."""
@@ -100,11 +95,6 @@ class MostPop:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the counts, and of lists by them."""
-        counts, cells = 8.0 * sizes["items"], plan_same_scores(sizes["training"])
-        return ModelMemory(fit=counts, state=counts, lists=cells, ranking="none")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:
         """Count the interactions of each item."""

@@ -10,12 +10,11 @@ from annotated_types import Gt, Lt
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.numerics.inequality import head
 from recbias.rerankers.calibration import select_calibrated
 from recbias.rerankers.item_values import ItemValues
-from recbias.rerankers.settings import NumberOfCandidates, Strength, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Strength
 
 
 def js_terms(history: AnyArray, listed: AnyArray) -> FloatArray:
@@ -71,10 +70,6 @@ class CalibratedPopularity:
     head: Annotated[float, Gt(0), Lt(1)] = 0.2
     tail: Annotated[float, Gt(0), Lt(1)] = 0.2
     candidates: NumberOfCandidates = 100
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates, and of a value of each item of a block."""
-        return plan_selection(sizes, self.candidates, 16 * (4 + 4))
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -10,12 +10,11 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.core.stage_context import warn
 from recbias.rerankers.greedy_selection import select_greedily
 from recbias.rerankers.item_values import ItemValues, read_values
-from recbias.rerankers.settings import VALUES, NumberOfCandidates, Strength, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Strength
 
 SMOOTHING = 0.01
 """The weight of the history in the smoothed shares of a list, as in the paper."""
@@ -148,10 +147,6 @@ class Calibration:
     def check_data(self, data: TrainingData) -> None:
         """Refuse an attribute that the items do not have."""
         read_values(data, self.attribute)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates, and of the values of a block."""
-        return plan_selection(sizes, self.candidates, 16 * (4 * VALUES + 4))
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -10,11 +10,10 @@ from annotated_types import Gt, Lt
 
 from recbias.core.arrays import Codes, FloatArray
 from recbias.core.errors import NothingLeft
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.core.stage_context import record_fact
 from recbias.numerics.inequality import head
-from recbias.rerankers.settings import NumberOfCandidates, Share, Strength, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Share, Strength
 from recbias.rerankers.two_sided_problem import ITEMS, USERS, TwoSidedProblem
 
 ROUNDS, HALVINGS = 4, 24
@@ -74,10 +73,6 @@ class CPFair:
     active: Annotated[float, Gt(0), Lt(1)] = 0.05
     tail_share: Share | None = None
     candidates: NumberOfCandidates = 100
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates, and of the scores of a block."""
-        return plan_selection(sizes, self.candidates, 72)
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -12,13 +12,12 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange, UnknownColumn
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.core.suggestions import suggest
 from recbias.numerics.sparse.blocks import block_size, map_blocks
 from recbias.numerics.sparse.share_ranking import rank_to_shares
 from recbias.rerankers.item_values import ItemValues, read_values
-from recbias.rerankers.settings import NumberOfCandidates, Share, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Share
 
 TOLERANCE = 1e-6
 """The largest deviation from 1 of shares that add up to 1."""
@@ -72,10 +71,6 @@ class DetGreedy:
     def check_data(self, data: TrainingData) -> None:
         """Refuse an attribute with several values per item, and targets that cannot be reached."""
         self._compute_shares(self._read_values(data), data)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates with their groups, and of the ranks of a block."""
-        return plan_selection(sizes, self.candidates, 32)
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -11,14 +11,13 @@ from annotated_types import Gt, Lt
 from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownColumn
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.rerankers.greedy_selection import select_greedily
 from recbias.rerankers.item_values import read_values
 from recbias.rerankers.protected_minimum import Minimum, adjust_alpha, compute_minimum
-from recbias.rerankers.settings import NumberOfCandidates, Share, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +70,6 @@ class FAIR:
     def check_data(self, data: TrainingData) -> None:
         """Refuse an attribute or a value that no item has."""
         self._mark_protected(data)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates and of the gains of a block."""
-        return plan_selection(sizes, self.candidates, 64)
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -9,11 +9,10 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.rerankers.greedy_selection import select_greedily
 from recbias.rerankers.item_values import ItemValues, read_values
-from recbias.rerankers.settings import VALUES, NumberOfCandidates, Strength, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Strength
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +54,6 @@ class MMR:
     def check_data(self, data: TrainingData) -> None:
         """Refuse an attribute that the items do not have."""
         read_values(data, self.attribute)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates, and of the values of a block."""
-        return plan_selection(sizes, self.candidates, 8 * (2 * VALUES + 4))
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -9,12 +9,11 @@ import numpy as np
 from annotated_types import Gt, Lt
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.rerankers import Candidates
 from recbias.core.stage_context import warn
 from recbias.numerics.inequality import head
 from recbias.rerankers.greedy_selection import select_greedily
-from recbias.rerankers.settings import NumberOfCandidates, Strength, plan_selection
+from recbias.rerankers.settings import NumberOfCandidates, Strength
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +54,6 @@ class XQuAD:
     form: Literal["smooth", "binary"] = "smooth"
     head: Annotated[float, Gt(0), Lt(1)] = 0.8
     candidates: NumberOfCandidates = 100
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the candidates, and of the gains of a block."""
-        return plan_selection(sizes, self.candidates, 64)
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""

@@ -132,12 +132,6 @@ def test_auto_is_the_fit_of_its_number_and_is_recorded() -> None:
     assert facts == {"triples_a_step": 2048}
 
 
-def test_memory_of_a_step_of_auto_is_planned() -> None:
-    sizes = {"users": 200_000, "items": 36_000, "training": 25_000_000}
-    plans = [replace(SMALL, batch_size=size).plan_memory(sizes).fit for size in (2048, "auto")]
-    assert plans[1] - plans[0] == pytest.approx(4 * 10 * 8 * (25_000_000 / 512 - 2048), rel=1e-3)
-
-
 def test_divergence_is_an_error_that_names_the_learning_rate() -> None:
     data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="LightGCN diverged in epoch") as error:

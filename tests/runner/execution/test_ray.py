@@ -12,13 +12,14 @@ from recbias.core.errors import Contradiction, MissingExtra
 from recbias.core.records import StageRecord
 from recbias.numerics import devices
 from recbias.runner.environment import limit_card
+from recbias.runner.estimate import Estimate
 from recbias.runner.execution import ray as ray_module
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.execution.jobs import Jobs
 from recbias.runner.execution.ray import RayTasks
 from recbias.runner.execution.ray_nodes import plan_cards
 from recbias.runner.planning.plan import Plan
-from recbias.runner.planning.preview import preview
+from recbias.runner.planning.preview import Preview, Step
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
@@ -61,8 +62,6 @@ def plan_on_gpus(
     model = {"name": "BPR-MF", "epochs": 1, "patience": 0}
     spec = make_small_spec(models=["MostPop", model])
     plan, store = api.plan(spec, out=tmp_path, device=device)
-    for stage in plan.data_contexts[0].stages:
-        Executor(store, Silent()).ensure(stage)  # sizes are known, and so is the memory
     return plan, store
 
 
@@ -70,19 +69,13 @@ def test_stages_share_a_card_whose_memory_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
-    steps = preview(plan, store).steps
-    needs = {step.stage.title: step.card_mb for step in steps if step.card_mb}
-    assert len(needs) == 2
-    assert all("BPR-MF" in title for title in needs)
-    assert 700 < min(needs.values()) < max(needs.values()) < 800
-    shares = {card: {*plan_cards(steps, card * 2**30).values()} for card in (1, 2, 4, 80)}
-    assert shares == {1: {1.0}, 2: {0.5}, 4: {0.2}, 80: {0.125}}
-    assert plan_cards(steps, 0) == {}
-    with pytest.raises(Contradiction, match=r"fit BPR-MF needs about 7\d\d MB of a GPU") as caught:
-        plan_cards(steps, 2**29)
-    assert caught.value.message.endswith("which has 512 MB")
+    stages = [stage for stage in plan.stages if stage.devices]
+    steps = [Step(stage, expected=Estimate(1.0, 1, card_mb=50.0)) for stage in stages]
+    shares = {card: {*plan_cards(steps, card * 2**29).values()} for card in (1, 2, 4, 8, 160)}
+    assert shares == {1: {1.0}, 2: {1.0}, 4: {0.5}, 8: {0.2}, 160: {0.125}}
+    assert plan_cards(steps, 0) == plan_cards([Step(stage) for stage in stages], 2**30) == {}
     jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    addresses = {step.stage.digest: 0.2 for step in steps if step.card_mb}
+    addresses = {stage.digest: 0.2 for stage in stages}
     assert [jobs.count_gpus(job, addresses) for job in jobs.waiting] == [0, 0.2]
     assert [jobs.count_gpus(job, {}) for job in jobs.waiting] == [0, 1]
 
@@ -122,6 +115,9 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(
     plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
     monkeypatch.setattr(ray_module, "_run_task", run_task)
     monkeypatch.setattr(ray_module, "measure_card", lambda: card)
+    expected = Estimate(1.0, 1, memory_mb=200.0, card_mb=50.0)
+    steps = [Step(stage, memory_mb=200.0, expected=expected) for stage in plan.stages]
+    monkeypatch.setattr(ray_module, "preview", lambda *_: Preview(tuple(steps)))
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
@@ -143,14 +139,11 @@ def test_tasks_that_would_never_start_are_refused(
 ) -> None:
     import ray
 
-    ray.init(
-        num_cpus=1, num_gpus=0, _memory=10 * 2**20, include_dashboard=False, log_to_driver=False
-    )
+    ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, log_to_driver=False)
     try:
         for device, message in (
             ("cuda", "no node of Ray has a GPU"),
             ("cuda:1", "Ray selects the GPU of each task"),
-            ("cpu", r"needs about [\d,]+ MB, and no node of Ray has more than 10 MB for tasks"),
         ):
             plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
             tasks = RayTasks(1)

@@ -78,7 +78,7 @@ def describe_plan(
         "requests": [_describe_requests(entry) for entry in requests],
         "expected_seconds": preview.expected_seconds,
         "expected_unknown": preview.n_unexpected,
-        "memory_mb": round(preview.memory_mb),
+        "memory_mb": None if preview.memory_mb is None else round(preview.memory_mb),
         "memory_unknown": preview.n_without_memory,
         "unchecked_datasets": [*unchecked],
     }

@@ -125,9 +125,12 @@ def show_plan(
         left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
         time = describe_seconds(preview.expected_seconds)
         print_line(f"estimated time: {time}{left}, from stored results of the same kind")
-    unknown = preview.n_without_memory
-    left = f", without {unknown} of the stages" if unknown else ""
-    print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+    if preview.memory_mb is None:
+        print_line("estimated memory: unknown without stored results of the same kind")
+    else:
+        unknown = preview.n_without_memory
+        left = f", without {unknown} of the stages" if unknown else ""
+        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:

@@ -16,7 +16,6 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
-from recbias.core.machine.expected import Sizes
 from recbias.core.stage_context import warn
 from recbias.data.datasets import movielens_files
 from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
@@ -34,9 +33,6 @@ from recbias.formats.encode_ids import align_columns, encode
 
 YEAR = r"\((\d{4})(?:[-–]\d{0,4})?\)(?: ?\([A-Z]+\))?$"
 """The year at the end of a title: ``(1995)``, ``(2006–2007)``, ``(1995) (V)``."""
-
-SAMPLE_BYTES = 2**22
-"""Bytes of the ratings by which the length of lines is estimated."""
 
 _SECTIONS = """
 
@@ -87,24 +83,6 @@ class MovieLens:
         files = [file for file in (release.ratings, release.movies, release.users) if file]
         paths = require_files([folder / file.name for file in files], fetch=release.name)
         return paths + list(list_side_files(release, folder, data, side=self.side).values())
-
-    def estimate_dataset(self, data: Path) -> Sizes:
-        """Return the sizes by the length of lines in the first megabytes, and by the last user.
-
-        The files are sorted by user, whose numbers have no gaps; every movie has a line.
-        """
-        release, folder = self.release, self._find_folder(data)
-        ratings, movies = folder / release.ratings.name, folder / release.movies.name
-        with movies.open("rb") as file:
-            n_items = sum(1 for _ in file)
-        with ratings.open("rb") as file:
-            head = file.read(SAMPLE_BYTES)
-            file.seek(max(ratings.stat().st_size - 200, 0))
-            last = file.read().splitlines()[-1]
-        user = last.split(release.ratings.layout.delimiter.encode())[0]
-        n_lines = max(head.count(b"\n"), 1) * ratings.stat().st_size / max(len(head), 1)
-        n_rows = round(n_lines)
-        return {"users": int(user), "items": n_items, "interactions": n_rows, "times": n_rows}
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""

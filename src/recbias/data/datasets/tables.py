@@ -16,13 +16,11 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
-from recbias.core.machine.expected import Sizes
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import align_columns, encode, find_repeat
 from recbias.formats.interaction_tables import (
-    estimate_interactions,
     is_blank,
     read_interactions,
     to_seconds,
@@ -101,14 +99,6 @@ class Tables(TableSettings):
         """Return the files that ``load`` reads."""
         paths = (self.interactions, self.items, self.users, self.reviews)
         return [require_file(path) for path in paths if path is not None]
-
-    def estimate_dataset(self, data: Path) -> Sizes:
-        """Return the sizes by samples of the interactions; none without a table of them."""
-        if self.interactions is None:
-            return {}
-        return estimate_interactions(
-            self.interactions, replace(INTERACTIONS, renamed=self.columns)
-        )
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""

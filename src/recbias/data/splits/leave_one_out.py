@@ -13,7 +13,6 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction
-from recbias.core.machine.expected import Sizes
 from recbias.data.splits.masks import (
     RankedSplit,
     rank_within_groups,
@@ -55,11 +54,6 @@ class LeaveOneOut(RankedSplit):
         if self.which == "last" and self.folds > 1:
             message = f"{self.folds} splits that hold out the last rows are identical"
             raise Contradiction(message, where="folds", remedy="set which: random, or folds: 1")
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the training interactions."""
-        n_held_out = (self.n + self.validation) * sizes["users"]
-        return {"training": max(sizes["interactions"] - n_held_out, sizes["users"])}
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split; ``rng`` samples the rows of a random split."""

@@ -12,7 +12,6 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
-from recbias.core.machine.expected import Sizes
 from recbias.data.splits.masks import (
     RankedSplit,
     count_training_rows,
@@ -64,10 +63,6 @@ class RandomHoldout(RankedSplit):
 
     def __post_init__(self) -> None:
         validate_shares(self.test, self.validation)
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the training interactions."""
-        return {"training": round(sizes["interactions"] * (1 - self.test - self.validation))}
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split sampled with ``rng``; every repeat has its own generator."""

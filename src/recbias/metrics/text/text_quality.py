@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -10,7 +10,6 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.arrays import FloatArray
-from recbias.core.machine.expected import Sizes
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import track_progress, warn
@@ -35,12 +34,6 @@ Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 
 BLOCK = 500
 """Number of responses between two progress reports."""
-
-PER_TOKEN = 130.0
-"""Bytes of a token of all texts at once: its text, codes, rows, and the table that counts it."""
-
-CHARACTERS: Mapping[Tokens, float] = {"words": 5.0, "characters": 1.0}
-"""The number of characters of a token, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +119,6 @@ class Distinct(ResponseMetric):
     n: Annotated[int, Gt(0)] = 2
     tokens: Tokens = "words"
 
-    def plan_memory(self, sizes: Sizes) -> float:
-        """Return the memory of the tokens of all responses, and of their n-grams."""
-        return PER_TOKEN * sizes["text_characters"] / CHARACTERS[self.tokens]
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with samples from the jackknife."""
         texts = [tokenize(text, self.tokens) for text in get_responses(evidence).texts]
@@ -209,10 +198,6 @@ class UnigramF1(ResponseMetric):
     direction: ClassVar[Direction] = "higher"
 
     tokens: Tokens = "words"
-
-    def plan_memory(self, sizes: Sizes) -> float:
-        """Return the memory of the tokens of all responses and references, and of their counts."""
-        return PER_TOKEN * sizes["answer_characters"] / CHARACTERS[self.tokens]
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""

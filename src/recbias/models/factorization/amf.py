@@ -11,7 +11,6 @@ from annotated_types import Ge, Gt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorTables,
@@ -76,10 +75,6 @@ class AMF(TrainedFactorModel):
     variant: Literal["paper", "elliot"] = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, what Adam holds of them, and an epoch's samples."""
-        return self._plan_memory(sizes, 60.0, copies=6)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""

@@ -11,7 +11,6 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.protocols import State
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import (
@@ -139,15 +138,6 @@ class TrainedFactorModel(TrainedModel):
         device, size = resolve_device(self.device), self.embedding_size
         return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
 
-    def _plan_memory(self, sizes: Sizes, per_pair: float, *, copies: int = 3) -> ModelMemory:
-        """Return the memory of ``copies`` of the vectors, and of the samples of an epoch.
-
-        ``per_pair`` are the bytes of the samples of a training pair.
-        """
-        vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
-        fit = per_pair * sizes["training"] + copies * vectors
-        return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
-
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.from_state(state, self.device)
@@ -155,14 +145,6 @@ class TrainedFactorModel(TrainedModel):
 
 class RatingModel(TrainedFactorModel):
     """Base class of the models of ratings."""
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, the best ones so far, and the samples of an epoch.
-
-        Samples of ratings take about 30 bytes, and 95 with the negatives of equal ratings, which
-        sizes do not tell.
-        """
-        return self._plan_memory(sizes, 55.0)
 
 
 def sum_squares(x: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.core.stage_context import record_fact
@@ -24,9 +23,6 @@ from recbias.models.training.samplers import Sampler
 from recbias.numerics.devices import resolve_device
 
 INITIAL_STD = 0.1  # Standard deviation of the initial vectors
-
-TRIPLE = 10
-"""Number of vectors of a triple that a step needs at once, with their gradients."""
 
 MOST_STEPS, LEAST_TRIPLES = 512, 2048
 """For ``batch_size: auto``: the largest number of steps of an epoch, and the smallest of triples
@@ -84,17 +80,6 @@ class LightGCN(TrainedModel):
     reg: Annotated[float, Ge(0)] = 0.0001
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors of all layers, the graph, and the samples of an epoch.
-
-        A pair is an edge in both directions; a vector has its gradient, two moments and a copy of
-        the best epoch.
-        """
-        vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
-        fit = 120.0 * sizes["training"] + (6 + self.layers) * vectors
-        fit += 4.0 * TRIPLE * self.embedding_size * self.count_triples(sizes["training"])
-        return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
 
     def count_triples(self, n_pairs: int) -> int:
         """Return the number of triples of a step.

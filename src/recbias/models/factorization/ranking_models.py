@@ -10,7 +10,6 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.factorization.factor_tables import (
     FactorTables,
@@ -20,7 +19,7 @@ from recbias.models.factorization.factor_tables import (
     sum_squares,
 )
 from recbias.models.factorization.sgd_kernels import step_bpr, step_logistic
-from recbias.models.factorization.user_blocks import MANY_USERS, create_triple_sampler
+from recbias.models.factorization.user_blocks import create_triple_sampler
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.samplers import Sampler
@@ -77,11 +76,6 @@ class BPRMF(TrainedFactorModel):
     popularity: Annotated[float, Ge(0)] = 0.0
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
-        in_blocks = sizes["users"] >= MANY_USERS and self.popularity == 0
-        return self._plan_memory(sizes, 24.0 if in_blocks else 36.0)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
@@ -183,10 +177,6 @@ class MF2020(TrainedFactorModel):
     negatives: Annotated[int, Gt(0)] = 8
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, the best ones so far, and the samples of an epoch."""
-        return self._plan_memory(sizes, 19.0 * (1 + self.negatives))
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the training pairs and their negatives."""

@@ -11,7 +11,6 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.evidence import mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
@@ -21,11 +20,6 @@ from recbias.formats.lists.order import RowOrder, order_rows, validate_queries
 from recbias.formats.lists.read import check_name, read_rows
 from recbias.formats.lists.rows import ListRows
 from recbias.models.given.file_cache import read_once
-from recbias.models.given.file_memory import plan_table
-
-READ, KEPT = 70.0, 32.0
-"""Bytes of a row while the lists are put in order and checked: its codes, rank, score and place,
-the keys by which repeated rows are found, and their hash table; and of what is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +88,6 @@ class GivenLists:
 
     def __post_init__(self) -> None:
         check_name(self.path, self.layout)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the rows of the file."""
-        return plan_table(self.path, sizes, READ, KEPT)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
         """Read and validate the file; nothing is trained."""

@@ -11,19 +11,13 @@ import numpy as np
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import sort_naturally
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
 from recbias.models.given.file_cache import read_once
-from recbias.models.given.file_memory import estimate_answers, plan_table
 
 COLUMNS = ("query_id", "response", "reference")
-
-READ_CELL, KEPT = 65.0, 200.0
-"""Bytes of a cell besides its characters while it is read, and of a row as it is kept: texts, each
-in a table and in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +53,6 @@ class GivenResponses:
 
     def __post_init__(self) -> None:
         find_suffix(self.path)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the rows of the table."""
-        return plan_table(self.path, sizes, 0.0, KEPT, READ_CELL)
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the sizes of the table."""
-        del sizes
-        return estimate_answers(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
         """Read and validate the table; nothing is trained."""

@@ -13,7 +13,6 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
@@ -24,13 +23,9 @@ from recbias.formats.text_tables import (
     read_text_table,
 )
 from recbias.models.given.file_cache import read_once
-from recbias.models.given.file_memory import estimate_answers, plan_table
 from recbias.numerics.perplexity import compute_perplexities
 
 KEYS = ("sentence_id", "pair_id", "group")
-READ, KEPT = 400.0, 200.0
-"""Bytes of a row, while it is read and as it is kept: three texts, in the table and in the keys by
-which repeated groups are found."""
 
 SCORES = ("perplexity", "log_probabilities", "log_probability")
 TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
@@ -78,15 +73,6 @@ class GivenSentences:
 
     def __post_init__(self) -> None:
         find_suffix(self.path)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the rows of the table."""
-        return plan_table(self.path, sizes, READ, KEPT)
-
-    def estimate_sizes(self, sizes: Sizes) -> Sizes:
-        """Return the sizes of the table."""
-        del sizes
-        return estimate_answers(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
         """Read and validate the table; nothing is trained."""

@@ -19,8 +19,6 @@ from recbias.core.errors import (
     UnknownIdentifier,
     UserError,
 )
-from recbias.core.input_files import has_file
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
@@ -71,16 +69,6 @@ class GivenVectors:
     user_ids: InputFile
     item_ids: InputFile
     score: Score = "dot"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the files, then of their rows in the order of the dataset.
-
-        Lists have the vectors of the queries beside them, and those of all items.
-        """
-        if not (has_file(self.users) and has_file(self.items)):
-            return None
-        n_bytes = float(self.users.stat().st_size + self.items.stat().st_size)
-        return ModelMemory(fit=2.25 * n_bytes, state=n_bytes, lists=n_bytes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:
         """Read the files and align the vectors with the dataset; nothing is trained."""

@@ -10,7 +10,6 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.stage_context import report_progress
 from recbias.models.ranking.fitted_models import (
     FactorModel,
@@ -18,7 +17,6 @@ from recbias.models.ranking.fitted_models import (
     FittedItemWeights,
     ItemWeightModel,
 )
-from recbias.models.ranking.product_memory import plan_product
 
 LIBRARIES = ("implicit",)
 
@@ -31,12 +29,6 @@ class _FactorModel(FactorModel):
     embedding_size: int
     reg: float
     epochs: int
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, and of the second of the two sparse matrices."""
-        vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
-        fit = 8.0 * sizes["training"] + 2 * vectors
-        return ModelMemory(fit=fit, state=vectors, ranking="tiles")
 
     def _fit_library_model(
         self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any
@@ -186,14 +178,6 @@ class ImplicitItemKNN(ItemWeightModel):
 
     neighbors: Annotated[int, Gt(0)] = 20
     similarity: Literal["cosine", "tfidf", "bm25"] = "cosine"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of weighted matrices, and of the neighbours in double precision."""
-        n_items = sizes["items"]
-        neighbours = 8.0 * n_items * min(self.neighbors, n_items)
-        copy = plan_product(n_items, n_items, neighbours / 8)
-        fit = 40.0 * sizes["training"] + 4 * neighbours
-        return ModelMemory(fit=fit, state=neighbours, lists=copy, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""

@@ -15,7 +15,6 @@ import pandas as pd
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output
 from recbias.core.queries.queries import Queries
@@ -24,12 +23,6 @@ from recbias.models.ranking.fitted_models import FactorModel, FittedFactors
 from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)
-
-PER_ROW = 90.0
-"""Bytes of a training interaction while it is converted to the library's dataset."""
-
-PER_KEPT_ROW = 24.0
-"""Bytes of a training interaction in a dataset of the library that is kept for lists."""
 
 QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
@@ -57,27 +50,6 @@ class LensKitFactorModel(FactorModel, LensKitModel):
     """Base class of LensKit's factorizations."""
 
     embedding_size: int
-    extra_memory: ClassVar[float] = 0.0  # Bytes of libraries that only some of them load
-    row_memory: ClassVar[float] = PER_ROW  # Bytes of a training interaction
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the library's dataset, and of the vectors in double precision."""
-        vectors = 4.0 * (self.embedding_size + 1) * (sizes["users"] + sizes["items"])
-        fit = self.extra_memory + self.row_memory * sizes["training"] + 5 * vectors
-        return ModelMemory(fit=fit, state=vectors, ranking="tiles")
-
-
-def plan_scorer(sizes: Sizes, fit: float, state: float) -> ModelMemory:
-    """Return the memory of a scorer that is called once per query.
-
-    Args:
-        sizes: The sizes of the data.
-        fit: The bytes that the scorer needs while it is trained.
-        state: The bytes that it keeps, beside which the dataset is converted again.
-    """
-    kept = state + PER_KEPT_ROW * sizes["training"]
-    peak = PER_ROW * sizes["training"] + max(fit, state)
-    return ModelMemory(fit=peak, state=kept, lists=4.0 * QUERY_BLOCK * sizes["items"])
 
 
 def export_factors(users: Any, items: Any, item_bias: Any = None) -> FittedFactors:

@@ -10,12 +10,10 @@ import numpy.typing as npt
 from annotated_types import Ge
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.libraries.lenskit_adapter import (
-    PER_ROW,
     LensKitModel,
     warn_about_equal_ratings,
 )
@@ -24,11 +22,6 @@ from recbias.models.ranking.score_blocks import rank_rows
 
 class ItemScoreModel(LensKitModel):
     """Base class of the models that give all users the same scores."""
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the library's dataset."""
-        scores = 4.0 * sizes["items"]
-        return ModelMemory(fit=PER_ROW * sizes["training"] + scores, state=scores)
 
     def restore(self, state: State) -> FittedItemScores:
         """Return the fitted recommender of a stored state."""

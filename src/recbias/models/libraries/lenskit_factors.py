@@ -19,9 +19,6 @@ from recbias.models.libraries.lenskit_adapter import (
 )
 from recbias.models.ranking.fitted_models import FittedFactors
 
-SCIKIT_LEARN = 65.0 * 2**20
-"""Bytes of the library, which few models load."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class LensKitImplicitMF(LensKitFactorModel):
@@ -149,7 +146,6 @@ class LensKitBiasedSVD(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
-    extra_memory: ClassVar[float] = SCIKIT_LEARN
 
     embedding_size: Annotated[int, Gt(0)] = 50
     damping: Annotated[float, Ge(0)] = 5.0
@@ -188,7 +184,6 @@ class LensKitNMF(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
-    extra_memory: ClassVar[float] = SCIKIT_LEARN
 
     embedding_size: Annotated[int, Gt(0)] = 50
     epochs: Annotated[int, Gt(0)] = 200

@@ -22,9 +22,6 @@ Regularization: TypeAlias = Literal["AdamW", "L2"]
 
 NAMES = {"reg": "regularization", "regularization": "reg_method"}  # LensKit's names of settings
 
-PER_SAMPLE = 190.0
-"""Bytes of a training interaction: in the library's dataset, and in its samples."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class LensKitFlexMFImplicit(LensKitFactorModel):
@@ -60,7 +57,6 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
-    row_memory: ClassVar[float] = PER_SAMPLE
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
@@ -118,7 +114,6 @@ class LensKitFlexMFExplicit(LensKitFactorModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
-    row_memory: ClassVar[float] = PER_SAMPLE
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01

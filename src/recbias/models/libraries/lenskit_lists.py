@@ -9,17 +9,13 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
-    PER_ROW,
     FittedScorer,
     LensKitModel,
-    plan_scorer,
     warn_about_equal_ratings,
 )
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
-from recbias.models.ranking.product_memory import count_pairs
 
 Feedback = Literal["implicit", "explicit"]
 NAMES = {  # LensKit's names of settings
@@ -28,13 +24,6 @@ NAMES = {  # LensKit's names of settings
     "min_similarity": "min_sim",
     "saved_neighbors": "save_nbrs",
 }
-
-PER_PAIR, PER_VECTOR = 16.0, 20.0
-"""Bytes of a similarity, in pieces that are then joined, and of a training interaction in the
-vectors of the users."""
-
-PER_WEIGHT = 24.0
-"""Bytes of a weight of SLIM, in pieces that are then joined and transposed."""
 
 
 class _KNN(LensKitModel):
@@ -82,13 +71,6 @@ class LensKitItemKNN(_KNN):
     saved_neighbors: Annotated[int, Gt(0)] | None = None
     feedback: Feedback = "implicit"
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the similarities of all pairs of items that share a user."""
-        items = sizes["items"]
-        pairs = count_pairs(items, sizes["users"], sizes["training"])
-        pairs = min(pairs, items * float(self.saved_neighbors or items))
-        return plan_scorer(sizes, PER_PAIR * pairs, PER_PAIR / 2 * pairs)
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Find the neighbours of each item."""
         from lenskit.knn import ItemKNNScorer
@@ -124,11 +106,6 @@ class LensKitUserKNN(_KNN):
     min_similarity: Annotated[float, Gt(0)] = 1e-6
     feedback: Feedback = "implicit"
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors of the users, from which lists are computed."""
-        vectors = PER_VECTOR * sizes["training"]
-        return plan_scorer(sizes, vectors, vectors)
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Store the users' rows; neighbours are searched at recommendation time."""
         from lenskit.knn import UserKNNScorer
@@ -153,10 +130,10 @@ class LensKitEASE(_ItemWeightModel):
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
     reg: Annotated[float, Gt(0)] = 1.0
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the library's dataset, and of two dense item-item matrices."""
-        matrix = 4.0 * sizes["items"] ** 2
-        return ModelMemory(fit=PER_ROW * sizes["training"] + 2 * matrix, state=matrix)
+    def least_memory(self, n_users: int, n_items: int) -> float:
+        """Return the bytes of two dense item-item matrices."""
+        del n_users
+        return 8.0 * n_items**2
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights."""
@@ -186,17 +163,6 @@ class LensKitSLIM(_ItemWeightModel):
     l2_reg: Annotated[float, Gt(0)] = 1.0
     iterations: Annotated[int, Gt(0)] = 100
     neighbors: Annotated[int, Gt(0)] | None = None
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the library's dataset, and of the weights.
-
-        The L1 penalty leaves about one weight for each training interaction and unit of it, if so
-        many pairs of items share a user.
-        """
-        items, rows = sizes["items"], sizes["training"]
-        pairs = count_pairs(items, sizes["users"], rows)
-        weights = min(pairs, rows / self.l1_reg, items * float(self.neighbors or items))
-        return ModelMemory(PER_ROW * rows + PER_WEIGHT * weights, PER_WEIGHT / 2 * weights)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights of each item."""

@@ -11,14 +11,11 @@ from annotated_types import Ge, Gt, Le
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.machine.expected import ModelMemory, Sizes
-from recbias.core.models.devices import Device
+from recbias.core.models.devices import Device, is_cuda
 from recbias.core.stage_context import warn
 from recbias.models.device_algebra.decompositions import regress_items
 from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
-from recbias.models.ranking.product_memory import plan_dense_tiles, plan_histories, plan_product
 from recbias.numerics.devices import OnDevice, find_accelerator
-from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 from recbias.numerics.sparse.products import compute_gram
 
@@ -53,11 +50,10 @@ class EASE(ItemWeightModel, OnDevice):
     reg: Annotated[float, Gt(0)] = 500.0
     device: Device = "auto"
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of three dense item-item matrices and blocks of the first."""
-        matrix = 4.0 * sizes["items"] ** 2
-        lists = plan_dense_tiles(sizes["items"]) + plan_histories(sizes)
-        return ModelMemory(fit=3.3 * matrix, state=matrix, lists=lists, ranking="tiles")
+    def least_memory(self, n_users: int, n_items: int) -> float:
+        """Return the bytes of three dense item-item matrices, on a GPU those of the result."""
+        del n_users
+        return (1 if is_cuda(self.device) else 3) * 4.0 * n_items**2
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
@@ -109,16 +105,10 @@ class SLIM(ItemWeightModel):
     tolerance: Annotated[float, Gt(0)] = 1e-4
     variant: Literal["paper", "elliot"] = "paper"
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the dense item-item matrix, the weights twice, and blocks.
-
-        Blocks of half of the columns have their products, weights and gradients at once.
-        """
-        items = float(sizes["items"])
-        weights, blocks = 8 * items * min(self.neighbors, items), 8 * items**2
-        fit = 5.2 * items**2 + 2 * weights + min(MEMORY_LIMIT, blocks)
-        copy = plan_product(items, items, weights / 8)
-        return ModelMemory(fit=fit, state=weights, lists=copy, ranking="tiles")
+    def least_memory(self, n_users: int, n_items: int) -> float:
+        """Return the bytes of the dense item-item matrix."""
+        del n_users
+        return 4.0 * n_items**2
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve the regressions of all items."""

@@ -10,11 +10,8 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
-from recbias.core.models.devices import Device, is_cuda
+from recbias.core.models.devices import Device
 from recbias.models.device_algebra.decompositions import (
-    EXTRA_VECTORS,
-    MAX_BLOCKS,
     find_right_singular_vectors,
 )
 from recbias.models.ranking.fitted_models import FactorModel, FittedFactors, Floats32
@@ -51,20 +48,6 @@ class PureSVD(FactorModel, OnDevice):
 
     factors: Annotated[int, Gt(0)] = 22
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the matrix in double precision, and of the vectors that are found.
-
-        On CUDA that is also of its transpose, and of a subspace with its images, twice.
-        """
-        vectors = 4.0 * self.factors * (sizes["users"] + sizes["items"])
-        shorter = 8.0 * min(sizes["users"], sizes["items"])
-        lanczos = max(2 * self.factors + 1, 20) * shorter
-        fit = 12.0 * sizes["training"] + vectors + lanczos
-        if is_cuda(self.device):
-            subspace = 4 * MAX_BLOCKS * (self.factors + EXTRA_VECTORS) * shorter
-            fit = 32.0 * sizes["training"] + vectors + subspace
-        return ModelMemory(fit=fit, state=vectors, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Compute the singular vectors."""

@@ -10,7 +10,6 @@ from annotated_types import Gt, MinLen
 
 from recbias.core.arrays import Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.protocols import Output, State
 from recbias.models.neighbours.item_profiles import (
     Profile,
@@ -23,13 +22,9 @@ from recbias.models.neighbours.item_profiles import (
     warn_about_missing_terms,
 )
 from recbias.models.neighbours.knn import (
-    PER_NEIGHBOUR,
     FittedItemKNN,
     FittedUserKNN,
     Weights,
-    plan_blocks,
-    plan_item_lists,
-    plan_user_lists,
 )
 from recbias.models.ranking.fitted_models import restore_matrix
 from recbias.numerics.sparse.distances import find_nearest_by
@@ -43,9 +38,6 @@ Similarity: TypeAlias = Literal[
 OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
 USER_BLOCK = 4096  # Number of users whose profiles are computed together
 
-PER_PROFILE = 500.0
-"""Bytes of a row of about 20 terms while profiles and similarities are computed."""
-
 
 class _AttributeKNN:
     """The needs of the attribute-based models."""
@@ -56,12 +48,6 @@ class _AttributeKNN:
 
     attributes: tuple[str, ...]
     neighbors: int
-
-    def _plan_memory(self, n: int) -> ModelMemory:
-        """Return the memory of the neighbours of ``n`` rows with a few terms, and their search."""
-        neighbours = float(PER_NEIGHBOUR) * n * min(self.neighbors, n)
-        fit = 2 * neighbours + plan_blocks(n) + PER_PROFILE * n
-        return ModelMemory(fit=fit, state=neighbours)
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
@@ -105,10 +91,6 @@ class AttributeItemKNN(_AttributeKNN):
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Similarity = "cosine"
     weights: Weights = "binary"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the search and of the neighbours of the items."""
-        return plan_item_lists(self._plan_memory(sizes["items"]), sizes["items"])
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
@@ -164,10 +146,6 @@ class AttributeUserKNN(_AttributeKNN):
     similarity: Similarity = "cosine"
     weights: Weights = "binary"
     variant: Variant = "paper"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the search and of the neighbours of the users."""
-        return plan_user_lists(self._plan_memory(sizes["users"]), sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""

@@ -10,7 +10,6 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.arrays import Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
@@ -18,23 +17,10 @@ from recbias.core.queries.queries import Queries
 from recbias.models.device_algebra.nearest_rows import dense_is_faster, find_nearest_on_device
 from recbias.models.ranking.device_products import rank_product
 from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
-from recbias.models.ranking.product_memory import plan_product
 from recbias.numerics.devices import OnDevice, find_accelerator
-from recbias.numerics.sparse.blocks import MEMORY_LIMIT, n_workers
-from recbias.numerics.sparse.distances import MAX_BLOCK_ROWS
-from recbias.numerics.sparse.shared_columns import COMMON_LIMIT, COMMON_SHARE, MIN_OPERATIONS
 from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
-
-PER_NEIGHBOUR = 8
-"""Bytes of a neighbour: its number and its similarity."""
-
-SKEW = 4.0
-"""Mean of the squared sizes of columns, as a multiple of the square of their mean, about."""
-
-PER_SIMILARITY = 12.0
-"""Bytes of a similarity while its block is computed and the largest are selected."""
 
 
 class _KNN(OnDevice):
@@ -49,20 +35,6 @@ class _KNN(OnDevice):
     alpha: float
     shrink: float
     weights: Weights
-
-    def _plan_memory(self, n: int, n_columns: int, training: int) -> ModelMemory:
-        """Return the memory of the neighbours of ``n`` rows; lists have only these.
-
-        The search has the rows twice and 16-bit places, the candidates, and the common columns of
-        ``shared_columns``, of which each has at least ``COMMON_SHARE`` of the rows; few rows, and
-        weights that are not binary, have blocks of products instead.
-        """
-        neighbours = float(PER_NEIGHBOUR) * n * min(self.neighbors, n)
-        n_shared = SKEW * float(training) ** 2 / max(n_columns, 1)
-        is_compiled = self.weights == "binary" and n_shared >= MIN_OPERATIONS
-        extra = min(COMMON_LIMIT, training / COMMON_SHARE) if is_compiled else plan_blocks(n)
-        fit = 26.0 * training + 2 * neighbours + extra
-        return ModelMemory(fit, neighbours, compiled=is_compiled)
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         gpu = find_accelerator(self.device)
@@ -108,11 +80,6 @@ class ItemKNN(_KNN):
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the search and of the neighbours of the items."""
-        memory = self._plan_memory(sizes["items"], sizes["users"], sizes["training"])
-        return plan_item_lists(memory, sizes["items"])
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
@@ -164,11 +131,6 @@ class UserKNN(_KNN):
     variant: Literal["paper", "elliot"] = "paper"
     device: Device = "auto"
 
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the search and of the neighbours of the users."""
-        memory = self._plan_memory(sizes["users"], sizes["items"], sizes["training"])
-        return plan_user_lists(memory, sizes)
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""
         neighbours = self._find_neighbours(select_history(data, self.weights))
@@ -210,23 +172,6 @@ class FittedUserKNN(_FittedKNN):
         """Return one list per query, best item first."""
         history = select_history(data, self.weights)
         return rank_product(self.neighbours, history, queries, k, data, self.device)
-
-
-def plan_blocks(n: int) -> float:
-    """Return the bytes of the blocks in which the similarities of ``n`` rows are computed."""
-    return min(float(MEMORY_LIMIT), PER_SIMILARITY * n * MAX_BLOCK_ROWS * n_workers())
-
-
-def plan_item_lists(memory: ModelMemory, n_items: int) -> ModelMemory:
-    """Return the memory with that of lists of ``FittedItemKNN``: its neighbours by column."""
-    copy = plan_product(n_items, n_items, memory.state / PER_NEIGHBOUR)
-    return memory._replace(lists=memory.state + copy, ranking="tiles")
-
-
-def plan_user_lists(memory: ModelMemory, sizes: Sizes) -> ModelMemory:
-    """Return the memory with that of lists of ``FittedUserKNN``, which multiply histories."""
-    copy = plan_product(sizes["users"], sizes["items"], sizes["training"])
-    return memory._replace(lists=copy, ranking="tiles")
 
 
 def select_history(data: TrainingData, weights: Weights) -> Matrix:

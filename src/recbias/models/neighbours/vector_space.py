@@ -10,7 +10,6 @@ from annotated_types import MinLen
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray, Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
@@ -34,9 +33,6 @@ VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
 """The similarity of a user vector and an item vector."""
 
 BYTES_PER_TERM = 24  # Memory per term of a user's profile while it is computed and multiplied
-
-PER_ITEM = 80.0
-"""Bytes of the terms of an item, about ten."""
 
 USER_SAMPLE = 256
 """Number of users whose profiles decide whether sparse or dense products are faster."""
@@ -97,12 +93,6 @@ class VSM:
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
         validate_columns(data, self.attributes)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the terms of the items, and of scores in double precision."""
-        terms = PER_ITEM * sizes["items"]
-        scores = float(BYTES_PER_SCORE * sizes["users"] * sizes["items"])
-        return ModelMemory(fit=3 * terms, state=terms, lists=min(float(MEMORY_LIMIT), scores))
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVSM:
         """Count the terms of each item."""

@@ -10,7 +10,6 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
@@ -21,22 +20,13 @@ from recbias.models.neural.inputs import (
     validate_text_columns,
     warn_about_missing_texts,
 )
-from recbias.models.neural.text_cnn import TEXT_BLOCK, ConvLearner, TextCNN
+from recbias.models.neural.text_cnn import ConvLearner, TextCNN
 from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import create_coin_sampler, create_rating_sampler
 from recbias.numerics.devices import resolve_device
 
 Variant: TypeAlias = Literal["paper", "elliot"]
-
-FEW_WORDS = 20
-"""Number of words of an item without reviews, at most about."""
-
-PER_WORD = 100.0
-"""Bytes of a word of an item while words become codes."""
-
-PER_SAMPLE = 63.0
-"""Bytes of the samples of a training pair, and of the text beside it; see ``RatingModel``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,19 +119,6 @@ class ConvMF(TrainedModel):
         """Raise an error if the items lack a column."""
         if self.variant == "paper":
             validate_text_columns(data, self.text)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of vectors, samples, texts, and a batch of texts with its gradients.
-
-        Titles and other columns have few words, reviews as many as are read.
-        """
-        n_words = self.max_length if REVIEWS in self.text else min(self.max_length, FEW_WORDS)
-        vectors = 4.0 * self.embedding_size * (sizes["users"] + sizes["items"])
-        words = 4.0 * self.vocabulary * self.word_size
-        entries = 2 * self.word_size * sum(self.windows) + 4 * self.filters * len(self.windows)
-        texts = PER_WORD * n_words * sizes["items"] + 4.0 * TEXT_BLOCK * n_words * entries
-        fit = PER_SAMPLE * sizes["training"] + 5 * (vectors + words) + texts
-        return ModelMemory(fit=fit, state=vectors, compiled=True, ranking="tiles")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Train on the texts and on the ratings, or on training pairs and sampled negatives."""

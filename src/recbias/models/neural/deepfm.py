@@ -12,8 +12,6 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory
-from recbias.core.machine.expected import Sizes as Counts
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
@@ -21,7 +19,6 @@ from recbias.models.neural.inputs import Columns, Fields, select_columns
 from recbias.models.neural.pair_network import (
     FittedPairNetwork,
     PairLearner,
-    plan_pair_memory,
     sum_pair_losses,
 )
 from recbias.models.ranking.tensors import Tensor
@@ -100,10 +97,6 @@ class DeepFM(TrainedModel):
     def check_data(self, data: TrainingData) -> None:
         """Raise an error if the users or items lack a column."""
         self._select_columns(data)
-
-    def plan_memory(self, sizes: Counts) -> ModelMemory:
-        """Return the memory of the vectors, the samples of an epoch, and blocks of pairs."""
-        return plan_pair_memory(sizes, (self.embedding_size, *self.hidden_sizes), self.negatives)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""

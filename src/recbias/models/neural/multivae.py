@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
@@ -78,20 +77,6 @@ class MultiVAE(TrainedModel):
     variant: Literal["paper", "elliot"] = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the layers, the scores of a batch, and the latent vectors.
-
-        A trained weight has its gradient, two moments and a copy of the best epoch; a score has
-        its log-softmax and the gradients of both.
-        """
-        n_items, n_users = sizes["items"], sizes["users"]
-        inner = self.hidden_size * 3 * self.embedding_size
-        layers = 4.0 * (2 * n_items * self.hidden_size + inner + n_items)
-        latent = 4.0 * n_users * self.embedding_size
-        scores = 4.0 * min(self.batch_size, n_users) * n_items
-        fit = 8.0 * (sizes["training"] + n_users) + 5 * layers + 3 * scores + 2 * latent
-        return ModelMemory(fit=fit, state=layers + latent, lists=latent)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Train on the histories of the users."""

@@ -11,14 +11,12 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.protocols import State
 from recbias.models.neural.pair_network import (
     FittedPairNetwork,
     PairLearner,
     apply_layers,
-    plan_pair_memory,
     sum_pair_losses,
 )
 from recbias.models.ranking.tensors import Tensor, copy_to_array, initialize_glorot
@@ -79,11 +77,6 @@ class NeuMF(TrainedModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the vectors, the samples of an epoch, and blocks of pairs."""
-        widths = (2 * self.embedding_size, *(self.embedding_size * width for width in WIDTHS))
-        return plan_pair_memory(sizes, widths, self.negatives)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""

@@ -12,20 +12,18 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
+from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 from recbias.models.training.samplers import EpochSampler
 
 BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
-STEP = 30 * 2**20  # Bytes of a batch with its gradients, about
 MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
 
 
@@ -39,19 +37,6 @@ def apply_layers(
     for layer in layers:
         x = layer(apply_dropout(x.relu(), dropout, noise))
     return x
-
-
-def plan_pair_memory(sizes: Sizes, widths: Sequence[int], negatives: int) -> ModelMemory:
-    """Return the memory of a network on pairs: vectors of each row, samples, blocks of pairs.
-
-    ``widths`` are those of the vectors of a user or an item; a weight has its gradient, two
-    moments and a copy of the best epoch.
-    """
-    vectors = 4.0 * sum(widths) * (sizes["users"] + sizes["items"])
-    samples = 30.0 * (1 + negatives) * sizes["training"] + STEP
-    pairs = BYTES_PER_ENTRY * sum(widths) * float(sizes["users"] * sizes["items"])
-    blocks = min(0.65 * RANKING_LIMIT, pairs)
-    return ModelMemory(fit=samples + 5 * vectors, state=vectors, lists=blocks, compiled=True)
 
 
 def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:

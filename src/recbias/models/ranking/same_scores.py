@@ -12,9 +12,6 @@ from recbias.models.ranking.score_blocks import select_history
 MAX_CELLS = 2**23
 """The number of users of a block times the number of items that are looked at for each."""
 
-PER_CELL = 14.0
-"""Bytes of such an item: masks, its number among the free ones, and the history of the user."""
-
 
 def rank_by_same_scores(scores: AnyArray, users: Codes, k: int, data: TrainingData) -> RankedLists:
     """Return the lists of ``rank_rows`` for scores that are the same in every row.
@@ -47,14 +44,6 @@ def rank_by_same_scores(scores: AnyArray, users: Codes, k: int, data: TrainingDa
         start = stop
     values = np.where(items >= 0, np.append(scores, np.nan)[items], np.nan)
     return RankedLists(items, values.astype(np.float32))
-
-
-def plan_same_scores(n_training: int) -> float:
-    """Return the bytes of the blocks of ``rank_by_same_scores``.
-
-    The longest history of a block has up to eight times the items of the mean one.
-    """
-    return PER_CELL * min(MAX_CELLS, 8 * n_training)
 
 
 def _find_end(lengths: AnyArray, start: int, k: int) -> int:

@@ -28,9 +28,9 @@ from recbias.models.sentences.debiasing.debias import Debias
 from recbias.models.sentences.debiasing.sentence_training import debias_model
 from recbias.models.sentences.debiasing.training_sentences import TrainingSentences
 from recbias.models.sentences.fitted_language_model import FittedLanguageModel
-from recbias.models.sentences.sentence_memory import SentenceMemory
 from recbias.models.training.fine_tuning_plan import FineTuning
 from recbias.numerics import devices
+from recbias.numerics.devices import OnDevice
 
 TRAINING = frozenset(
     {"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"}
@@ -40,7 +40,7 @@ TRAINING = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceLanguageModel(SentenceMemory):
+class SentenceLanguageModel(OnDevice):
     """Score sentences by a language model in the process, and let it respond to dialogues.
 
         PPL(x) = exp( -(1/m) Σ_i ln p(x_i | c_i) )

@@ -10,7 +10,6 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.sequential.attention import (
@@ -28,14 +27,10 @@ from recbias.models.sequential.attention import (
 from recbias.models.sequential.histories import Histories, pad_windows
 from recbias.models.sequential.losses import sum_cross_entropy
 from recbias.models.sequential.sampled_softmax import SampledSoftmax, require_negatives
-from recbias.models.sequential.sequence_memory import SequenceMemory
 from recbias.models.sequential.sequence_model import FittedSequenceModel, SequenceModel
 
 WIDTH = 4
 """The size of the inner layers, in multiples of the embedding size."""
-
-LAYER_VECTORS, ENCODED_VECTORS = 20, 22
-"""Vectors of a position that a layer keeps for its gradients, and that are there without them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,21 +123,6 @@ class BERT4Rec(SequenceModel):
     def longest(self) -> int:
         """The number of last items that are encoded for recommendation."""
         return self.max_length - 1
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the network, of a batch with its gradients, and of histories."""
-        memory = SequenceMemory(
-            self.embedding_size,
-            self.layers,
-            self.heads,
-            self.max_length,
-            self.batch_size,
-            vectors=LAYER_VECTORS,
-            encoded=ENCODED_VECTORS,
-            share=self.last_share / self.max_length + (1 - self.last_share) * self.mask_share,
-            n_scores=min(self.negatives, sizes["items"]),
-        )
-        return memory.plan(sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
         """Train on windows of the users' histories."""

@@ -11,7 +11,6 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.sequential.attention import (
@@ -33,15 +32,8 @@ from recbias.models.sequential.losses import (
     sum_sampled_cross_entropy,
 )
 from recbias.models.sequential.sampled_softmax import SampledSoftmax, require_negatives
-from recbias.models.sequential.sequence_memory import SequenceMemory
 from recbias.models.sequential.sequence_model import FittedSequenceModel, SequenceModel
 from recbias.numerics.devices import resolve_device
-
-LAYER_VECTORS, ENCODED_VECTORS = 13, 8
-"""Vectors of a position that a layer keeps for its gradients, and that are there without them."""
-
-SAMPLED = 5
-"""Number of scores whose memory a sampled item takes, as its code has 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,25 +124,6 @@ class SASRec(SequenceModel):
     def longest(self) -> int:
         """The number of last items that are encoded for recommendation."""
         return self.max_length
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory:
-        """Return the memory of the network, of a batch with its gradients, and of histories."""
-        sampled = SAMPLED * self.negatives
-        if self.loss == "sampled_softmax":
-            sampled = min(self.negatives, sizes["items"])
-        if self.loss == "binary_cross_entropy":
-            sampled += self.negatives * self.embedding_size
-        memory = SequenceMemory(
-            self.embedding_size,
-            self.layers,
-            self.heads,
-            self.max_length,
-            self.batch_size,
-            vectors=LAYER_VECTORS,
-            encoded=ENCODED_VECTORS,
-            n_scores=sampled,
-        )
-        return memory.plan(sizes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
         """Train on windows of the users' histories."""

@@ -24,9 +24,11 @@ from recbias.models.ranking.tensors import (
 )
 from recbias.models.sequential.attention import Parameters
 from recbias.models.sequential.histories import Histories, pad_windows, require_times
-from recbias.models.sequential.sequence_memory import ENCODED_TOKENS
 from recbias.models.training.loop import TrainedModel
 from recbias.numerics.devices import resolve_device
+
+ENCODED_TOKENS = 2**15
+"""The number of items, padding included, that are encoded together for recommendation."""
 
 
 class Network(Protocol):

@@ -12,14 +12,12 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import NothingLeft
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import report_progress
 from recbias.models.text.softmax_regression import SoftmaxRegression, fit_probe
 from recbias.models.text.text_classifier import Pooling
-from recbias.models.text.text_memory import plan_terms
 from recbias.models.text.text_model import (
     EncoderModel,
     FittedEncoderModel,
@@ -161,10 +159,6 @@ class TFIDFLR:
     sublinear: bool = True
     C: Annotated[float, Gt(0)] = 10.0
     iterations: Annotated[int, Gt(0)] = 100
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of counting terms, then of the regression on them."""
-        return plan_terms(sizes, self.ngrams, self.min_df, self.max_features)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
@@ -18,7 +17,6 @@ from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model
 from recbias.language.model_folders import find_model, list_model_files
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
-from recbias.models.text.text_memory import plan_fine_tuning, plan_probe
 from recbias.models.text.text_ranking import Blocks, ItemClasses
 from recbias.models.text.user_reviews import recommend_by_reviews
 from recbias.numerics.devices import OnDevice, Precision, choose_precision, resolve_device
@@ -53,14 +51,6 @@ class EncoderModel(OnDevice):
         """Refuse an encoder that is not available."""
         del data
         check_model(self.encoder, self.revision)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of an encoder that is trained in batches, or else reads all texts."""
-        settings = vars(self)
-        if "batch_size" not in settings:
-            return plan_probe(self.encoder, sizes)
-        n_texts = settings["batch_size"] / settings["batch_parts"] / settings["devices"]
-        return plan_fine_tuning(self.encoder, sizes, n_texts, settings["max_length"])
 
     def create_network(
         self, n_classes: int, weights: Mapping[str, AnyArray] | None = None, *, seed: int = 0

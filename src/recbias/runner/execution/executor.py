@@ -13,8 +13,9 @@ from recbias.core.errors import Unwritable, UserError
 from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
+from recbias.runner.estimate import MOST_RECORDS, measure_sizes
 from recbias.runner.execution.needed_stages import select_needed_stages
-from recbias.runner.execution.remaining_work import MOST_RECORDS, RemainingWork, WatchesWork
+from recbias.runner.execution.remaining_work import RemainingWork, WatchesWork
 from recbias.runner.execution.stage_records import (
     Observer,
     Silent,
@@ -29,7 +30,6 @@ from recbias.runner.operating_system import reset_peak_memory
 from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.stage_cost import NO_COST, CostMeter
-from recbias.runner.stage_sizes import measure_sizes
 from recbias.runner.storage.checkpoints import StageCheckpoints
 from recbias.runner.storage.store import SCRATCH, Store, describe_damage
 from recbias.runner.storage.text_values import find_values

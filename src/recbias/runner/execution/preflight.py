@@ -16,11 +16,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.execution.group_columns import explain_item_column
-from recbias.runner.execution.model_memory import (
-    check_searched_widths,
-    check_widths,
-    find_memory_faults,
-)
+from recbias.runner.execution.model_memory import check_memory
 from recbias.runner.planning.plan import DataContext, Plan, may_lack_files
 from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
@@ -88,13 +84,13 @@ def _takes_long(executor: Executor, context: DataContext) -> bool:
 def _find_faults(
     plan: Plan, executor: Executor, contexts: Sequence[DataContext]
 ) -> list[UserError]:
-    """Return the faults of files, models, metrics and labels; without any, those of memory."""
+    """Return the faults of files, models, metrics and labels."""
     faults = [*_check_files(plan, executor)]
     for context in contexts:
         faults += _check_models(plan, executor, context)
         faults += _check_metrics(plan, executor, context)
         faults += _check_labels(plan, executor, context)
-    return faults or [*find_memory_faults(plan, executor)]
+    return faults
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
@@ -124,8 +120,6 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
         if model_plan.data_context is context and _is_missing(executor, model_plan.asking)
     ]
     data = None
-    interactions = executor.value(context.dataset).interactions if models else None
-    n_items, n_rows = (interactions.n_items, len(interactions)) if interactions else (0, 0)
     if any(isinstance(model.plugin, ChecksData) for model in models):
         data = make_training_data(executor.value(context.dataset), executor.value(context.split))
     faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec]]] = {}
@@ -137,8 +131,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
             seen = make_training_data(dataset, executor.value(context.split))
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
-                check_widths(model.plugin, n_items, n_rows)
-                check_searched_widths(model, n_items, n_rows)
+                check_memory(model, executor.value(context.dataset).interactions)
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:

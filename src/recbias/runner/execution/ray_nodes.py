@@ -23,6 +23,9 @@ from recbias.runner.storage.store import Store
 
 MIB = 2**20
 
+CONTEXT_MB = 700
+"""The memory of a process on a card besides tensors: its context, and the libraries of CUDA."""
+
 MAX_TASKS_PER_CARD = 8
 """The number of tasks that share a GPU at most: more would wait for each other."""
 
@@ -158,48 +161,28 @@ def check_gpus(plan: Plan, ray: Any) -> None:
 
 
 def plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
-    """Return the bytes that stages are expected to take at most, by address, where it is known.
+    """Return the bytes that stages are expected to take, by address, where it is known.
 
-    Raises:
-        Contradiction: No node has as much memory as a stage needs: Ray would never start it.
+    They are at most those of the largest node, as Ray would never start a task of more.
     """
     largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
-    needs = {}
-    for step in steps:
-        if step.stored or step.memory_mb is None:
-            continue
-        needs[step.stage.digest] = int(step.memory_mb * MIB)
-        if needs[step.stage.digest] > largest:
-            message = (
-                f"{step.stage.title} needs about {step.memory_mb:,.0f} MB, and no node of Ray has "
-                f"more than {largest / MIB:,.0f} MB for tasks"
-            )
-            remedy = "add a node with more memory, or start it with ray start --memory BYTES"
-            raise Contradiction(message, remedy=remedy)
-    return needs
+    return {
+        step.stage.digest: int(min(step.memory_mb * MIB, largest))
+        for step in steps
+        if not step.stored and step.memory_mb is not None
+    }
 
 
 def plan_cards(steps: Sequence[Step], card: int) -> Mapping[str, float]:
     """Return the shares of a GPU that stages need, by address, where their memory is known.
 
     ``card`` is the memory of a GPU in bytes, 0 if it is not known.
-
-    Raises:
-        Contradiction: A GPU has less memory than a stage needs.
     """
-    shares = {}
-    for step in steps if card else ():
-        if step.stored or step.card_mb is None:
-            continue
-        if step.card_mb * MIB > card:
-            message = (
-                f"{step.stage.title} needs about {step.card_mb:,.0f} MB of a GPU, which has "
-                f"{card / MIB:,.0f} MB"
-            )
-            remedy = "set device: cpu, or lower what makes the model large"
-            raise Contradiction(message, remedy=remedy)
-        shares[step.stage.digest] = choose_share(step.card_mb * MIB, card)
-    return shares
+    return {
+        step.stage.digest: choose_share((CONTEXT_MB + step.expected.card_mb) * MIB, card)
+        for step in (steps if card else ())
+        if step.expected is not None and step.expected.card_mb is not None
+    }
 
 
 def choose_share(n_bytes: float, card: float) -> float:

@@ -12,10 +12,6 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from recbias.core.records import StageRecord, Stored
 from recbias.runner.stage import Stage
 
-MOST_RECORDS = 1000
-"""The number of stored results whose durations are read; addresses are in random order."""
-
-
 MODEL_KINDS = frozenset({"baseline", "trial", "fit", "answer"})
 """Kinds of stage whose time depends on the model."""
 

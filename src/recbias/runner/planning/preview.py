@@ -1,4 +1,4 @@
-"""A preview of a run: which stages are stored, and how much memory it needs."""
+"""A preview of a run: which stages are stored, and what the others will take."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from recbias.core.machine.expected import Sizes
-from recbias.core.models.devices import is_cuda
+from recbias.core.protocols import get_least_memory
 from recbias.core.records import StageRecord, Stored
-from recbias.runner.planning.expected_memory import PeakPlanner, plan_card
-from recbias.runner.planning.expected_sizes import ExpectedSizes
-from recbias.runner.planning.expected_time import MOST_RECORDS, ExpectedTime, StoredTimes
+from recbias.runner.estimate import MOST_RECORDS, Estimate, Sizes, StageSizes, StoredCosts
+from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import list_checkpoints
@@ -26,20 +24,18 @@ class Step:
         seconds: The time that the stored result took, None without one.
         memory_mb: The peak memory of the process, as measured for the stored result, or as
             estimated; None if it cannot be told.
-        card_mb: The peak memory on a card, of a stage to run there whose model says it.
         trials: The number of stored trials of a search.
         partial: Whether it was interrupted and resumes from a checkpoint.
-        expected: The time that it will take, if it is to run and the store has a basis.
+        expected: What it will take, if it is to run and the store has a basis.
     """
 
     stage: Stage
     stored: bool = False
     seconds: float | None = None
     memory_mb: float | None = None
-    card_mb: float | None = None
     trials: int = 0
     partial: bool = False
-    expected: ExpectedTime | None = None
+    expected: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,9 @@ class Preview:
     steps: tuple[Step, ...]
 
     @property
-    def memory_mb(self) -> float:
-        """The largest peak of a stage, as measured or as estimated."""
-        return max((step.memory_mb or 0.0 for step in self.steps), default=0.0)
+    def memory_mb(self) -> float | None:
+        """The largest peak of a stage, as measured or as estimated; None if none is known."""
+        return max((step.memory_mb for step in self.steps if step.memory_mb), default=None)
 
     @property
     def n_without_memory(self) -> int:
@@ -92,25 +88,20 @@ def preview(
         if (record := _read(stage, store)) is not None
     }
     earlier = [record for _, record in islice(store, MOST_RECORDS)]
-    sizes, times = ExpectedSizes(stored, rehearsed or {}, earlier), StoredTimes(earlier)
-    peaks = PeakPlanner()
+    measured = {digest: record.sizes for digest, record in stored.items()}
+    measured |= {digest: record.sizes for digest, record in (rehearsed or {}).items()}
+    sizes, costs = StageSizes(measured, stages, earlier), StoredCosts(earlier)
     unfinished = {path.name.partition("-")[0] for path in list_checkpoints(store)}
     steps = tuple(
         _preview_stored(stage, stored[stage.digest])
         if stage.digest in stored
         else _preview_stage(
-            Step(
-                stage,
-                expected=times.estimate(stage, expected),
-                memory_mb=_to_mb(peaks.plan(stage, expected)),
-                card_mb=_to_mb(_plan_card(stage, expected)),
-            ),
+            _estimate(stage, sizes.find(stage), costs),
             store,
             fresh=fresh,
             is_partial=stage.digest in unfinished,
         )
         for stage in stages
-        for expected in (sizes.find(stage),)
     )
     return Preview(steps)
 
@@ -123,12 +114,18 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
     return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
 
 
-def _to_mb(n_bytes: float | None) -> float | None:
-    return None if n_bytes is None else n_bytes / 2**20
+def _estimate(stage: Stage, sizes: Sizes, costs: StoredCosts) -> Step:
+    """Return the step of a stage to run: by stored results, else by what its model says.
 
-
-def _plan_card(stage: Stage, sizes: Sizes) -> float | None:
-    return plan_card(stage, sizes) if any(map(is_cuda, stage.devices)) else None
+    What a model says comes on top of this process, which has read the data.
+    """
+    expected = costs.estimate(stage, sizes)
+    memory_mb = expected.memory_mb if expected is not None else None
+    if memory_mb is None and stage.kind in {"fit", "trial"} and "items" in sizes:
+        model = getattr(getattr(stage.work, "work", stage.work), "model", None)
+        n_bytes = get_least_memory(model, sizes.get("users", 0), sizes["items"])
+        memory_mb = n_bytes / 2**20 + measure_peak_memory_mb() if n_bytes else None
+    return Step(stage, expected=expected, memory_mb=memory_mb)
 
 
 def _preview_stage(step: Step, store: Store, *, fresh: bool, is_partial: bool) -> Step:

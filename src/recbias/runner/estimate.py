@@ -1,0 +1,198 @@
+"""What a stage will take: the time and memory that stored results of the same kind took."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple, TypeAlias
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.split import Split
+from recbias.core.queries.queries import Queries
+from recbias.core.records import Stored
+from recbias.runner.stage import Stage
+
+Sizes: TypeAlias = Mapping[str, int]
+"""Counts of what a stage reads and makes, by name: ``users``, ``training``, ``bytes``."""
+
+MOST_RECORDS = 1000
+"""The number of stored results that are read; addresses are in random order."""
+
+LEAST_RATIO = 1.5
+"""The ratio of two sizes from which on what they took tells how it grows."""
+
+MOST_GROWTH = 3.0
+"""The largest exponent that two sizes may tell: that of the inversion of a matrix."""
+
+SHARED_KINDS = frozenset({"dataset", "split", "queries"})
+"""Kinds of stage whose result has another size than their inputs."""
+
+
+class Estimate(NamedTuple):
+    """What a stage will take, and the number of stored results that it follows from.
+
+    ``memory_mb`` is the peak of the process, ``card_mb`` that of the tensors on a card; None where
+    no result has one.
+    """
+
+    seconds: float
+    n_records: int
+    memory_mb: float | None = None
+    card_mb: float | None = None
+
+
+def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
+    """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
+
+    >>> measure_sizes([])
+    {}
+    """
+    sizes: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, Dataset):
+            rows = value.interactions
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+            if value.sentences is not None:
+                sizes["sentences"] = len(value.sentences)
+        elif isinstance(value, Split):
+            rows = value.train
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
+        elif isinstance(value, Queries):
+            sizes["queries"] = len(value)
+    n_bytes = sum(path.stat().st_size for path in files if path.is_file())
+    return sizes | ({"bytes": n_bytes} if n_bytes else {})
+
+
+def get_extent(kind: str, sizes: Sizes) -> int:
+    """Return the size with which a stage of a kind grows; 0 if it is not known.
+
+    >>> get_extent("fit", {"users": 5, "training": 40}), get_extent("fit", {})
+    (40, 0)
+    """
+    names = {
+        "dataset": ("bytes", "interactions"),
+        "split": ("interactions",),
+        "queries": ("users",),
+        "label": ("items",),
+        "answer": ("queries", "training"),
+        "measure": ("queries", "training", "interactions"),
+    }.get(kind, ("training", "interactions"))
+    return next((sizes[name] for name in names if sizes.get(name)), 0)
+
+
+class StageSizes:
+    """Finds the sizes of stages: as measured, else as those of their inputs.
+
+    A dataset, a split or queries that have no result yet have the sizes of those with the same
+    settings and inputs, such as another fold or those of another version of recbias.
+
+    Args:
+        measured: The sizes of the stages that have a result, by address.
+        stages: The stages of the plan.
+        earlier: The records of other stored results.
+    """
+
+    def __init__(
+        self,
+        measured: Mapping[str, Sizes],
+        stages: Iterable[Stage],
+        earlier: Iterable[Stored] = (),
+    ) -> None:
+        self._known = {digest: sizes for digest, sizes in measured.items() if sizes}
+        self._similar: dict[tuple[str, str, str], list[Sizes]] = defaultdict(list)
+        for stage in stages:
+            if stage.kind in SHARED_KINDS and stage.digest in self._known:
+                key = stage.kind, stage.subject, stage.settings
+                self._similar[key].append(self._known[stage.digest])
+        for record in earlier:
+            self._similar[record.kind, record.subject, record.settings].append(record.sizes)
+
+    def find(self, stage: Stage) -> Sizes:
+        """Return the sizes of the inputs and of the result of a stage; a size may be missing."""
+        if stage.digest not in self._known:
+            self._known[stage.digest] = self._estimate(stage)
+        return self._known[stage.digest]
+
+    def _estimate(self, stage: Stage) -> Sizes:
+        sizes: dict[str, int] = {}
+        for source in stage.inputs:
+            if stage.kind == source.kind == "trial":  # earlier ones read the same, and are last
+                break
+            sizes |= {name: n for name, n in self.find(source).items() if name != "bytes"}
+        sizes |= measure_sizes((), stage.files)
+        if stage.kind not in SHARED_KINDS or not sizes:
+            return sizes
+        similar = self._similar.get((stage.kind, stage.subject, stage.settings), ())
+        return next((each for each in similar if sizes.items() <= each.items()), sizes)
+
+
+class StoredCosts:
+    """Estimates the time and memory of stages from stored results.
+
+    Those with the same kind, plug-in and settings count, else those with other settings. Both grow
+    from the nearest size by the exponent between it and the next one, by 1 if there is none;
+    memory above the smallest peak of all results, which is that of a process without data.
+    """
+
+    def __init__(self, records: Iterable[Stored]) -> None:
+        self._records: dict[tuple[str, str], list[Stored]] = defaultdict(list)
+        self._similar: dict[tuple[str, str, str], list[Stored]] = {}
+        self._base_mb = math.inf
+        for record in records:
+            if record.subject and get_extent(record.kind, record.sizes):
+                self._records[record.kind, record.subject].append(record)
+            if record.peak_memory_mb:
+                self._base_mb = min(self._base_mb, record.peak_memory_mb)
+
+    def estimate(self, stage: Stage, sizes: Sizes) -> Estimate | None:
+        """Return what a stage takes that reads data of some sizes; None without a basis."""
+        extent = get_extent(stage.kind, sizes) if self._records else 0
+        similar = self._find_similar(stage) if extent else []
+        seconds = _average(similar, lambda record: record.seconds)
+        if not seconds:
+            return None
+        base = self._base_mb
+        peaks = _average(similar, lambda record: (record.peak_memory_mb or math.nan) - base)
+        cards = _average(similar, lambda record: record.cost.get("gpu_memory_mb") or math.nan)
+        return Estimate(
+            _extrapolate(seconds, extent),
+            len(similar),
+            memory_mb=base + _extrapolate(peaks, extent) if peaks else None,
+            card_mb=_extrapolate(cards, extent) if cards else None,
+        )
+
+    def _find_similar(self, stage: Stage) -> list[Stored]:
+        key = stage.kind, stage.subject, stage.settings
+        if key not in self._similar:
+            records = self._records.get(key[:2], [])
+            same = [record for record in records if record.settings == stage.settings]
+            self._similar[key] = same or records
+        return self._similar[key]
+
+
+def _average(records: Iterable[Stored], measure: Callable[[Stored], float]) -> dict[int, float]:
+    """Return the mean of a figure at each size; a record whose figure is NaN does not count."""
+    values: dict[int, list[float]] = defaultdict(list)
+    for record in records:
+        if not math.isnan(value := measure(record)):
+            values[get_extent(record.kind, record.sizes)].append(value)
+    return {size: fmean(values[size]) for size in values}
+
+
+def _extrapolate(figures: Mapping[int, float], extent: int) -> float:
+    """Return the figure at a size, from those at other sizes.
+
+    >>> _extrapolate({100: 1.0}, 200), _extrapolate({100: 1.0, 200: 4.0}, 400)
+    (2.0, 16.0)
+    """
+    ordered = sorted(figures, key=lambda size: abs(math.log(size / extent)))
+    nearest = ordered[0]
+    distant = [size for size in ordered if abs(math.log(size / nearest)) >= math.log(LEAST_RATIO)]
+    exponent = 1.0
+    if distant and min(figures[nearest], figures[distant[0]]) > 0:
+        ratio = figures[distant[0]] / figures[nearest]
+        exponent = math.log(ratio) / math.log(distant[0] / nearest)
+    return figures[nearest] * math.pow(extent / nearest, min(max(exponent, 0.0), MOST_GROWTH))
