@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist work
 unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test slow faults bench docs hashes clean
+.PHONY: help setup quickstart check test slow faults bench docs clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,9 +51,6 @@ bench: $(READY)  ## speed, as ratios to named libraries in the same process; a l
 docs: $(READY)  ## the plug-in pages, made from the docstrings, and the documentation site in site/
 	$(BIN)/python docs/make_plugin_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-
-hashes: $(READY)  ## hashes.txt: the SHA-256 of the file of each package of constraints.txt
-	$(BIN)/python tests/support/dependencies/pinned_packages.py
 
 clean:  ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache build site
