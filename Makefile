@@ -32,8 +32,8 @@ quickstart: $(CORE)  ## the first result: installs the core, runs it on generate
 	$(BIN)/recbias run configs/quickstart.yaml
 
 check: $(READY)  ## format, lint, types
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks studies docs
+	$(BIN)/ruff check src tests benchmarks studies docs
 	$(BIN)/mypy
 
 test: $(READY)  ## the tests but the slow ones and four fifths of the rotating ones; with real data where RECBIAS_DATA names a folder of it

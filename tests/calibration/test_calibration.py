@@ -1,4 +1,4 @@
-"""A small part of the calibration benchmark: intervals hold the truth, tests keep their level."""
+"""A small part of the calibration study: intervals hold the truth, tests keep their level."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 
-SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
+SCRIPT = ROOT / "studies" / "calibration" / "run.py"
 
 
 @pytest.mark.rotating
