@@ -36,13 +36,13 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff check src tests benchmarks studies docs
 	$(BIN)/mypy
 
-test: $(READY)  ## the tests but the slow ones and four fifths of the rotating ones; with real data where RECBIAS_DATA names a folder of it
+test: $(READY)  ## all tests but the slow ones; with real data where RECBIAS_DATA names a folder of it
 	$(PYTEST) -m 'not slow'
 
-slow: $(READY)  ## the slow and all rotating tests: simulations, trainings on real data
-	$(PYTEST) -m 'slow or rotating'
+slow: $(READY)  ## the slow tests: simulations, trainings on real data, variants
+	$(PYTEST) -m slow
 
-faults: $(READY)  ## every case of the fault suites, of which `make test` runs a sample; RECBIAS_FAULTS=N repeats one
+faults: $(READY)  ## every case of the fault suites, of which `make test` runs a fixed sample; RECBIAS_FAULTS=N repeats one
 	RECBIAS_FAULTS=$${RECBIAS_FAULTS:-all} $(PYTEST) tests/faults
 
 bench: $(READY)  ## speed, as ratios to named libraries in the same process; a line for what is not at hand

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from conftest import ROOT
 from recbias.registry.metric_names import METRICS
 
@@ -43,7 +41,6 @@ def test_a_metric_without_a_world_is_reported() -> None:
     assert "unmatched" not in done.stdout
 
 
-@pytest.mark.rotating
 def test_planted_sizes_are_found() -> None:
     worlds = ["invalid ranks", "several orders", "state an identity", "first items"]
     done = run_python("run.py", "--seeds", "15", "--jobs", "1", "--only", *worlds)

@@ -181,7 +181,7 @@ def test_pages_load_no_file_of_another_server(pages: dict[Path, Links]) -> None:
     assert elsewhere == set()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("term", SEARCHED)
 def test_the_search_finds_pages_opened_from_a_folder(
@@ -200,7 +200,7 @@ def test_the_search_finds_pages_opened_from_a_folder(
     assert len(addresses) > 3
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("name", AUDITED)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
