@@ -78,11 +78,8 @@ def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path:
     assert all(stage["reused"] for stage in manifest["stages"])
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_workers_do_not_change_the_results(
-    finished_run: Path, tmp_path: Path, workers: int
-) -> None:
-    result = run_recbias("run", finished_run / "small.yaml", "--workers", workers, folder=tmp_path)
+def test_workers_do_not_change_the_results(finished_run: Path, tmp_path: Path) -> None:
+    result = run_recbias("run", finished_run / "small.yaml", "--workers", 2, folder=tmp_path)
     assert result.code == 0, result.err
     content = (tmp_path / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     assert content == (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
