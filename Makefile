@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist work
 unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test slow faults bench docs hashes clean
+.PHONY: help setup quickstart check test slow faults bench docs clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,17 +32,17 @@ quickstart: $(CORE)  ## the first result: installs the core, runs it on generate
 	$(BIN)/recbias run configs/quickstart.yaml
 
 check: $(READY)  ## format, lint, types
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks studies docs
+	$(BIN)/ruff check src tests benchmarks studies docs
 	$(BIN)/mypy
 
-test: $(READY)  ## the tests but the slow ones and four fifths of the rotating ones; with real data where RECBIAS_DATA names a folder of it
+test: $(READY)  ## all tests but the slow ones; with real data where RECBIAS_DATA names a folder of it
 	$(PYTEST) -m 'not slow'
 
-slow: $(READY)  ## the slow and all rotating tests: simulations, trainings on real data
-	$(PYTEST) -m 'slow or rotating'
+slow: $(READY)  ## the slow tests: simulations, trainings on real data, variants
+	$(PYTEST) -m slow
 
-faults: $(READY)  ## every case of the fault suites, of which `make test` runs a sample; RECBIAS_FAULTS=N repeats one
+faults: $(READY)  ## every case of the fault suites, of which `make test` runs a fixed sample; RECBIAS_FAULTS=N repeats one
 	RECBIAS_FAULTS=$${RECBIAS_FAULTS:-all} $(PYTEST) tests/faults
 
 bench: $(READY)  ## speed, as ratios to named libraries in the same process; a line for what is not at hand
@@ -51,9 +51,6 @@ bench: $(READY)  ## speed, as ratios to named libraries in the same process; a l
 docs: $(READY)  ## the plug-in pages, made from the docstrings, and the documentation site in site/
 	$(BIN)/python docs/make_plugin_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-
-hashes: $(READY)  ## hashes.txt: the SHA-256 of the file of each package of constraints.txt
-	$(BIN)/python tests/support/dependencies/pinned_packages.py
 
 clean:  ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache build site

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import settings
 
 from support.browsing import CHROMIUM, FLAGS
-from support.days import VARIABLE, choose_due, find_today
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,23 +25,7 @@ if (
 settings.register_profile("house", deadline=None, database=None, derandomize=True, max_examples=30)
 settings.load_profile("house")
 
-TODAY = find_today()
-
 gc.set_threshold(50_000)  # a sixth of the time went into visiting what tests and packages define
-
-
-def pytest_report_header() -> str:
-    return f"{VARIABLE}={TODAY}: chooses the cases of samples and the rotating tests"
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the rotating tests of other days from ``make test``, and from nothing else."""
-    if config.getoption("markexpr") != "not slow":
-        return
-    rotating = {item.nodeid for item in items if item.get_closest_marker("rotating")}
-    others = rotating - choose_due(rotating, TODAY)
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
-    items[:] = [item for item in items if item.nodeid not in others]
 
 
 def pytest_collection_finish() -> None:

@@ -61,7 +61,6 @@ def run_notebook(folder: Path, progress: object) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
-@pytest.mark.rotating
 def test_a_notebook_without_widgets_shows_one_line_per_stage(tmp_path: Path) -> None:
     output = run_notebook(tmp_path, None)
     lines = output.stdout.splitlines()
@@ -74,13 +73,11 @@ def test_a_notebook_without_widgets_shows_one_line_per_stage(tmp_path: Path) -> 
     assert output.stderr == ""  # a notebook shows it in red
 
 
-@pytest.mark.rotating
 def test_a_notebook_can_be_silent(tmp_path: Path) -> None:
     output = run_notebook(tmp_path, progress=False)
     assert (output.stdout, output.stderr) == ("", "")
 
 
-@pytest.mark.rotating
 def test_a_notebook_with_widgets_has_a_live_display(tmp_path: Path) -> None:
     (tmp_path / "ipywidgets.py").write_text(WIDGETS)
     (tmp_path / "IPython").mkdir()

@@ -1,4 +1,4 @@
-"""A small part of the calibration benchmark: intervals hold the truth, tests keep their level."""
+"""A small part of the calibration study: intervals hold the truth, tests keep their level."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from conftest import ROOT
 
-SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
+SCRIPT = ROOT / "studies" / "calibration" / "run.py"
 
 
-@pytest.mark.rotating
 def test_intervals_cover_true_values_and_tests_keep_their_level() -> None:
     worlds = ["lists sampled from all", "several groups", "two raters", "as units"]
     command = [sys.executable, str(SCRIPT), "--seeds", "30", "--jobs", "1", "--only", *worlds]

@@ -102,7 +102,6 @@ def test_unknown_name_suggests_the_nearest_of_any_kind() -> None:
 
 
 @pytest.mark.parametrize("kind", ["specs", "references"])
-@pytest.mark.rotating
 def test_whatever_is_listed_is_shown(kind: str) -> None:
     for name, _ in list_entries(kind):
         assert f"{name} ({kind.removesuffix('s')})\n" in describe(name)

@@ -224,7 +224,6 @@ GROUPED = [
 ]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("width", [80, 120])
 def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int) -> None:
     metrics = "\n  ".join(

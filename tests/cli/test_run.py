@@ -78,18 +78,14 @@ def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path:
     assert all(stage["reused"] for stage in manifest["stages"])
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_workers_do_not_change_the_results(
-    finished_run: Path, tmp_path: Path, workers: int
-) -> None:
-    result = run_recbias("run", finished_run / "small.yaml", "--workers", workers, folder=tmp_path)
+def test_workers_do_not_change_the_results(finished_run: Path, tmp_path: Path) -> None:
+    result = run_recbias("run", finished_run / "small.yaml", "--workers", 2, folder=tmp_path)
     assert result.code == 0, result.err
     content = (tmp_path / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     assert content == (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize("after", [0.6, 0.9, 1.2, 1.5, 1.8])
+@pytest.mark.parametrize("after", [0.9, 1.5])
 def test_run_after_a_kill_writes_the_same_bytes(
     finished_run: Path, tmp_path: Path, after: float
 ) -> None:
@@ -217,12 +213,8 @@ def test_failing_model_is_reported_and_the_others_finish(
     assert "odd" in (latest / "report.html").read_text()
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize("workers", [1, 2])
-def test_model_from_a_file_runs_in_workers(tmp_path: Path, workers: int) -> None:
-    result = run_recbias(
-        "run", write_odd_spec(tmp_path, "none"), "--workers", workers, folder=tmp_path
-    )
+def test_model_from_a_file_runs_in_workers(tmp_path: Path) -> None:
+    result = run_recbias("run", write_odd_spec(tmp_path, "none"), "--workers", 2, folder=tmp_path)
     assert result.code == 0, result.err
     metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
     assert set(metrics["model"]) == {"Random", "MostPop", "odd"}
@@ -314,7 +306,6 @@ def test_invalid_option_is_a_user_error(
     assert "Traceback" not in result.err
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
 def test_results_folder_may_look_like_a_url_or_key(tmp_path: Path, out: str) -> None:
     write_small_spec(tmp_path)

@@ -9,7 +9,6 @@ import pytest
 from recbias.config.packaged_specs import (
     STARTS,
     find_spec,
-    find_specs_folder,
     list_spec_files,
     list_specs,
     resolve_spec,
@@ -17,11 +16,15 @@ from recbias.config.packaged_specs import (
 )
 from recbias.core.errors import UnknownName
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "src" / "recbias" / "configs"
+
+
+def test_the_specs_are_at_the_top_of_the_checkout_too() -> None:
+    assert (ROOT / "configs").resolve() == CONFIGS.resolve()
 
 
 def test_every_spec_of_the_checkout_has_a_name() -> None:
-    assert find_specs_folder() == CONFIGS
     names = ("prompts/sentences", "identity-audit/sentences", "papers/wok/smollm2/prompt")
     parts = {CONFIGS / f"{name}.yaml" for name in names}
     assert set(list_specs().values()) == set(CONFIGS.rglob("*.yaml")) - parts

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import recbias
 from recbias.config.merge import read_spec
@@ -56,7 +55,6 @@ def write_world(folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.rotating
 def test_every_table_is_compared(tmp_path: Path) -> None:
     spec = {**read_spec(SPEC).data, **write_world(tmp_path)}
     spec["report"] = {**spec["report"], "formats": ["csv"]}

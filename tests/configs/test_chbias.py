@@ -84,7 +84,6 @@ def read_metrics(run: recbias.Run) -> Mapping[tuple[str, ...], float]:
     return dict(zip(map(tuple, keys), frame["value"], strict=True))
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "system", "tables"),
     [
@@ -135,7 +134,6 @@ def rate(
     return exported.out.splitlines()[0].removeprefix("models: ").split(", ")
 
 
-@pytest.mark.rotating
 def test_ratings_by_people_of_all_categories_are_compared(specs: Path) -> None:
     name = "human-cdial-gpt"
     path = shrink_spec(specs, name, "CDial-GPT", metrics=["distinct"])

@@ -128,7 +128,6 @@ def test_every_config_plans(
 
 
 @pytest.mark.parametrize("path", [path for path in SPECS if path.name in NEED_NO_DATA])
-@pytest.mark.rotating
 def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
     result = invoke_recbias("run", path, folder=tmp_path)
     assert result.code == 0, result.err
@@ -153,7 +152,7 @@ def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     run = ml_1m / "results" / "ml-1m" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
@@ -174,7 +173,6 @@ def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     assert len(significance) == 21 * 7
 
 
-@pytest.mark.rotating
 @pytest.mark.real_data
 def test_218_children_are_evaluated(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")

@@ -27,7 +27,7 @@ def rate(text: str) -> str:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_every_description_is_judged_once_and_compared(real_data: Path, tmp_path: Path) -> None:
     spec = yaml.safe_load((CHILDREN / "judge-ml-1m.yaml").read_text(encoding="utf-8"))
     spec["extends"] = str(CHILDREN / spec["extends"])

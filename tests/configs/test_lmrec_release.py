@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from support.commands import invoke_recbias
 from support.files.lmrec_files import BAR, BURGER, DEAR, FOLDER, PIZZA, Row, write_outputs
@@ -53,7 +52,6 @@ def get_gender(word: str) -> str:
     return "female" if word in WOMEN else "male"
 
 
-@pytest.mark.rotating
 def test_figures_2_to_7_come_from_the_released_lists(tmp_path: Path) -> None:
     for city in CITIES:
         write_city(tmp_path, city)

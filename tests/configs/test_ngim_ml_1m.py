@@ -29,7 +29,6 @@ def read_by_model(run: Path, metric: str) -> Any:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_random_recommends_the_fewest_stereotypes(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["queries"][0]["asked"] == 218

@@ -12,7 +12,6 @@ import pytest
 
 from recbias import api
 from recbias.config.experiment import Experiment
-from recbias.config.packaged_specs import find_specs_folder
 from recbias.core.suggestions import normalize_name
 from recbias.reports.published_tables.compare_published import compare_published
 from recbias.reports.published_tables.sources import PublishedTable, list_published, read_source
@@ -39,7 +38,7 @@ OTHER_SERVICES = ("WOK-claude-v1", "WOK-claude-v2.1", "WOK-gpt-3.5")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The packaged specs, with the files that users bring, which are blank."""
     folder = tmp_path_factory.mktemp("specs") / "configs"
-    shutil.copytree(find_specs_folder(), folder)
+    shutil.copytree(Path(__file__).parents[2] / "configs", folder)
     for name in YOUR_FILES:
         (folder / "papers" / "chbias" / f"{name}.jsonl").touch()
     yield folder

@@ -40,14 +40,12 @@ def run_core(*words: object, folder: Path) -> CommandResult:
 
 
 @pytest.mark.parametrize("spec", ["quickstart", "audit", "prompts", "vectors", "demo-bias"])
-@pytest.mark.rotating
 def test_the_specs_for_a_start_need_the_core_only(spec: str, tmp_path: Path) -> None:
     finished = run_core("run", spec, "--quiet", folder=tmp_path)
     assert finished.code == 0, finished.err
     assert "report.html" in finished.out
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["models", "metrics", "filters", "detectors"])
 def test_lists_name_the_extra_of_each_plugin(kind: str, tmp_path: Path) -> None:
     listed = run_core("list", kind, folder=tmp_path)

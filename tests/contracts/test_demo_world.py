@@ -57,7 +57,6 @@ def data() -> TrainingData:
 
 @pytest.mark.parametrize("name", LEARNERS)
 @collect_warnings()
-@pytest.mark.rotating
 def test_a_model_that_learns_tastes_beats_popularity(name: str, data: TrainingData) -> None:
     popularity_ndcg = validation_ndcg(MostPop().fit(data, np.random.default_rng(1)), data)
     cls = MODELS.load(name)

@@ -86,7 +86,6 @@ def lenskit_lists(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, 
 
 @pytest.mark.parametrize("name", ["native.parquet", "flat.parquet", "lists.csv"])
 @pytest.mark.parametrize("layout", ["auto", "lenskit"])
-@pytest.mark.rotating
 def test_lists_of_lenskit_have_the_metrics_of_lenskit(
     lenskit_lists: tuple[Path, Any, pd.DataFrame], name: str, layout: str
 ) -> None:

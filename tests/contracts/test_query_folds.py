@@ -57,7 +57,6 @@ def test_each_model_is_trained_and_asked_once(run: recbias.Run) -> None:
     assert titles.count("take sample 5 of MostPop") == 1
 
 
-@pytest.mark.rotating
 def test_workers_train_each_model_once(tmp_path: Path, run: recbias.Run) -> None:
     parallel = recbias.run(make_spec(), out=tmp_path, workers=2)
     trained = [stage["model"] for stage in list_stages(parallel, "fit")]

@@ -109,7 +109,6 @@ def test_an_array_computes_what_the_last_job_collects(folder: Path) -> None:
     assert len(list_runs(folder / "results")) == 3
 
 
-@pytest.mark.rotating
 def test_a_killed_run_resumes_by_the_same_command(folder: Path) -> None:
     remove_training(folder)
     command = [sys.executable, "-m", "recbias", "run", "study.yaml"]

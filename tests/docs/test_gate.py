@@ -65,7 +65,6 @@ def test_the_workflow_runs_the_commands_of_the_page() -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_the_published_part_of_the_workflow_passes(tmp_path: Path, real_data: Path) -> None:
     command, compare = [words[1:] for words in read_commands() if words[0] == "recbias"][-2:]
     assert (command[0], compare[0]) == ("run", "compare")

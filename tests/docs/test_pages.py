@@ -24,8 +24,6 @@ PAGES = {
 WITH_BLOCKS = [name for name, blocks in PAGES.items() if blocks]
 REAL_DATA = re.compile(r"\b(?:ml-1m|ml-100k|ml-latest-small|goodbooks|yelp|children/a3)\b")
 
-EVERY_DAY = {"README.md", "docs/index.md", "docs/commands.md"}
-
 
 def needs_data(blocks: list[Block]) -> bool:
     """Say whether blocks that are run name a real dataset."""
@@ -36,12 +34,6 @@ def needs_data(blocks: list[Block]) -> bool:
     )
 
 
-def find_marks(name: str) -> list[pytest.MarkDecorator]:
-    """Return the marks of a page: all but the first that people read run on one day in five."""
-    marks = [pytest.mark.real_data] if needs_data(PAGES[name]) else []
-    return marks if name in EVERY_DAY else [*marks, pytest.mark.rotating]
-
-
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store of stages that all pages share."""
@@ -50,7 +42,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=find_marks(name)) for name in WITH_BLOCKS],
+    [
+        pytest.param(name, marks=[pytest.mark.real_data] if needs_data(PAGES[name]) else [])
+        for name in WITH_BLOCKS
+    ],
 )
 def test_blocks_do_what_the_page_says(
     name: str, tmp_path: Path, store: Path, request: pytest.FixtureRequest

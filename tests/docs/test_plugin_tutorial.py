@@ -52,7 +52,6 @@ def folder(tmp_path: Path, rng: np.random.Generator) -> Path:
     return tmp_path
 
 
-@pytest.mark.rotating
 def test_the_plugins_of_the_tutorial_meet_their_contracts(folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -115,30 +114,23 @@ def find_repository_links() -> set[str]:
     return {link for text in texts for link in re.findall(address, text)}
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_links_of_the_repository_lead_to_files(name: str) -> None:
-    links = re.findall(r"\]\((?!\w+:)([^)]+)\)", (ROOT / name).read_text("utf-8"))
+def test_links_of_the_repository_lead_to_files() -> None:
+    links = re.findall(r"\]\((?!\w+:)([^)]+)\)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     assert links
     assert [link for link in links if not has_file(link)] == []
+
+
+def test_links_of_the_readme_are_absolute() -> None:
+    """PyPI shows it too."""
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 
 def test_absolute_links_to_the_repository_lead_to_files() -> None:
     links = find_repository_links()
     assert links
     assert [link for link in links if not has_file(link)] == []
-
-
-def test_links_of_the_package_description_lead_to_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    script = runpy.run_path(str(ROOT / "setup.py"), run_name="imported")
-    readme = (ROOT / "README.md").read_text("utf-8")
-    text = script["make_links_absolute"](readme, REPOSITORY.rstrip("/"))
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    assert len(links) > 10
-    for link in links:
-        kind, _, name = link.removeprefix(REPOSITORY).partition("/main/")
-        assert kind == ("blob" if ".md" in name else "raw"), link
-        assert has_file(name), link
 
 
 def has_file(link: str) -> bool:
@@ -189,7 +181,7 @@ def test_pages_load_no_file_of_another_server(pages: dict[Path, Links]) -> None:
     assert elsewhere == set()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("term", SEARCHED)
 def test_the_search_finds_pages_opened_from_a_folder(
@@ -208,7 +200,7 @@ def test_the_search_finds_pages_opened_from_a_folder(
     assert len(addresses) > 3
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("name", AUDITED)
 @pytest.mark.parametrize("scheme", ["light", "dark"])

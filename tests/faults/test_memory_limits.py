@@ -67,7 +67,6 @@ def test_too_low_limits_are_refused(
     validate_memory_error(tmp_path, process.stderr)
 
 
-@pytest.mark.rotating
 def test_models_of_torch_need_more(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(json.dumps(make_small_spec(models=["MultiVAE"])))
     process = run_limited(tmp_path, 1900, "run", "spec.json")
@@ -108,7 +107,6 @@ SAMPLE = DEMANDS if TRIES_ALL else ["an array", "threads", "OpenBLAS ends the pr
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-@pytest.mark.rotating
 def test_exhausted_memory_is_said(tmp_path: Path, name: str) -> None:
     statement, code = DEMANDS[name]
     (tmp_path / "own.py").write_text(HUNGRY.format(statement=statement))

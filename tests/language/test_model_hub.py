@@ -116,7 +116,6 @@ def test_a_model_of_the_hub_is_downloaded_once_and_its_commit_is_recorded(
     assert "the model lab/other cannot be downloaded" in error
 
 
-@pytest.mark.rotating
 def test_an_incomplete_model_in_the_cache_is_completed(hub: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert load_in_process("lab/encoder", hub, cache) == f"16 {COMMIT}\n"

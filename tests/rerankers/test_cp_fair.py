@@ -130,7 +130,7 @@ def measure(candidates: Candidates, positions: Any, cp_fair: CPFair) -> float:
 
 
 @given(st.integers(0, 99), st.sampled_from([0.2, 0.5, 0.9]), st.sampled_from([0.0, 0.3, 0.7, 1.0]))
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_integer_programme_is_between_the_lists_and_their_bound(
     seed: int, strength: float, weight: float
 ) -> None:

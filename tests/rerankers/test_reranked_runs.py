@@ -227,7 +227,7 @@ def test_a_changed_price_is_found_by_the_card(run: recbias.Run, tmp_path: Path) 
     assert places == ["file tradeoffs.csv", "the run cannot be read"]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) -> None:
     models = ["MostPop", {"name": "ItemKNN", "rerank": RERANK}]
     spec = make_small_spec(models=models, metrics=["nDCG", "ARP", "APLT", "Gini"])

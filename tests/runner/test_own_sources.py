@@ -84,7 +84,7 @@ def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: P
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 RAY = pytest.param(
-    "ray", marks=[pytest.mark.skipif(not HAS_RAY, reason="ray is absent"), pytest.mark.rotating]
+    "ray", marks=[pytest.mark.skipif(not HAS_RAY, reason="ray is absent"), pytest.mark.slow]
 )
 
 

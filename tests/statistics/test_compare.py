@@ -223,7 +223,7 @@ def test_chance_belongs_to_the_figure_and_the_seed(values: FloatArray) -> None:
 
 
 @pytest.mark.parametrize("correction", ["bonferroni", "holm"])
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_in_null_worlds_any_finding_is_as_rare_as_promised(
     correction: Any, rng: np.random.Generator
 ) -> None:

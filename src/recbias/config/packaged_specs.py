@@ -10,7 +10,7 @@ from typing import Any
 
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.tree import is_file, is_folder, read_file
+from recbias.formats.yaml.tree import is_file, read_file
 
 STARTS = ("quickstart", "audit", "prompts", "vectors")
 """The specs for a start, which are listed first."""
@@ -21,21 +21,14 @@ FORMER_NAMES = {"own-lists": "audit", "own-prompts": "prompts", "own-vectors": "
 FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
 """The spec that the name of a folder stands for, where the folder holds several."""
 
-_PACKAGE = Path(__file__).parents[1]
-
-
-def find_specs_folder() -> Path:
-    """Return the folder of the specs: in an installed package, or of the checkout."""
-    installed = _PACKAGE / "configs"
-    return installed if is_folder(installed) else _PACKAGE.parents[1] / "configs"
+_FOLDER = Path(__file__).parents[1] / "configs"
 
 
 def list_specs() -> dict[str, Path]:
     """Return the packaged specs by name, those for a start first."""
-    folder = find_specs_folder()
     specs = {
-        path.relative_to(folder).with_suffix("").as_posix(): path
-        for path in sorted(folder.rglob("*.yaml"))
+        path.relative_to(_FOLDER).with_suffix("").as_posix(): path
+        for path in sorted(_FOLDER.rglob("*.yaml"))
         if not is_file(path.parent.with_suffix(".yaml"))  # a file that a spec reads
     }
     first = {name: specs.pop(name) for name in STARTS if name in specs}
@@ -93,7 +86,7 @@ def list_spec_files(name: str) -> dict[Path, Path]:
         name: A name of ``list_specs``.
     """
     path = list_specs()[name]
-    folder = find_specs_folder().resolve()
+    folder = _FOLDER.resolve()
     read = {file.resolve() for file in _list_read_files(path)}
     return {Path(f"{name}.yaml"): path} | {
         file.relative_to(folder): file for file in sorted(read) if file.is_relative_to(folder)

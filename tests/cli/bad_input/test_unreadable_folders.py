@@ -43,9 +43,7 @@ def test_each_command_names_a_folder_that_it_may_not_enter(locked: Path) -> None
     write_small_spec(locked.parent)
     commands = [
         ["report", "locked"],
-        ["power", "locked/a", "--difference", "0.1"],
         ["runs", "--out", "locked/a"],
-        ["clean", "--out", "locked/a", "--dry-run"],
         ["run", "small.yaml", "--out", "locked/a"],
     ]
     calls = [

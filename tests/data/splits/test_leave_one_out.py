@@ -65,7 +65,6 @@ def test_the_number_of_random_test_rows_is_that_of_the_formula(
     assert list_items(unvalidated.test) == list_items(split.test)
 
 
-@pytest.mark.rotating
 def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.Generator) -> None:
     world = Dataset(make_interactions([(0, 0), (0, 1), (0, 2), (0, 3)]))
     splitter = LeaveOneOut(which="random")

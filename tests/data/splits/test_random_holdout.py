@@ -84,7 +84,6 @@ def test_different_seeds_make_different_splits() -> None:
     assert list_keys(first.test) == list_keys(split_dataset(RandomHoldout(), dataset, 1).test)
 
 
-@pytest.mark.rotating
 def test_every_row_is_tested_with_equal_probability(rng: np.random.Generator) -> None:
     dataset = make_histories(5, 10)
     tested = np.zeros(20)

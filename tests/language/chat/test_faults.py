@@ -83,7 +83,6 @@ def serve_without_end(listener: socket.socket, part: bytes, pause: float) -> Non
                 time.sleep(pause)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("part", "pause", "timeout_s", "message"),
     [
@@ -229,7 +228,7 @@ def test_a_prompt_that_the_server_rejects_is_a_failed_reply(tmp_path: Path) -> N
     assert set(warnings) == {"2 of 10 replies have no text to read: 2 failed"}
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_rate_limit_shared_by_all_requests_exhausts_no_retries(tmp_path: Path) -> None:
     answered: list[float] = []
 

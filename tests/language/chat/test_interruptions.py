@@ -63,7 +63,6 @@ def make_program_requests(server: ChatServer) -> list[ChatRequest]:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.rotating
 def test_a_killed_process_loses_at_most_the_requests_in_flight(
     tmp_path: Path, signal_number: signal.Signals
 ) -> None:
@@ -91,7 +90,7 @@ def test_an_interrupted_process_keeps_the_replies_in_flight(tmp_path: Path) -> N
         assert missing == N_REQUESTS - len(server.payloads)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_a_hanging_server(tmp_path: Path) -> None:
     def script(payload: dict[str, Any]) -> Answer:
         is_late = len(server.payloads) > 55

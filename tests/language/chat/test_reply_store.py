@@ -192,7 +192,7 @@ def append_many(arguments: tuple[Path, int]) -> None:
     store.close()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         pool.map(append_many, [(tmp_path, worker) for worker in range(4)])

@@ -201,7 +201,6 @@ def test_every_title_of_movielens_matches_itself(listed: list[str]) -> None:
         assert matches.ambiguous.sum() == 10
 
 
-@pytest.mark.rotating
 @pytest.mark.real_data
 def test_fifty_thousand_titles_match_five_times_faster_than_by_a_loop(listed: list[str]) -> None:
     names, years = zip(*map(split_year, listed), strict=True)

@@ -112,7 +112,6 @@ def test_values_equal_scikit_learn(seed: int) -> None:
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
 
 
-@pytest.mark.rotating
 @settings(max_examples=15, deadline=None)
 @given(worlds)
 def test_bounds_hold_for_random_models(world: tuple[int, int, int]) -> None:

@@ -222,7 +222,6 @@ def test_bad_input_is_found_early() -> None:
 
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_gender_on_movielens(real_data: Path) -> None:
     from support.worlds.real_vectors import load_movielens_vectors
 

@@ -85,7 +85,6 @@ def test_a_planted_direction_passes_all_three() -> None:
     assert all(contrast.p < 0.0033 for contrast in contrasts.values())
 
 
-@pytest.mark.rotating
 def test_a_random_direction_does_not() -> None:
     hits: dict[str, int] = defaultdict(int)
     for seed in range(60):
@@ -100,7 +99,7 @@ def test_a_random_direction_does_not() -> None:
 
 
 @pytest.mark.parametrize("direction", ["centroid", "csvc"])
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: str) -> None:
     # found from the members that it is tested on, a direction tells them apart in most draws
     hits, many = 0, 200

@@ -180,7 +180,6 @@ def test_a_planted_association_is_found() -> None:
     assert measurements["genres=Romance"].ci_low > 0 > measurements["genres=Action"].ci_high
 
 
-@pytest.mark.rotating
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
     hits = np.zeros(2)
     for seed in range(200):
@@ -194,7 +193,6 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
     assert (hits >= 2).all()
 
 
-@pytest.mark.rotating
 def test_the_interval_holds_the_planted_association() -> None:
     # mean unit vectors lie at ±c on the first axis: EAA is ±2 c · c, the difference twice that
     many = np.random.default_rng(0).standard_normal((1_000_000, 8))
@@ -212,7 +210,6 @@ def test_the_interval_holds_the_planted_association() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 40])
-@pytest.mark.rotating
 def test_the_mean_of_a_set_holds_what_other_users_would_show(n: int) -> None:
     # many items and few users: that the users are a sample is most of the spread
     many = np.random.default_rng(0).standard_normal((1_000_000, 8))
@@ -304,7 +301,6 @@ def test_users_as_targets() -> None:
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
-@pytest.mark.rotating
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
     from support.worlds.real_vectors import load_movielens_vectors
 

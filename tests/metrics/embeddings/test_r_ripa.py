@@ -109,7 +109,6 @@ def test_a_random_direction_is_no_better_than_another() -> None:
     assert significant[2] <= 12  # 5 of 100 are expected, with a standard deviation of 2.2
 
 
-@pytest.mark.rotating
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
     hits = np.zeros(2)
     for seed in range(200):
@@ -122,7 +121,6 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
     assert (hits >= 2).all()
 
 
-@pytest.mark.rotating
 def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.eye(8)[0])
     # what it is over all items there could be: from a million of them
@@ -142,7 +140,7 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("direction", "many"), [("centroid", 200), ("csvc", 50)])
 @pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) -> None:
     # sets apart, in a space that is stretched along where they are: against random directions the
     # centroid direction of random groups is special in far more than 5 of 100, so that it has no
@@ -168,7 +166,6 @@ def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) ->
 
 
 @pytest.mark.parametrize(("shift", "n"), [(0.15, 50), (0.15, 200), (0.5, 50)])
-@pytest.mark.rotating
 def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) -> None:
     # users lie ``shift``, items 0.3 to either side: along the direction of all users there could
     # be, the sets lie 2 c apart, c the mean cosine of E; with few users the direction is chance
@@ -289,7 +286,6 @@ def test_the_sign_follows_the_sides_and_lengths_and_rotations_do_not_matter(seed
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
-@pytest.mark.rotating
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
     from support.worlds.real_vectors import load_movielens_vectors
 

@@ -219,7 +219,7 @@ def sample_world(seed: int, *, n_templates: int = 12, n_values: int = 3) -> Evid
     return make_evidence(rows, bootstrap_seed=seed)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_false_alarms_without_an_effect_are_as_many_as_alpha_says() -> None:
     spread, effect = (
         OverlapSpread(label="gender", permutations=199),
@@ -254,7 +254,6 @@ def sample_names(seed: int) -> Evidence:
     return make_prompt_evidence(queries, lists, items, bootstrap_seed=seed)
 
 
-@pytest.mark.rotating
 def test_names_that_differ_are_no_difference_between_genders() -> None:
     names = OverlapSpread(label="gender", permutations=199)
     prompts = OverlapSpread(label="gender", units="template", permutations=199)

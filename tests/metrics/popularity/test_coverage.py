@@ -221,7 +221,6 @@ def test_two_models_of_few_users_differ_at_the_level_of_the_test(metric: Any) ->
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.rotating
 def test_bootstrap_spread_equals_the_spread_over_new_users(metric: Any) -> None:
     """The standard error of one world equals the standard deviation over new worlds."""
     chances = 1 / np.arange(1, 301) ** 0.8

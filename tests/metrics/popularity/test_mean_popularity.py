@@ -330,7 +330,6 @@ def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
         (0.8, None),
     ],
 )
-@pytest.mark.rotating
 def test_intervals_cover_the_planted_bias(popularity: float, planted: float | None) -> None:
     metric = LogPopularityDifference(popularity="chance")
     if planted is None:

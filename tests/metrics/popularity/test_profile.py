@@ -216,7 +216,6 @@ def test_rank_correlation_changes_sign_with_the_order_and_depends_on_ranks_only(
 
 
 @pytest.mark.parametrize("metric", [GiniDifference, PopularityRankCorrelation])
-@pytest.mark.rotating
 def test_intervals_cover_0_without_bias(metric: Any) -> None:
     """Users pick ten items at random, and are recommended ten others at random."""
     covered = 0

@@ -181,7 +181,6 @@ def test_counts_pool_over_datasets() -> None:
     assert counts.tolist() == [[4, 2], [6, 4]]
 
 
-@pytest.mark.rotating
 def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() -> None:
     # Fast Food is a value of the $ item only, with chance 0.4 and 0.25; every item has Bars, so
     # f is the share of places: B = (0.4 - 0.25) / 0.325

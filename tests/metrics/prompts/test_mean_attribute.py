@@ -167,7 +167,6 @@ def test_counts_pool_over_datasets() -> None:
     assert np.isnan(PLACE.of_counts(np.zeros(2)))
 
 
-@pytest.mark.rotating
 def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -> None:
     metric = replace(RACE, permutations=199)
     inside, rejected = 0, 0
@@ -230,7 +229,7 @@ def test_first_and_second_words_are_units_of_their_own_labels() -> None:
         assert measurements[0].contrasts[0].n == n
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_intervals_hold_a_planted_mean_of_couples_and_tests_keep_their_level() -> None:
     rows, gaps, detected, rejected = 0, 0, 0, 0
     for seed in range(150):

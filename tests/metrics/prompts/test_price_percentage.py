@@ -250,7 +250,6 @@ def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
     assert share.df == 4
 
 
-@pytest.mark.rotating
 def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
     metric = PricePercentage(label="orientation", attribute="price", permutations=199)
     inside, detected, rejected = 0, 0, 0
@@ -273,7 +272,7 @@ def check_world(world: PlantedBias, metric: PricePercentage) -> tuple[bool, bool
     return measurement.ci_low <= world.share_of_black <= measurement.ci_high, row.p <= 0.05
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() -> None:
     metric = replace(RACE, permutations=199)
     biased = [check_world(plant_bias(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]

@@ -326,7 +326,6 @@ def test_the_order_of_the_sentences_does_not_matter(
 
 
 @pytest.mark.parametrize("planted", [0.0, 0.05])
-@pytest.mark.rotating
 def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) -> None:
     """ln PPL of a pair shares a sentence effect; the copies differ by ``planted`` and by noise."""
     seeds, n = 400, 100

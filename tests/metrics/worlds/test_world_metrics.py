@@ -170,7 +170,6 @@ def test_mean_jaccard_is_that_of_all_pairs(seed: int) -> None:
     np.testing.assert_allclose(measure_mean_jaccard(lists), expected)
 
 
-@pytest.mark.rotating
 def test_the_interval_of_homogenization_holds_the_truth_as_often_as_it_says() -> None:
     # lists at random and ideal lists at random have the same Jaccard index on average: 0. Of 200
     # samples of 40 users, 95% hold it: 190, with a standard deviation of 3.1

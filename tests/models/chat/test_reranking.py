@@ -47,7 +47,6 @@ def read_responses(run: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.rotating
 def test_a_server_that_follows_the_presentation_has_a_first_slot_share_of_one(
     films: FilmWorld,
 ) -> None:
@@ -60,7 +59,6 @@ def test_a_server_that_follows_the_presentation_has_a_first_slot_share_of_one(
     assert len(server.payloads) == len(set(server.list_prompts()))  # an order may occur twice
 
 
-@pytest.mark.rotating
 def test_a_server_with_an_order_of_its_own_has_an_agreement_of_one(films: FilmWorld) -> None:
     with serve_chat(reorder(sorted)) as server:
         run = films.run([make_rerank(server, orders=40)], metrics=ORDER_METRICS, k=6)
@@ -132,7 +130,6 @@ def test_each_request_is_a_line_of_the_responses(films: FilmWorld) -> None:
     assert {line["prompt"] for line in lines} == set(server.list_prompts())
 
 
-@pytest.mark.rotating
 def test_orders_are_those_of_the_seed_and_the_query(films: FilmWorld) -> None:
     def list_orders(**changes: Any) -> set[tuple[str, ...]]:
         with serve_chat(reorder(sorted)) as server:

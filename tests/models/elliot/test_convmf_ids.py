@@ -75,7 +75,6 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     assert torch.autograd.gradcheck(loss, tuple(values), eps=1e-7, atol=1e-4, fast_mode=True)
 
 
-@pytest.mark.rotating
 def test_dropout_depends_on_the_epoch_seed(rng: np.random.Generator) -> None:
     learner = IdLearner(create_network(rng), create_coin_sampler(WORLD), 0.5)
     batch = [torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([1.0, 0.0])]

@@ -277,7 +277,6 @@ def test_checkerboard_pattern_is_learned(model: AMF) -> None:
 
 
 @pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.rotating
 def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) -> None:
     split = RandomHoldout(test=0.2).split(Demo(n_users=200, n_items=120).load(Path(), rng), 0, rng)
     data = split.training_data()

@@ -150,7 +150,6 @@ def test_training_with_a_validation_part_learns_the_pattern() -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # a twentieth of the default epochs, which reach the published 0.2765
     data = movielens.training_data()

@@ -80,7 +80,6 @@ def test_loss_of_a_pair_matches_a_hand_computation() -> None:
     assert fitted.item() == pytest.approx(1.5**2 + 0.1 * 14.25)
 
 
-@pytest.mark.rotating
 @all_variants
 def test_checkerboard_pattern_is_learned(model: Any) -> None:
     data, missing = recommending.make_checkerboard(20)

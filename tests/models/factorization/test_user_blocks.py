@@ -34,7 +34,6 @@ def sample_many(blocks: UserBlocks, n_epochs: int) -> tuple[AnyArray, ...]:
     return tuple(np.concatenate(arrays) for arrays in zip(*epochs, strict=True))
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_pairs_and_unseen_items_are_sampled_uniformly(size: int) -> None:
     train = make_world()

@@ -175,7 +175,6 @@ def test_lists_have_k_items() -> None:
     [(ImplicitALS(), 0.28), (ImplicitItemKNN(neighbors=100), 0.245)],
     ids=type,
 )
-@pytest.mark.rotating
 def test_quality_on_movielens(movielens: Split, model: Any, least: float) -> None:
     # the library itself on another split: 0.285 and 0.252
     data = movielens.training_data()

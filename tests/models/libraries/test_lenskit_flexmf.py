@@ -22,7 +22,6 @@ SMALL = {"embedding_size": 8, "batch_size": 32}
     ],
     ids=["logistic", "pairwise", "warp"],
 )
-@pytest.mark.rotating
 def test_implicit_model_fulfils_the_recommender_contract(model: Any) -> None:
     check_recommender(model)
 

@@ -29,7 +29,6 @@ from support.worlds.small_worlds import make_interactions
         LensKitSLIM(neighbors=8),
     ],
 )
-@pytest.mark.rotating
 def test_model_fulfils_the_recommender_contract(model: Any) -> None:
     check_recommender(model)
 
@@ -66,7 +65,6 @@ def test_item_neighbour_scores_by_hand() -> None:
     assert scores == pytest.approx({0: 2 / np.sqrt(6), 2: 1 / np.sqrt(6)})
 
 
-@pytest.mark.rotating
 @pytest.mark.usefixtures("stage_warnings")
 def test_scores_use_the_nearest_neighbours_only() -> None:
     # u0 has i0 and i1; i2 shares 1 with each: 1/2 with i0 (2 users), 1/√6 with i1 (3 users)

@@ -44,7 +44,6 @@ def test_too_small_reg_is_a_user_error() -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_ndcg_on_movielens_is_close_to_the_value_of_other_libraries(movielens: Split) -> None:
     # another split of the same data
     model = EASE(reg=500)

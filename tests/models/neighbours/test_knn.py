@@ -106,7 +106,6 @@ def test_at_most_neighbors_positive_similarities_are_kept(
     ],
     ids=str,
 )
-@pytest.mark.rotating
 def test_ndcg_on_movielens_is_close_to_the_published_value(
     model: Any, published: float, movielens: Split
 ) -> None:

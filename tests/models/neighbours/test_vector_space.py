@@ -212,7 +212,6 @@ SIDE = ("genres", "cast", "director")
     ],
     ids=str,
 )
-@pytest.mark.rotating
 def test_ndcg_on_movielens_is_in_range(
     model: VSM, least: float, most: float, movielens: Split, real_data: Path
 ) -> None:

@@ -65,14 +65,12 @@ def rank_by_colour(data: TrainingData) -> float:
     return float(np.where(np.arange(40) % 2 == 0, above, 1 - above).mean())
 
 
-@pytest.mark.rotating
 def test_text_predicts_who_likes_a_rare_item() -> None:
     assert rank_by_colour(make_colours()) > 0.9
     assert rank_by_colour(make_colours(template="grey")) < 0.6
 
 
 @all_variants
-@pytest.mark.rotating
 def test_ndcg_exceeds_random_on_the_demo_dataset(model: ConvMF) -> None:
     split, data = load_demo_split()
     model = replace(model, text=("title", "genres"), batch_size=512)

@@ -74,7 +74,6 @@ def add_colours(data: TrainingData) -> TrainingData:
     return TrainingData(data.train, users=users, items=items)
 
 
-@pytest.mark.rotating
 def test_features_improve_scores_of_a_rare_item() -> None:
     # only one white user has item 0; features alone identify the other users of its colour
     data, _ = recommending.make_checkerboard(30)

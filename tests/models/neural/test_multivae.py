@@ -238,7 +238,6 @@ def test_initial_weights_are_glorot_uniform() -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.rotating
 def test_quality_on_movielens(movielens: Split) -> None:
     # fewer epochs than the default, whose values are in docs/results.md
     data = movielens.training_data()

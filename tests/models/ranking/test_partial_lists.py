@@ -216,9 +216,7 @@ recbias.run(make_small_spec(models=["EASE"]), out=sys.argv[1])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-@pytest.mark.parametrize(
-    "moment", ["while writing", pytest.param("after renaming", marks=pytest.mark.rotating)]
-)
+@pytest.mark.parametrize("moment", ["while writing", "after renaming"])
 def test_a_run_that_is_killed_while_it_ranks_has_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

@@ -120,7 +120,6 @@ def test_a_missing_or_damaged_result_is_refused(tmp_path: Path, answer: str, nam
         run_fake(tmp_path, answer)
 
 
-@pytest.mark.rotating
 def test_a_slow_process_is_ended_at_its_timeout(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     answer = f"Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(60)"

@@ -63,7 +63,6 @@ def test_padding_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("loss", "negatives"), [("cross_entropy", 0), ("cross_entropy", 4), ("bpr_max", 4)]
 )
-@pytest.mark.rotating
 def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
     model = replace(MODEL, loss=loss, negatives=negatives, bpr_reg=0.3)
     parameters = make_parameters(double=True)

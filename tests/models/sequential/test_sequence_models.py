@@ -64,7 +64,6 @@ def count_hits(fitted: Any, data: TrainingData, expected: AnyArray) -> float:
 
 
 @all_models
-@pytest.mark.rotating
 def test_the_item_after_the_last_is_found(model: Any) -> None:
     data, expected = make_chain()
     assert count_hits(model.fit(data, np.random.default_rng(0)), data, expected) > 0.9

@@ -80,7 +80,6 @@ def test_shares_of_a_batch_hold_each_text_once_and_are_equally_many() -> None:
                 assert sorted(rows) == sorted([*range(n), *[0] * len(filled)])
 
 
-@pytest.mark.rotating
 def test_two_processes_train_the_weights_of_one() -> None:
     alone, together = Repeats(), Repeats()
     expected = train(alone)
@@ -103,7 +102,7 @@ def test_two_processes_train_the_weights_of_one() -> None:
     assert expected.values[0, 0] > 2 * expected.values[-1, 0]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_process_that_dies_ends_all() -> None:
     with pytest.raises(DeadProcess) as caught:
         train(Repeats(failing=1, failure="kill"), devices=2)
@@ -114,7 +113,7 @@ def test_a_process_that_dies_ends_all() -> None:
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_process_without_memory_starts_all_again_with_smaller_parts() -> None:
     with (
         collect_warnings() as warnings,
@@ -139,7 +138,7 @@ def test_processes_that_have_ended_meanwhile_are_not_waited_for() -> None:
     ranks._receive(None)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_an_interrupted_training_goes_on_from_its_checkpoint(strategy: str) -> None:
     disk = Disk(interrupted_at=8)

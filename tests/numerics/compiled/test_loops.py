@@ -51,7 +51,7 @@ print(compile_loop(add_up)(np.arange(10.0)))
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_corrupt_cache_files_are_ignored(tmp_path: Path) -> None:
     script = tmp_path / "loop.py"
     script.write_text(LOOP, encoding="utf-8")

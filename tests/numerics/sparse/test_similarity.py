@@ -134,7 +134,7 @@ def test_weighted_or_small_matrices_are_not_counted() -> None:
     assert not shared_columns.can_count(ones[:100], 10)
 
 
-@pytest.mark.rotating  # compiled for another type of counts
+@pytest.mark.slow  # compiled for another type of counts
 def test_more_shared_columns_than_16_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", 0)
     matrix = csr_array(np.ones((3, 70_000), dtype=np.float32))

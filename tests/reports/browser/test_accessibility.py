@@ -55,7 +55,6 @@ def axe() -> str:
     return Path(package.origin).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
 def test_axe_finds_no_fault(open_report: Any, axe: str, scheme: str, width: int) -> None:
     page = open_report(WORLD, color_scheme=scheme, viewport={"width": width, "height": 844})

@@ -123,7 +123,7 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
     assert outline.count("svg") == 4 + 4 + 2  # two running means
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_large_run_is_a_page_below_one_megabyte_with_one_table_of_tests(tmp_path: Path) -> None:
     models = [f"ItemKNN neighbors={number}" for number in range(21)]
     named = ("nDCG", "HR", "MRR", "log_popularity_difference", "ARP", "APLT")
@@ -322,7 +322,6 @@ def browse(
     return results, process.stderr.decode(errors="replace")
 
 
-@pytest.mark.rotating
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_all_workers_start_with_the_first_job_and_end_if_one_dies() -> None:
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +216,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_an_interrupt_ends_workers_and_prints_one_message(
     tmp_path: Path, models: list[str]
 ) -> None:

@@ -35,7 +35,6 @@ def test_missing_ray_is_reported_with_the_install_command() -> None:
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.rotating
 def test_tasks_give_the_same_metrics(tmp_path: Path) -> None:
     space = {"neighbors": {"int": [1, 40]}}
     tune = {"metric": "nDCG", "trials": 3, "parallel": 2, "space": space}
@@ -93,7 +92,7 @@ def test_a_task_has_its_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize(("card", "share"), [(0, 1.0), (4 * 2**30, 0.2)])
 def test_a_task_on_cuda_has_a_gpu_of_ray(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: int, share: float
@@ -133,7 +132,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_tasks_that_would_never_start_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

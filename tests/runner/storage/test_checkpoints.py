@@ -300,9 +300,10 @@ TUNE = {"metric": "nDCG", "trials": 2, "space": {"embedding_size": {"int": [4, 1
 
 
 @pytest.mark.parametrize(
-    ("tune", "title"), [(None, "fit BPR-MF"), (TUNE, "trial 2 of BPR-MF")], ids=["fit", "trial"]
+    ("tune", "title"),
+    [(None, "fit BPR-MF"), pytest.param(TUNE, "trial 2 of BPR-MF", marks=pytest.mark.slow)],
+    ids=["fit", "trial"],
 )
-@pytest.mark.rotating
 def test_a_killed_run_resumes_and_gives_the_same_metrics(
     tmp_path: Path, tune: dict[str, Any] | None, title: str
 ) -> None:

@@ -217,7 +217,6 @@ def test_what_another_machine_stored_after_the_plan_is_not_computed_again(tmp_pa
     assert second.count == 1
 
 
-@pytest.mark.rotating
 def test_a_run_by_s3_has_the_same_metrics_and_is_computed_once(
     tmp_path: Path, bucket: Bucket
 ) -> None:

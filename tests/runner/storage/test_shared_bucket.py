@@ -53,7 +53,7 @@ def count_records(bucket: Bucket) -> int:
     return sum(path.endswith(RECORD) for path in written)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("n_files", [3, 20])
 def test_a_run_that_is_killed_while_another_uses_its_store_harms_neither(
     tmp_path: Path, bucket: Bucket, n_files: int

@@ -17,7 +17,6 @@ def make_trials(values: list[float], samples: list[dict[str, float | str | int]]
     return [Trial(n, settings, value) for n, (settings, value) in enumerate(pairs, 1)]
 
 
-@pytest.mark.rotating
 def test_the_only_setting_with_an_effect_has_nearly_all_importance() -> None:
     samples = [sample_settings(make_search(), (), seed) for seed in range(30)]
     trials = make_trials([settings["neighbors"] / 20 for settings in samples], samples)

@@ -194,7 +194,7 @@ def test_a_stored_search_does_not_need_its_trials(tmp_path: Path) -> None:
     assert all(stage["reused"] for stage in again.manifest["stages"])
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_seeds_are_searched_separately_and_alike_in_parallel(tmp_path: Path) -> None:
     seeds = {"seed": None, "seeds": [1, 2]}
     serial = recbias.run(make_spec(tmp_path, 3, **seeds), out=tmp_path / "one")
@@ -399,7 +399,6 @@ GRADIENT = {
 }
 
 
-@pytest.mark.rotating
 def test_a_pruned_search_of_a_gradient_model_is_reproducible(
     tmp_path: Path,
 ) -> None:
@@ -445,7 +444,7 @@ def test_an_exhaustive_search_tries_every_combination_once(tmp_path: Path) -> No
     assert count_fits(tmp_path) == 12 + 1  # and the best
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_the_order_of_combinations_depends_on_the_seed_and_not_on_batches(tmp_path: Path) -> None:
     alone = recbias.run(make_grid_spec(tmp_path, 12), out=tmp_path / "alone")
     many = recbias.run(make_grid_spec(tmp_path, 12, parallel=5), out=tmp_path / "many", workers=2)
@@ -456,7 +455,7 @@ def test_the_order_of_combinations_depends_on_the_seed_and_not_on_batches(tmp_pa
     assert sorted(first) == sorted(second)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_killed_exhaustive_search_resumes_with_the_same_result(tmp_path: Path) -> None:
     whole = recbias.run(make_grid_spec(tmp_path, 12, parallel=2), out=tmp_path / "whole")
     (tmp_path / "log").unlink()

@@ -124,7 +124,7 @@ def test_swapping_turns_the_sign_and_keeps_p(seed: int) -> None:
     assert forward["ci_low"] == pytest.approx(-backward["ci_high"])
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_the_level_holds_and_a_planted_difference_is_found(rng: np.random.Generator) -> None:
     # the figure is the share of ones among 200 rows; 500 worlds with equal systems, and 100 in
     # which one has a quarter more

@@ -214,7 +214,6 @@ def test_a_number_is_no_family_of_ranked_corrections(test: Any, correction: str)
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("n", [12, 60])
-@pytest.mark.rotating
 def test_in_null_worlds_the_level_holds(test: Any, n: int, rng: np.random.Generator) -> None:
     # 1,500 pairs of systems that differ by chance only, their differences skewed in no direction:
     # p <= 0.05 in about 5% of them (for sign_flip and wilcoxon never much more)

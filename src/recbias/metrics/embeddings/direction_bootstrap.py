@@ -95,7 +95,7 @@ class ResampledDirections:
         larger: the interval is x ± t √( se² + (x / c² - x)² ) if the differences are centred. If
         they are not, it has c³ in place of c². That power has no derivation: with c² the interval
         held 92.8% of simulated samples, with c³ 93.5 to 95.7% of 399 samples that had no part in
-        the choice (``benchmarks/calibration/run.py --first 5001``). Where another component may
+        the choice (``studies/calibration/run.py --first 5001``). Where another component may
         be the first, the direction is not known, and the interval has the largest possible width:
         ± (m + t s), m and s the mean and the standard deviation over the samples of the length
         that bounds the estimate. Members that are chosen by

@@ -108,7 +108,6 @@ class FaultyServer(LocalBackend):
         return Failure(cause=self.cause, message="fault")
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("cause", "is_slower"), [("500", False), ("timeout", False), ("429", True)]
 )

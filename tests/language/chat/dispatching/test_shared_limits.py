@@ -126,7 +126,7 @@ def reserve_many(path: Path) -> int:
     return sum(not limits.reserve(ONE).exceeded for _ in range(60))
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_processes_share_one_budget(tmp_path: Path) -> None:
     # 4 processes x 60 requests under one budget of 100
     with multiprocessing.get_context("spawn").Pool(4) as pool:

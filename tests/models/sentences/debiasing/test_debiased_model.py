@@ -81,7 +81,6 @@ def test_ctda_removes_the_planted_gap(world: SentenceWorld, before: float) -> No
     assert abs(measure_gap(world, fitted)) < 0.1 * before
 
 
-@pytest.mark.rotating
 def test_lmd_removes_the_planted_gap(world: SentenceWorld, before: float) -> None:
     control = measure_gap(world, fit(world, "LMD", weight=0))
     after = measure_gap(world, fit(world, "LMD", weight=50))

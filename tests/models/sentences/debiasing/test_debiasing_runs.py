@@ -133,7 +133,6 @@ def count_scorings(
     return n_scorings, [stage["stage"] for stage in stages if not stage["reused"]]
 
 
-@pytest.mark.rotating
 def test_the_pretrained_model_is_scored_once_in_searches(
     world: SentenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +221,6 @@ def test_a_training_that_diverges_fails_its_model_with_the_step_and_both_losses(
     assert re.search(pattern, failure["message"])
 
 
-@pytest.mark.rotating
 def test_a_model_without_a_gap_is_flagged_in_five_percent_of_worlds(tmp_path: Path) -> None:
     """Words of two pairs are rarer, those of the others more frequent, by the same ratio."""
     n_worlds, n_pairs = 500, 40

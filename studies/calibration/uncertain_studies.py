@@ -1,7 +1,7 @@
 """Whether intervals of groups that are known as probabilities hold the truth.
 
-    python benchmarks/calibration/uncertain_studies.py                # 4,000 worlds a row
-    python benchmarks/calibration/uncertain_studies.py --worlds 500   # quicker
+    python studies/calibration/uncertain_studies.py                # 4,000 worlds a row
+    python studies/calibration/uncertain_studies.py --worlds 500   # quicker
 
 A world has users with the probability of a group, a group drawn by it, and the value of a metric.
 The group is hidden, and the difference between the groups is estimated from the probabilities: by
@@ -185,7 +185,7 @@ the level of the test, because where nothing is planted both assumptions hold.
 With 200 users and a small group (26 expected users) the false alarms of `probability of` are
 5.2%, 6.4% and 5.2% with three other seeds of 4,000 worlds, 5.8% in all four: with so few
 users the test is slightly liberal. This section alone:
-`python benchmarks/calibration/uncertain_studies.py`.
+`python studies/calibration/uncertain_studies.py`.
 """
 HEAD = (
     "| Independent | Values | Users | Dirichlet | True difference | `probability of` | Coverage | "

@@ -1,8 +1,8 @@
 """Whether a planted difference is found as often as the calculation of power says.
 
-    python benchmarks/calibration/power_studies.py                # 4,000 worlds a row
-    python benchmarks/calibration/power_studies.py --worlds 500   # quicker
-    python benchmarks/calibration/power_studies.py --only sentence
+    python studies/calibration/power_studies.py                # 4,000 worlds a row
+    python studies/calibration/power_studies.py --worlds 500   # quicker
+    python studies/calibration/power_studies.py --only sentence
 
 Each row plants a difference in many worlds and tests it as a run does: either the smallest
 detectable difference of n units, or a fixed difference in the number of units that it needs.
@@ -369,7 +369,7 @@ difference, and optimistic where it points against it: still by 2 points with 1,
 Perplexities here have a lognormal distribution; the differences of paired copies are symmetric,
 and the number is right to 2 points with 20 pairs. Welch's test ignores the pairs, and needs many
 times as many sentences. For groups known as probabilities the standard error is taken to be
-proportional to 1 / √n. This section alone: `python benchmarks/calibration/power_studies.py`.
+proportional to 1 / √n. This section alone: `python studies/calibration/power_studies.py`.
 """
 HEAD = (
     "| Units | Values | Test | Number | True difference | Significant | Remark |\n"

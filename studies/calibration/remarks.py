@@ -27,11 +27,11 @@ effect a test at the 5% level should be significant in 5 of 100. This benchmark 
 metric on simulated data with known true values, {seeds} times, each time with new users, names,
 items or sentences:
 
-    python benchmarks/calibration/run.py --seeds {seeds} --write
+    python studies/calibration/run.py --seeds {seeds} --write
 
 The lists, users and items are those of the dataset [demo](plugins/datasets/demo.md), with the same
 items in all samples; vectors, labels, template lists, perplexities and texts are sampled from the
-distributions in `benchmarks/calibration`. The **true value** is computed by a formula if there is
+distributions in `studies/calibration`. The **true value** is computed by a formula if there is
 one, and otherwise estimated on a very large sample of the same population. It is a range if it
 depends on the sample, for example if the users are fixed. An estimate named `a - b (test)` is the
 difference that a test reports, with the interval of the test.

@@ -1,11 +1,11 @@
 """Whether intervals hold the truth and tests keep their level, metric by metric.
 
-    python benchmarks/calibration/run.py                # 200 seeds of every world
-    python benchmarks/calibration/run.py --seeds 50     # quicker
-    python benchmarks/calibration/run.py --write        # into docs/calibration.md
-    python benchmarks/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
-    python benchmarks/calibration/run.py --seeds 1000 --only "of 20 users" --write  # these worlds
-    python benchmarks/calibration/run.py --catalogue    # only where each metric is planted
+    python studies/calibration/run.py                # 200 seeds of every world
+    python studies/calibration/run.py --seeds 50     # quicker
+    python studies/calibration/run.py --write        # into docs/calibration.md
+    python studies/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
+    python studies/calibration/run.py --only "of 20 users"   # these worlds, printed
+    python studies/calibration/run.py --catalogue    # only where each metric is planted
 
 Every metric is measured in worlds in which the planted bias is known, once a seed. An interval of
 95% should hold the planted figure in 95 of 100 seeds; where nothing is planted, a test at the
@@ -34,7 +34,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
-from page_parts import replace_worlds  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
@@ -97,15 +96,7 @@ def read_or_run_world(
     return observations
 
 
-def update_page(text: str, *, is_part: bool, has_all: bool) -> None:
-    """Write the page, or the worlds of a part of it, with all of their studies or some."""
-    studies = () if has_all else {study.name for world in WORLDS for study in world.studies}
-    worlds = [world.name for world in WORLDS]
-    page = replace_worlds(PAGE.read_text("utf-8"), text, studies, worlds) if is_part else text
-    PAGE.write_text(page, encoding="utf-8")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
@@ -120,6 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--catalogue", action="store_true", help="only where metrics are planted")
     options = parser.parse_args(arguments)
+    if options.write and (options.only != [""] or options.studies != [""]):
+        parser.error("--write is for all worlds: those in --folder are not run again")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse_options(arguments)
     if options.catalogue:
         print(write_catalogue_section(WORLDS))
         sys.exit("\n".join(find_gaps(WORLDS)) or None)
@@ -145,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
     if "" in options.only or "dials" in options.only:
         text += write_dial_section()
-    if "" in options.only or options.write:
+    if "" in options.only:
         text += write_catalogue_section(everything)
     if "" in options.only or "probabilities" in options.only:
         text += write_uncertain_section()
@@ -154,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
     if options.write:
-        update_page(text, is_part="" not in options.only, has_all="" in options.studies)
+        PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
