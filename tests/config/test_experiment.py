@@ -91,7 +91,9 @@ def test_paths_are_relative_to_the_spec_and_absolute_in_as_spec(folder: Path) ->
     assert experiment.models[0].plugin.path == folder / "sub" / "mine.csv"
     assert experiment.models[0].parameters == {"path": "mine.csv"}
     digest = digest_file(folder / "sub" / "mine.csv")
-    assert experiment.identity(digest_file)["models"] == [{"name": "lists", "path": digest}]
+    assert experiment.identity(digest_file)["models"] == [
+        {"name": "lists", "path": f"{digest}:mine.csv"}
+    ]
     assert experiment.as_spec()["models"][0]["path"] == str(folder / "sub" / "mine.csv")
     reloaded = load(dump(experiment.as_spec()))
     assert reloaded.models[0].plugin == experiment.models[0].plugin

@@ -133,10 +133,18 @@ class Experiment:
 
 
 def identify_plugin(spec: PluginSpec, digest_file: Callable[[Path], str]) -> _NameAndSettings:
-    """Return the name and settings of a plug-in with the digests of files instead of paths."""
+    """Return the name and settings of a plug-in, with what its files are instead of their paths.
+
+    A file is its name and the digest of its bytes, as names decide how files are read: a suffix
+    selects a layout. A plug-in that reads the name of the folder too has ``reads_folder_names``.
+    """
     attribute = spec.name.rpartition(":")[2]
     name = f"{spec.source}:{attribute}" if spec.source else spec.name
-    digests = {path: digest_file(path) for path in list_input_files(spec.plugin)}
+    n_names = 2 if getattr(spec.plugin, "reads_folder_names", False) else 1
+    digests = {
+        path: f"{digest_file(path)}:{'/'.join(path.absolute().parts[-n_names:])}"
+        for path in list_input_files(spec.plugin)
+    }
     digests |= _digest_nested_files(spec.plugin, digest_file)
     if isinstance(spec.plugin, ReadsModels):  # it reports the content of its model folders itself
         settings = read_settings(type(spec.plugin)).values()
@@ -160,7 +168,8 @@ def _digest_nested_files(plugin: Any, digest_file: Callable[[Path], str]) -> dic
 
 def list_input_files(*values: Any) -> list[Path]:
     """Return the files in the settings of plug-ins, at any depth."""
-    nested = [value for value in values if isinstance(value, (tuple, list))]
+    nested = [value for value in values if isinstance(value, (tuple, list, set, frozenset))]
+    nested += [list(value.values()) for value in values if isinstance(value, Mapping)]
     nested += [list(vars(value).values()) for value in values if is_dataclass(value)]
     paths = [value for value in values if isinstance(value, Path)]
     return paths + [path for items in nested for path in list_input_files(*items)]

@@ -21,7 +21,7 @@ WEIGHTS = "model.safetensors"
 ADAPTER = "adapter_config.json"
 """A file that makes ``transformers`` read further weights, from files of any kind."""
 
-MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors"})
+MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
 VOCABULARIES = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, MinLen
@@ -58,6 +58,8 @@ class FaiRLLMPrompts:
         Fairness in Large Language Model Recommendation", RecSys 2023;
         github.com/jizhi-zhang/FaiRLLM.
     """
+
+    reads_folder_names: ClassVar[bool] = True
 
     paths: Annotated[tuple[InputFile, ...], MinLen(1)]
     sentence: str | None = None

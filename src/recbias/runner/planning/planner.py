@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,7 +93,11 @@ def plan_stages(experiment: Experiment, options: Options, fingerprints: Fingerpr
 
 
 def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
-    return {path.name: digest for path, digest in digests.items()}
+    """Return digests by the names of files, or by their paths in a folder if a name repeats."""
+    if len({path.name for path in digests}) == len(digests):
+        return {path.name: digest for path, digest in digests.items()}
+    folder = os.path.commonpath([path.absolute().parent for path in digests])
+    return {path.absolute().relative_to(folder).as_posix(): digests[path] for path in digests}
 
 
 def _digest_input_files(
