@@ -27,20 +27,13 @@ from recbias.core.machine.interrupts import (  # noqa: E402
     handle_signals,
 )
 from recbias.core.machine.memory import share_heap  # noqa: E402
-from recbias.core.machine.process_state import open_standard_descriptors  # noqa: E402
-from recbias.core.machine.shortage import SHORTAGES, is_shortage  # noqa: E402
-from recbias.core.machine.sudden_end import announce_end, watch_for_sudden_end  # noqa: E402
 
 _ALLOCATIONS_PER_COLLECTION = 50_000
 """Instead of 700: objects of imported modules are no garbage, and to visit them takes 0.1 s."""
 
-_OUT_OF_MEMORY = b"error: out of memory\nhelp: allow more memory (ulimit -v unlimited)\n"
-
 
 def main() -> None:
     """Run the command line; a signal that ends it has its handler before the slow imports."""
-    open_standard_descriptors()
-    watch_for_sudden_end()
     share_heap()
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:
@@ -50,19 +43,6 @@ def main() -> None:
             run_command()
     except KeyboardInterrupt as error:
         _end(error)
-    except SHORTAGES as error:  # memory also runs out while an error is reported
-        if not is_shortage(error):
-            raise
-        _end_without_memory()
-    finally:
-        announce_end()
-
-
-def _end_without_memory() -> None:
-    """End with the lines of an error; exceptions beyond memory could be neither shown nor kept."""
-    announce_end()
-    os.write(2, _OUT_OF_MEMORY)
-    os._exit(1)
 
 
 def _end(error: KeyboardInterrupt) -> None:

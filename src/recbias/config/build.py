@@ -36,14 +36,16 @@ from recbias.config.declarations.type_text import (
 )
 from recbias.config.settings import Setting, is_valid, read_settings, validate_value
 from recbias.core.errors import (
+    CODE_FAULTS,
     BrokenContract,
     MissingFile,
     OutOfRange,
     UnknownKey,
     UserError,
     WrongType,
+    describe_exception,
 )
-from recbias.core.machine.process_state import CODE_FAULTS, describe_fault, protect_process
+from recbias.core.machine.memory import raise_shortage
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.suggestions import find_nearest, suggest
@@ -84,15 +86,16 @@ class Builder:
         if len(self.document.faults) > n_faults:
             return None
         try:
-            with protect_process():
-                return cls(**{settings[name].field.name: value for name, value in values.items()})
+            return cls(**{settings[name].field.name: value for name, value in values.items()})
         except UserError as error:
             setting_location = (*location, error.where) if error.where in settings else location
             self.document.add_error(setting_location, error)
         except ValueError as error:
             self.document.add_fault(location, str(error), kind=OutOfRange)
         except CODE_FAULTS as error:
-            message = f"{self.owner} cannot be built from its settings: {describe_fault(error)}"
+            raise_shortage(error)
+            fault = describe_exception(error)
+            message = f"{self.owner} cannot be built from its settings: {fault}"
             self.document.add_fault(location, message, remedy="fix its code", kind=BrokenContract)
         return None
 

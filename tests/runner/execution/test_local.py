@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
 import select
 import signal
 import subprocess
@@ -152,7 +151,7 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
 
 
 def test_all_workers_start_with_the_first_job_and_end_if_one_dies() -> None:
-    with _open_pool(2, []) as pool:
+    with _open_pool(2) as pool:
         dying = pool.submit(os._exit, 1)
         assert len(pool._processes) == 2
         assert isinstance(dying.exception(), BrokenProcessPool)
@@ -161,7 +160,7 @@ def test_all_workers_start_with_the_first_job_and_end_if_one_dies() -> None:
 
 @pytest.mark.rotating
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     spec = make_search_spec(tmp_path)
     sequential = recbias.run(spec, out=tmp_path / "one")
@@ -178,13 +177,10 @@ def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
 
     settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
     (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
-    monkeypatch.setenv("RECBIAS_MEMORY_MB", "99")  # less than a worker with its libraries
     killed = recbias.run(spec, out=tmp_path / "three", workers=2)
     (failure,) = killed.failures
     assert failure["stage"] == "trial 2 of Mortal"
-    expected_message = r"out of memory: the worker process was killed when it used \d+ MB of 99 MB"
-    assert re.fullmatch(expected_message, failure["message"])
-    assert failure["user"]
+    assert failure["message"] == "the worker process died (signal 9)"
     expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)
     assert read_trials(killed).equals(expected)
 

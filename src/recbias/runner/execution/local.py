@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,27 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recbias.core.machine.cores import count_cores
 from recbias.core.machine.interrupts import follow_parent, hold_signals
 from recbias.core.machine.memory import share_heap
-from recbias.core.machine.process_state import print_to_stderr
-from recbias.core.machine.shortage import require_room_for_command
+from recbias.core.machine.operating_system import count_cores
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
-from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.operating_system import measure_peak_memory_mb
-from recbias.runner.own_sources import OwnSource, expect_own_sources, list_own_sources
+from recbias.runner.execution.jobs import Job, Jobs, digest_code, run_job
 from recbias.runner.planning.plan import Plan
-from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
 WAIT_SECONDS = 1.0
 """How long is waited for a job before the pool is looked at."""
-
-POLL_SECONDS = 0.05
-"""How often the memory of a worker is read whose job is repeated because it died."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class Processes:
         suspects: list[Job] = []
         running: dict[Future[list[StageRecord]], Job] = {}
         n_workers = min(self.workers, max(1, len(jobs.waiting)))
-        with _open_pool(n_workers, jobs.list_stages()) as pool:
+        with _open_pool(n_workers) as pool:
             while True:
                 for job in jobs.take(0 if suspects else self.workers - len(running)):
                     running[_submit(pool, jobs, job)] = job
@@ -84,17 +77,14 @@ class Processes:
 
 
 def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
-    peak_mb = 0.0
-    with _open_pool(1, job.stages) as pool:
+    with _open_pool(1) as pool:
         future = _submit(pool, jobs, job)
         processes = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14
-        while not wait([future], POLL_SECONDS).done:
-            peaks = [measure_peak_memory_mb(process.pid) for process in processes]
-            peak_mb = max(peak_mb, *peaks)
+        wait([future])
     if not isinstance(future.exception(), BrokenProcessPool):
         return future.result()
     code = processes[0].exitcode if processes else None  # known when the pool is closed
-    return jobs.report_dead_worker(job, code, peak_mb)
+    return jobs.report_dead_worker(job, code)
 
 
 def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
@@ -106,22 +96,19 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
 
 
 @contextmanager
-def _open_pool(workers: int, stages: Iterable[Stage]) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of workers for stages.
+def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of workers.
 
     They all start with the first job: the pool would wait for ever for one that starts while
     another one dies. They are killed when the run is interrupted, and when one of them has died.
     """
     files = list_imported_files()
-    sources = list_own_sources(
-        stages, omit={path for path, _ in files}
-    )  # workers get these as they were
     with hold_signals():  # the process that tracks semaphores starts here
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_prepare_worker,
-            initargs=(workers, files, sources),
+            initargs=(workers, files),
         )
     pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]  # noqa: SLF001
     with pool:
@@ -147,6 +134,7 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
     """Submit a job to a pool; if its workers have died, the job fails in the same way."""
     executor, records = jobs.executor, jobs.select_input_records(job)
     options: dict[str, Any] = {"fresh": executor.fresh, "run_id": executor.run_id}
+    options["code"] = digest_code(job)
     try:
         with hold_signals():
             return pool.submit(run_job, executor.store, job, records, **options)
@@ -156,17 +144,13 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
         return failed
 
 
-def _prepare_worker(
-    workers: int, files: Sequence[tuple[Path, bytes]], sources: Mapping[Path, OwnSource]
-) -> None:
+def _prepare_worker(workers: int, files: Sequence[tuple[Path, bytes]]) -> None:
     """Prepare a worker: limit its threads, and import the user's plug-in files."""
     from threadpoolctl import threadpool_limits
 
     follow_parent()
     share_heap()
-    print_to_stderr()
+    os.dup2(2, 1)  # what plug-ins print is not the result
     guard_messages()
-    require_room_for_command()
     threadpool_limits(max(1, count_cores() // workers))
-    expect_own_sources(sources)
     import_files(files)

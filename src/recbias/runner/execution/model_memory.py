@@ -13,13 +13,11 @@ from recbias.config.settings import read_settings
 from recbias.core.errors import TooLittleMemory, UserError
 from recbias.core.machine.expected import Sizes
 from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
-from recbias.core.machine.shortage import require_room_for_run
-from recbias.core.packages import list_libraries
 from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.planning.expected_memory import PeakPlanner, get_model, replace_model
 from recbias.runner.planning.expected_sizes import ExpectedSizes
 from recbias.runner.planning.plan import Plan
-from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults
+from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
@@ -122,15 +120,9 @@ def _get_number(plugin: Any, setting: str) -> int:
 def check_loading(plan: Plan, store: Store, *, fresh: bool) -> None:
     """Refuse a dataset or a detector that would not fit into memory, by estimates, before both.
 
-    A limit of the process under which the libraries of the plan cannot be loaded is refused too.
-
     Raises:
-        TooLittleMemory: The limit of the process is too small.
         Faults: There is one or more.
     """
-    require_room_for_run(
-        {name for spec in list_plugins(plan.experiment) for name in list_libraries(spec.plugin)}
-    )
     executor = Executor(store, Silent(), fresh=fresh)
     raise_faults(find_memory_faults(plan, executor, kinds=BEFORE_MODELS))
 
