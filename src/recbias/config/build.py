@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, get_origin
 
 from pydantic import ValidationError
@@ -105,7 +104,7 @@ class Builder:
         An item with a fault in a list of mappings is None.
         """
         settings = read_settings(cls)
-        self.refuse_unknown_keys(settings, raw, location, getattr(cls, "renamed", {}))
+        self.refuse_unknown_keys(settings, raw, location)
         for name, setting in settings.items():
             if setting.needed and name not in raw:
                 remedy = f"add {name}: {describe_hint(setting.hint)}"
@@ -124,17 +123,12 @@ class Builder:
         return self._validate(setting.hint, raw, location, suggest_default(setting))
 
     def refuse_unknown_keys(
-        self,
-        settings: Mapping[str, Setting],
-        raw: Mapping[str, Any],
-        location: KeyPath,
-        renamed: Mapping[str, str] = MappingProxyType({}),
+        self, settings: Mapping[str, Setting], raw: Mapping[str, Any], location: KeyPath
     ) -> None:
-        """Record each key that is not a setting; ``renamed`` has new names by old ones."""
+        """Record each key that is not a setting."""
         for name in [name for name in raw if name not in settings]:
-            message, new = f"not a setting of {self.owner}", renamed.get(name)
-            nearest = suggest(name, {*settings, *self.entry_keys})
-            remedy = f"it is now called {new}" if new else nearest
+            message = f"not a setting of {self.owner}"
+            remedy = suggest(name, {*settings, *self.entry_keys})
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 

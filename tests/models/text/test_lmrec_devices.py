@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recbias.core.machine.operating_system import count_cores
 
 import recbias
+from recbias.core.machine.operating_system import count_cores
 from support.files.review_files import (
     ENCODER_WORDS,
     TEMPLATES,
