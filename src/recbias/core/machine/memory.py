@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -82,6 +83,23 @@ def release_between(values: Iterable[Value]) -> Iterator[Value]:
     for value in values:
         yield value
         freed.release_if_due()
+
+
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Leave the search out while many objects are made that all stay: it would find nothing.
+
+    >>> with pause_collection():
+    ...     gc.isenabled()
+    False
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def is_shortage(error: BaseException | None) -> bool:
