@@ -5,28 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 
-_PROGRAM = os.path.basename(sys.argv[0])  # noqa: PTH119  pathlib takes long to import
-IS_PROGRAM = __name__ == "__main__" or _PROGRAM.startswith("recbias")
-"""Whether this is the command, and not a module that another program imports."""
-
-if IS_PROGRAM:  # until ``handle_signals``, whose imports take a tenth of a second
-    try:
-        import signal
-
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    except KeyboardInterrupt:
-        os._exit(130)
-
-from contextlib import suppress  # noqa: E402
-
-from recbias.core.machine.interrupts import (  # noqa: E402
-    claim_line,
-    get_exit_code,
-    handle_signals,
-)
-from recbias.core.machine.memory import share_heap  # noqa: E402
+from recbias.core.machine.interrupts import claim_line, get_exit_code, handle_signals
+from recbias.core.machine.memory import share_heap
 
 _ALLOCATIONS_PER_COLLECTION = 50_000
 """Instead of 700: objects of imported modules are no garbage, and to visit them takes 0.1 s."""

@@ -11,6 +11,7 @@ result is copied, the URL is asked again, since another machine may have stored 
 
 from __future__ import annotations
 
+import errno
 import io
 import shutil
 import uuid
@@ -27,7 +28,7 @@ from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwrita
 from recbias.core.records import Stored
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.storage.records import RECORD, render_record, unseal_and_parse
-from recbias.runner.storage.store import HOST, Store
+from recbias.runner.storage.store import Store
 
 MAX_REQUESTS = 16
 """The number of requests that wait for an answer at the same time."""
@@ -64,7 +65,7 @@ class RemoteStore(Store):
             Unwritable: It cannot be written or read.
         """
         super().prepare()
-        name, content = f"tmp/{HOST}-{uuid.uuid4().hex}", uuid.uuid4().bytes
+        name, content = f"tmp/{uuid.uuid4().hex}", uuid.uuid4().bytes
         self._write(name, io.BytesIO(content))
         returned = io.BytesIO()
         self._read(name, returned)
@@ -193,6 +194,8 @@ class RemoteStore(Store):
             reason = next(iter(str(error).strip().splitlines()), repr(error))
             is_local = self.url.startswith(("file:", "local:"))
             advice = "name another folder" if is_local else "check its address, keys and network"
+            if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
+                advice = "free some space there"
             remedy = f"{advice}; {self.folder} keeps the results"
             message = f"it cannot be {done}: {reason}"
             raise Unwritable(message, where=self.url, remedy=remedy) from error

@@ -10,8 +10,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import platform
-import re
 import shutil
 import time
 import uuid
@@ -46,9 +44,6 @@ TEMPORARY = "tmp"
 
 LEFTOVER_SECONDS = 24 * 3600
 """The age from which a temporary folder is one that a killed process has left."""
-
-HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
-"""The machine, in the name of temporary folders."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +172,7 @@ class Store:
     @contextmanager
     def temporary(self) -> Iterator[Path]:
         """Yield a new folder of this process, named so that no other has it; it is removed."""
-        folder = self.folder / TEMPORARY / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
+        folder = self.folder / TEMPORARY / f"{os.getpid()}-{uuid.uuid4().hex}"
         folder.mkdir(parents=True)
         try:
             yield folder
