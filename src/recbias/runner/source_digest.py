@@ -8,7 +8,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
+from importlib.util import resolve_name
 from pathlib import Path
 
 from recbias.core.digests import compute_digest, digest_file
@@ -58,11 +59,7 @@ def digest_own_sources(works: Iterable[object]) -> str:
     own = (name for name in names if name.partition(".")[0] != _RECBIAS.top)
     modules = set[_Module]().union(*map(_list_modules, own))
     return compute_digest(
-        sorted(
-            (module.path.relative_to(module.tree.base).as_posix(), _digest(module))
-            for module in modules
-            if module.tree != _RECBIAS
-        )
+        sorted((each.place, _digest(each)) for each in modules if each.tree != _RECBIAS)
     )
 
 
@@ -110,6 +107,11 @@ class _Module:
     path: Path
     content: bytes | None = None  # As it was imported, if its loader kept that
 
+    @cached_property
+    def place(self) -> str:
+        """The path in its tree."""
+        return self.path.relative_to(self.tree.base).as_posix()
+
     @property
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
@@ -137,7 +139,11 @@ def _iterate_modules(value: object) -> Iterator[str]:
 
 @cache
 def _digest_modules(names: frozenset[str]) -> str:
-    return compute_digest(sorted(frozenset[tuple[str, str]]().union(*map(_digest_files, names))))
+    """Return the digest of the source and data files that modules depend on."""
+    modules = set[_Module]().union(*map(_list_modules, names))
+    folders = {(each.path.parent, each.tree.base) for each in modules}
+    data = (_digest_data(folder, base) for folder, base in folders if folder != base)
+    return compute_digest(sorted({(each.place, _digest(each)) for each in modules}.union(*data)))
 
 
 @cache
@@ -151,19 +157,6 @@ def _list_modules(name: str) -> frozenset[_Module]:
             modules.add(module)
             waiting += _list_imports(module) - modules
     return frozenset(modules)
-
-
-@cache
-def _digest_files(name: str) -> frozenset[tuple[str, str]]:
-    """Return the path and digest of each source and data file that a module depends on."""
-    modules = _list_modules(name)
-    packages = {(module.tree.base, module.path.parent) for module in modules}
-    return frozenset(
-        {
-            (module.path.relative_to(module.tree.base).as_posix(), _digest(module))
-            for module in modules
-        }
-    ).union(*(_digest_data(folder, base) for base, folder in packages if folder != base))
 
 
 def _locate(name: str) -> tuple[_Module, ...]:
@@ -196,19 +189,11 @@ def _list_imported_names(module: _Module) -> Iterator[str]:
     for origin, members, names in _IMPORT.findall(code):
         yield from _NAME.findall(_ALIAS.sub("", names))
         if origin:
-            parent = _resolve_relative(origin, module.package)
+            is_relative = origin.startswith(".") and module.package
+            parent = resolve_name(origin, module.package) if is_relative else origin
             yield parent
             for member in _NAME.findall(_ALIAS.sub("", members)):
                 yield f"{parent}.{member}"
-
-
-def _resolve_relative(origin: str, package: str) -> str:
-    name = origin.lstrip(".")
-    level = len(origin) - len(name)
-    if not level:
-        return name
-    parts = package.split(".")
-    return ".".join([*parts[: len(parts) - level + 1], *filter(None, [name])])
 
 
 @cache
