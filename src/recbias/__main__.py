@@ -16,6 +16,9 @@ _ALLOCATIONS_PER_COLLECTION = 50_000
 
 def main() -> None:
     """Run the command line; a signal that ends it has its handler before the slow imports."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # of 2>&-: no file gets its number
+        os.set_inheritable(number, True)  # noqa: FBT003  it has no name
+    os.close(number)
     share_heap()
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:

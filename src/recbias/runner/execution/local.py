@@ -131,7 +131,8 @@ def _work(
 
     follow_parent()
     share_heap()
-    os.dup2(2, 1)  # what plug-ins print is not the result
+    with suppress(OSError):  # a stream is closed
+        os.dup2(2, 1)  # what plug-ins print is not the result
     guard_messages()
     threadpool_limits(n_threads)
     import_files(plugin_files)
