@@ -33,8 +33,8 @@ import recbias
 from recbias import api
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import UserError
+from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage_cost import CostMeter
 
 N_FILMS, RATINGS_PER_USER, LEAST_RATINGS = 87_585, 159.2, 20

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from recbias.core.errors import UserError
 from recbias.core.input_files import to_local_path
-from recbias.core.machine.shortage import require_room_for_run
+from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.core.network import forbid_network
 from recbias.core.packages import list_libraries
 from recbias.core.stage_context import collect_warnings
@@ -31,7 +31,6 @@ from recbias.runner.execution.choose import create_executor, require_answers, re
 from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.needed_stages import look_up_results
 from recbias.runner.execution.preflight import add_preflight
-from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plugin_contracts import list_plugins
 from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
 from recbias.runner.recomputation.settled_rows import describe_derivations

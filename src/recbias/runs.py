@@ -13,6 +13,7 @@ import pandas as pd
 
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.input_files import has_file, to_local_path
+from recbias.core.machine.operating_system import follow_link
 from recbias.core.records import summarize_failures
 from recbias.core.suggestions import suggest
 from recbias.reports.finished_runs import RUN_COLUMNS, summarize_runs
@@ -22,7 +23,6 @@ from recbias.reports.views.run_tables import read_run
 from recbias.runner.comparison.aligned_names import align_names
 from recbias.runner.comparison.gap_comparison import compare_gaps
 from recbias.runner.comparison.run_comparison import RunFrames, compare_runs
-from recbias.runner.operating_system import follow_link
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,7 +175,6 @@ def test_source_has_no_assert_print_or_broad_exception() -> None:
         # plug-ins, and the readers of models (tokenizers), raise plain exceptions
         boundary = module in {
             "recbias.runner.boundary",
-            "recbias.core.machine.process_state",
             "recbias.language.backends",
         }
         for node in ast.walk(tree):

@@ -50,7 +50,8 @@ def test_an_error_of_a_stage_is_not_an_error_of_the_user() -> None:
 
 def test_every_error_has_the_base_class_and_a_docstring() -> None:
     values = vars(errors).values()
-    classes = [value for value in values if getattr(value, "__module__", "") == errors.__name__]
+    of_module = [each for each in values if getattr(each, "__module__", "") == errors.__name__]
+    classes = [each for each in of_module if isinstance(each, type)]
     assert len(classes) > 20
     for cls in classes:
         assert issubclass(cls, RecbiasError)

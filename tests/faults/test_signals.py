@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-import recbias
 from support.faults.samples import CONTROLS, TRIES_ALL, choose_seeds
 from support.specs import make_small_spec
 
@@ -116,25 +115,6 @@ class Deaf(ItemKNN):
         hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
 """A model whose training is compiled code, which no exception interrupts for half an hour."""
-
-
-@pytest.mark.parametrize("seed", choose_seeds(1, 50))
-def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path: Path, seed: int) -> None:
-    """Only before the first line of the package can Python's own startup print a traceback."""
-    rng = random.Random(seed)
-    for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "recbias", "--help"],
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        time.sleep(rng.uniform(0.02, 0.2))
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert str(Path(recbias.__file__).parent) not in errors
-        assert "Traceback" in errors or process.returncode in (0, 130, -signal.SIGINT)
 
 
 def test_a_signal_ends_compiled_code(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from recbias.runner.storage.records import RECORD, seal_record, unseal_record
 from support.commands import CommandResult, invoke_recbias, write_small_spec
 from support.faults.file_faults import (
     break_file,
-    break_json,
     refuse_hang,
     replace_by_copy,
     swap,
@@ -55,13 +53,6 @@ def break_any_file(results: Sequence[Path], rng: random.Random) -> tuple[str, in
 
 def break_record(results: Sequence[Path], rng: random.Random) -> tuple[str, int]:
     return break_file(rng.choice(results) / RECORD, rng), 1
-
-
-def break_sealed_record(results: Sequence[Path], rng: random.Random) -> tuple[str, int]:
-    """Change a record and give it the checksum of what it says now."""
-    path = rng.choice(results) / RECORD
-    path.write_text(json.dumps(unseal_record(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    return f"sealed: {break_json(path, rng, seal_record)}", 1
 
 
 def break_sealed_file(results: Sequence[Path], rng: random.Random) -> tuple[str, int]:
@@ -117,7 +108,7 @@ def add_file(results: Sequence[Path], rng: random.Random) -> tuple[str, int]:
 
 
 FAULTS: Sequence[Callable[[Sequence[Path], random.Random], tuple[str, int]]] = (
-    *(break_any_file, break_any_file, break_record, break_sealed_record, break_sealed_record),
+    *(break_any_file, break_any_file, break_record),
     *(break_sealed_file, swap_results, copy_result, link_result, replace_folder, add_file),
 )
 
@@ -153,4 +144,3 @@ def test_damaged_results_are_computed_again(whole: Path, tmp_path: Path, seed: i
         assert again.code == 0, fault
         assert "warning: " not in again.err, fault
     assert read_figures(folder) == read_figures(whole), fault
-    assert list((folder / "results" / "store" / "tmp").iterdir()) == [], fault

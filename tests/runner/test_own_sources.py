@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,21 +94,8 @@ def test_nothing_is_stored_of_a_module_that_changed_before_a_worker_imported_it(
 ) -> None:
     options: dict[str, Any] = {"workers": 2, "executor": executor}
     spec = make_spec(folder, "counts_of_neighbors.py", "N = 1\n")
-    with pytest.raises(UserError, match=r"counts_of_neighbors\.py changed while the run"):
+    with pytest.raises(UserError, match="the code of its plug-in changed while the run"):
         recbias.run(spec, out=folder / "out", **options)
     make_spec(folder, "counts_of_neighbors.py", "N = 40\n")
     again = recbias.run(spec, out=folder / "out", **options)
     assert read_value(again) == read_value(recbias.run(spec, out=folder / "one"))
-
-
-def test_nothing_is_stored_of_a_module_that_was_replaced_and_put_back(folder: Path) -> None:
-    body = "import os\nfrom pathlib import Path\n\nN = 1\nhere = Path(__file__)\n"
-    back = 'os.replace(here.with_suffix(".old"), here)\n'
-    spec = make_spec(folder, "counts_of_neighbors.py", body + back)
-    original = folder / "counts_of_neighbors.py"
-    os.link(original, original.with_suffix(".old"))
-    with pytest.raises(UserError, match=r"counts_of_neighbors\.py changed while the run"):
-        recbias.run(spec, out=folder / "out", workers=2)
-    assert original.read_text().startswith("N = 40")
-    run = recbias.run(spec, out=folder / "out")
-    assert read_value(run) == read_value(recbias.run(spec, out=folder / "one"))

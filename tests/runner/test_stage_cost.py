@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 import recbias
-from recbias.core.machine.energy import Counter, read_card, read_packages, subtract_packages
-from recbias.runner.stage_cost import NO_COST, CostMeter
+from recbias.runner.stage_cost import (
+    NO_COST,
+    CostMeter,
+    Counter,
+    read_card,
+    read_packages,
+    subtract_packages,
+)
 from support.specs import make_small_spec
 
 

@@ -17,12 +17,7 @@ import typer
 
 from recbias.core.errors import RecbiasError, UserError
 from recbias.core.machine.interrupts import claim_line, get_exit_code, raise_received
-from recbias.core.machine.shortage import (
-    SHORTAGES,
-    describe_shortage,
-    is_shortage,
-    require_room_for_command,
-)
+from recbias.core.machine.memory import describe_shortage, is_shortage
 from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
 
 if TYPE_CHECKING:
@@ -102,7 +97,6 @@ def report_errors() -> Iterator[None]:
     sys.excepthook = _report_bug
     guard_messages()
     try:
-        require_room_for_command()
         yield
         sys.stdout.flush()
     except RecbiasError as error:
@@ -117,7 +111,7 @@ def report_errors() -> Iterator[None]:
     except BrokenPipeError:
         _discard_output()
         raise typer.Exit(DONE) from None
-    except SHORTAGES as error:
+    except (MemoryError, OSError) as error:
         message, remedy, code = _describe_system_error(error)
         if not message:
             raise

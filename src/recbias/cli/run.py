@@ -25,7 +25,7 @@ from recbias.cli.printing import (
     show_progress,
 )
 from recbias.core.errors import Faults, RecbiasError, UserError
-from recbias.core.machine.collection import pause_collection
+from recbias.core.machine.memory import pause_collection
 
 if TYPE_CHECKING:
     from recbias.runner.planning.plan import Plan

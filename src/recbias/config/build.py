@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, get_origin
 
 from pydantic import ValidationError
@@ -36,14 +35,16 @@ from recbias.config.declarations.type_text import (
 )
 from recbias.config.settings import Setting, is_valid, read_settings, validate_value
 from recbias.core.errors import (
+    CODE_FAULTS,
     BrokenContract,
     MissingFile,
     OutOfRange,
     UnknownKey,
     UserError,
     WrongType,
+    describe_exception,
 )
-from recbias.core.machine.process_state import CODE_FAULTS, describe_fault, protect_process
+from recbias.core.machine.memory import raise_shortage
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.suggestions import find_nearest, suggest
@@ -84,15 +85,16 @@ class Builder:
         if len(self.document.faults) > n_faults:
             return None
         try:
-            with protect_process():
-                return cls(**{settings[name].field.name: value for name, value in values.items()})
+            return cls(**{settings[name].field.name: value for name, value in values.items()})
         except UserError as error:
             setting_location = (*location, error.where) if error.where in settings else location
             self.document.add_error(setting_location, error)
         except ValueError as error:
             self.document.add_fault(location, str(error), kind=OutOfRange)
         except CODE_FAULTS as error:
-            message = f"{self.owner} cannot be built from its settings: {describe_fault(error)}"
+            raise_shortage(error)
+            fault = describe_exception(error)
+            message = f"{self.owner} cannot be built from its settings: {fault}"
             self.document.add_fault(location, message, remedy="fix its code", kind=BrokenContract)
         return None
 
@@ -102,7 +104,7 @@ class Builder:
         An item with a fault in a list of mappings is None.
         """
         settings = read_settings(cls)
-        self.refuse_unknown_keys(settings, raw, location, getattr(cls, "renamed", {}))
+        self.refuse_unknown_keys(settings, raw, location)
         for name, setting in settings.items():
             if setting.needed and name not in raw:
                 remedy = f"add {name}: {describe_hint(setting.hint)}"
@@ -121,17 +123,12 @@ class Builder:
         return self._validate(setting.hint, raw, location, suggest_default(setting))
 
     def refuse_unknown_keys(
-        self,
-        settings: Mapping[str, Setting],
-        raw: Mapping[str, Any],
-        location: KeyPath,
-        renamed: Mapping[str, str] = MappingProxyType({}),
+        self, settings: Mapping[str, Setting], raw: Mapping[str, Any], location: KeyPath
     ) -> None:
-        """Record each key that is not a setting; ``renamed`` has new names by old ones."""
+        """Record each key that is not a setting."""
         for name in [name for name in raw if name not in settings]:
-            message, new = f"not a setting of {self.owner}", renamed.get(name)
-            nearest = suggest(name, {*settings, *self.entry_keys})
-            remedy = f"it is now called {new}" if new else nearest
+            message = f"not a setting of {self.owner}"
+            remedy = suggest(name, {*settings, *self.entry_keys})
             where = (*location, name)
             self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 

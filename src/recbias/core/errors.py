@@ -229,3 +229,16 @@ class DeadProcess(RecbiasError):
 
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
+
+
+CODE_FAULTS = (Exception, SystemExit)
+"""What the code of others may raise: any exception, or an exit."""
+
+
+def describe_exception(error: BaseException) -> str:
+    """Return the type and the message of an exception.
+
+    >>> describe_exception(KeyError("x")), describe_exception(StopIteration())
+    ("KeyError: 'x'", 'StopIteration')
+    """
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

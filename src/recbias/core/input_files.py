@@ -5,20 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
 from recbias.core.errors import MissingFile
-from recbias.core.machine.shortage import is_shortage
+from recbias.core.machine.memory import is_shortage
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 """Error numbers of a path at which there is nothing."""
-
-_SAME_CHANGE_NS = 20_000_000
-"""How far apart the two times of one change of a folder may be, in nanoseconds."""
 
 _LONGEST_INSIDE = "x" * 150
 """As long as the path of a file within a folder of results."""
@@ -63,114 +59,14 @@ def read_change_times(folders: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def read_version(path: Path) -> tuple[int, ...]:
-    """Return what differs if a file, or a symbolic link at its path, was written or replaced.
+    """Return what differs if a file was written or replaced; nothing if there is no file.
 
-    A file that is read between two equal versions was not changed meanwhile, even if it has the
-    same content and modification time as before: the time of the last change of its entry cannot
-    be set. A file that cannot be examined has no version.
+    These are its number, its size and the time of its last change.
     """
-    return _get_version(_examine(path))
-
-
-def _examine(path: Path) -> tuple[os.stat_result, ...]:
-    """Return the states of the entry at a path and of its file; none if there is no file."""
     with suppress(OSError, ValueError):
-        return os.lstat(path), os.stat(path)  # noqa: PTH116  Path.stat does the same
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
     return ()
-
-
-def _get_version(statuses: Iterable[os.stat_result]) -> tuple[int, ...]:
-    return tuple(
-        number
-        for each in statuses
-        for number in (
-            *(each.st_dev, each.st_ino, each.st_size),
-            *(each.st_mtime_ns, each.st_ctime_ns),
-        )
-    )
-
-
-@dataclass(frozen=True)
-class WatchedPath:
-    """A file as it is at one moment, with the folders and links on the way to it.
-
-    Args:
-        statuses: The states of the entry at the path and of its file.
-        folders: The mode, device, number and times of change of each folder and link.
-        holders: The folders that hold the entry and the file.
-    """
-
-    statuses: tuple[os.stat_result, ...]
-    folders: Mapping[str, tuple[int, ...]]
-    holders: frozenset[str]
-
-    @classmethod
-    def look(cls, path: Path) -> WatchedPath:
-        """Return a file as it is now; without a version if it cannot be examined."""
-        folders: dict[str, tuple[int, ...]] = {}
-        holders: frozenset[str] = frozenset()
-        with suppress(OSError, ValueError, RuntimeError):
-            absolute, resolved = path.absolute(), path.resolve()
-            holders = frozenset({str(absolute.parent), str(resolved.parent)})
-            for folder in {*absolute.parents, *resolved.parents}:
-                status = os.lstat(folder)
-                identity = status.st_mode, status.st_dev, status.st_ino
-                folders[str(folder)] = (*identity, status.st_ctime_ns, status.st_mtime_ns)
-        return cls(_examine(path), folders, holders)
-
-    def is_same(self, now: WatchedPath) -> bool:
-        """Return whether nothing was put in the place of the file between two moments.
-
-        A folder that was moved away and back has a later time of change, and so has the folder
-        around it, which has not if only the rights or times of the inner one were set. The time
-        of change of a folder in which files were created or removed is that of its content, too.
-        That of a file may differ if its rights, owner or number of links do, and no entry of its
-        folder changed: the checksum, which callers compare, says that its content is the same.
-        """
-        if len(self.statuses) != len(now.statuses) or self.folders.keys() != now.folders.keys():
-            return False
-        is_held = all(self.folders[key] == now.folders[key] for key in self.holders)
-        for states in zip(self.statuses, now.statuses, strict=True):
-            if not _is_same_file(*states, ignores_rights=is_held):
-                return False
-        pairs = {key: (before, now.folders[key]) for key, before in self.folders.items()}
-        changed = {key for key, (before, after) in pairs.items() if before != after}
-        return all(
-            _is_same_entry(*pairs[key])
-            and (os.path.dirname(key) not in changed or _is_in_place(*pairs[key]))  # noqa: PTH120
-            for key in changed
-        )
-
-
-def _is_same_file(before: os.stat_result, now: os.stat_result, *, ignores_rights: bool) -> bool:
-    """Return whether a file was neither written nor replaced, as far as its state tells.
-
-    The time of change is that of a write, too, after which the time of modification may have been
-    put back; another reason for it must be visible.
-    """
-    if _get_version([before]) == _get_version([now]):
-        return True
-    has_reason = ignores_rights and _get_rights(before) != _get_rights(now)
-    return has_reason and _get_version([before])[:-1] == _get_version([now])[:-1]
-
-
-def _get_rights(status: os.stat_result) -> tuple[int, ...]:
-    """Return what a change of an entry, and not of the content of its file, changes."""
-    return status.st_mode, status.st_uid, status.st_gid, status.st_nlink
-
-
-def _is_same_entry(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
-    """Return whether the kind, device and number of a folder or a link are the same."""
-    return (stat.S_IFMT(before[0]), *before[1:3]) == (stat.S_IFMT(now[0]), *now[1:3])
-
-
-def _is_in_place(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
-    """Return whether a folder or a link was not moved; what a folder contains may have changed."""
-    if stat.S_ISLNK(now[0]):
-        return before == now
-    *_, changed, content = now
-    is_content = content != before[-1] and abs(changed - content) < _SAME_CHANGE_NS
-    return changed == before[-2] or is_content
 
 
 @contextmanager

@@ -20,9 +20,18 @@ from types import CodeType, ModuleType
 from typing import Any, cast
 
 from recbias.core.digests import digest_file
-from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
+from recbias.core.errors import (
+    CODE_FAULTS,
+    BrokenContract,
+    MissingExtra,
+    MissingFile,
+    PluginError,
+    RecbiasError,
+    UnknownName,
+    describe_exception,
+)
 from recbias.core.input_files import has_file, read_change_times, read_input
-from recbias.core.machine.process_state import CODE_FAULTS, describe_fault, protect_process
+from recbias.core.machine.memory import raise_shortage
 from recbias.core.packages import describe_missing
 from recbias.core.suggestions import normalize_name, suggest
 
@@ -88,8 +97,7 @@ class Registry:
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module_name, _, attribute = target.partition(":")
         try:
-            with protect_process():
-                module = importlib.import_module(module_name)
+            module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
         except CODE_FAULTS as error:
@@ -183,9 +191,11 @@ def import_files(files: Iterable[tuple[Path, bytes]]) -> None:
 
 
 def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
-    fault = describe_fault(error)
+    if isinstance(error, RecbiasError):
+        raise error
+    raise_shortage(error)
     place = f" ({place})" if (place := locate_failure(error)) else ""
-    message = f"{name} cannot be imported: {fault}{place}"
+    message = f"{name} cannot be imported: {describe_exception(error)}{place}"
     return BrokenContract(message, remedy=remedy)
 
 
@@ -236,8 +246,7 @@ def _import_file(path: Path, file_name: str, content: bytes) -> ModuleType:
         sys.modules[module_name] = module
         undo.callback(sys.modules.pop, module_name)
         try:
-            with protect_process():
-                loader.exec_module(module)
+            loader.exec_module(module)
         except ModuleNotFoundError as error:
             raise _make_missing_error(file_name, error, path.parent) from error
         except CODE_FAULTS as error:

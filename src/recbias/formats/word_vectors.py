@@ -16,7 +16,7 @@ import numpy.typing as npt
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
-from recbias.core.machine.shortage import raise_shortage
+from recbias.core.machine.memory import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
 from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, open_zip

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from recbias.core.errors import MissingFile, UserError
-from recbias.core.machine.shortage import is_shortage
+from recbias.core.machine.memory import is_shortage
 from recbias.core.models.devices import Device
 from recbias.core.stage_context import warn
 from recbias.language.model_folders import (

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
 from recbias.core.errors import Contradiction, MissingExtra, OutOfRange
-from recbias.core.machine.cores import count_cores
+from recbias.core.machine.operating_system import count_cores
 from recbias.core.models.devices import Device, is_cuda
 from recbias.core.packages import is_installed
 from recbias.core.stage_context import warn

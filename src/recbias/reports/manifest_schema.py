@@ -1,6 +1,6 @@
 """The schema of ``manifest.json``: the types of what reports, comparisons and cards read of it.
 
-Keys may be absent, as in the folders of earlier versions of recbias, and others may be there.
+Keys may be absent, and others may be there.
 """
 
 from __future__ import annotations

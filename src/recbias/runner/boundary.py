@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import (
+    CODE_FAULTS,
     BrokenContract,
     DeadProcess,
     PluginError,
@@ -17,10 +18,10 @@ from recbias.core.errors import (
     TooLittleMemory,
     Unwritable,
     UserError,
+    describe_exception,
 )
 from recbias.core.machine.interrupts import raise_received
-from recbias.core.machine.process_state import describe_exception, protect_process
-from recbias.core.machine.shortage import describe_shortage, is_shortage
+from recbias.core.machine.memory import describe_shortage, is_shortage
 from recbias.core.printable import make_storable
 from recbias.core.records import Failure
 from recbias.core.registry import locate_failure
@@ -48,11 +49,10 @@ def attempt(
     stage can be stored either.
     """
     try:
-        with protect_process():
-            return work(), None
+        return work(), None
     except Unwritable:
         raise
-    except (Exception, SystemExit) as error:  # other models must still run
+    except CODE_FAULTS as error:  # other models must still run
         raise_received()
         if passes_on(error):
             raise
@@ -70,11 +70,10 @@ def blame_plugin(call: str) -> Iterator[None]:
         BrokenContract: The code raised an error that is not one of recbias, or exited.
     """
     try:
-        with protect_process():
-            yield
+        yield
     except (RecbiasError, MemoryError):
         raise
-    except (Exception, SystemExit) as error:
+    except CODE_FAULTS as error:
         raise_received()
         if is_shortage(error):
             raise

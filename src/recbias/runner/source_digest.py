@@ -6,13 +6,13 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
+from importlib.util import resolve_name
 from pathlib import Path
 
 from recbias.core.digests import compute_digest, digest_file
-from recbias.runner.loaded_modules import require_loaded_version
 
 DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
@@ -49,17 +49,18 @@ def digest_sources(work: object) -> str:
     It covers the modules of the work's class and of each dataclass instance among its fields; the
     modules of recbias and of their own top-level package (or folder, for ``./file.py``) that these
     import, at any depth; and the data files of the packages of these modules.
-
-    Raises:
-        ChangedFile: A module that is not of recbias was changed after this process imported it.
     """
     return _digest_modules(frozenset(_iterate_modules(work)))
 
 
-def digest_own_sources(work: object) -> dict[Path, str]:
-    """Return the digest of each module that is not of recbias among those of a stage's work."""
-    modules = set[_Module]().union(*map(_list_modules, set(_iterate_modules(work))))
-    return {module.path: _digest(module) for module in modules if module.tree != _RECBIAS}
+def digest_own_sources(works: Iterable[object]) -> str:
+    """Return the digest of the modules outside recbias that the work of stages can run."""
+    names = {name for work in works for name in _iterate_modules(work)}
+    own = (name for name in names if name.partition(".")[0] != _RECBIAS.top)
+    modules = set[_Module]().union(*map(_list_modules, own))
+    return compute_digest(
+        sorted((each.place, _digest(each)) for each in modules if each.tree != _RECBIAS)
+    )
 
 
 @cache
@@ -104,6 +105,12 @@ class _Module:
     tree: _Tree
     name: str
     path: Path
+    content: bytes | None = None  # As it was imported, if its loader kept that
+
+    @cached_property
+    def place(self) -> str:
+        """The path in its tree."""
+        return self.path.relative_to(self.tree.base).as_posix()
 
     @property
     def is_package(self) -> bool:
@@ -132,7 +139,11 @@ def _iterate_modules(value: object) -> Iterator[str]:
 
 @cache
 def _digest_modules(names: frozenset[str]) -> str:
-    return compute_digest(sorted(frozenset[tuple[str, str]]().union(*map(_digest_files, names))))
+    """Return the digest of the source and data files that modules depend on."""
+    modules = set[_Module]().union(*map(_list_modules, names))
+    folders = {(each.path.parent, each.tree.base) for each in modules}
+    data = (_digest_data(folder, base) for folder, base in folders if folder != base)
+    return compute_digest(sorted({(each.place, _digest(each)) for each in modules}.union(*data)))
 
 
 @cache
@@ -148,19 +159,6 @@ def _list_modules(name: str) -> frozenset[_Module]:
     return frozenset(modules)
 
 
-@cache
-def _digest_files(name: str) -> frozenset[tuple[str, str]]:
-    """Return the path and digest of each source and data file that a module depends on."""
-    modules = _list_modules(name)
-    packages = {(module.tree.base, module.path.parent) for module in modules}
-    return frozenset(
-        {
-            (module.path.relative_to(module.tree.base).as_posix(), _digest(module))
-            for module in modules
-        }
-    ).union(*(_digest_data(folder, base) for base, folder in packages if folder != base))
-
-
 def _locate(name: str) -> tuple[_Module, ...]:
     """Return an imported module and its parent packages, nothing where it has no file."""
     file = getattr(sys.modules.get(name), "__file__", None)
@@ -170,7 +168,8 @@ def _locate(name: str) -> tuple[_Module, ...]:
     parts = name.split(".")
     stem = path.parent if path.name == "__init__.py" else path.with_suffix("")
     if stem.name != parts[-1]:  # imported by its path: ./file.py
-        return (_Module(_Tree(path.parent), path.stem, path),)
+        content = getattr(sys.modules[name].__loader__, "content", None)
+        return (_Module(_Tree(path.parent), path.stem, path, content),)
     return _find(name, _Tree(stem.parents[len(parts) - 1], parts[0]))
 
 
@@ -190,19 +189,11 @@ def _list_imported_names(module: _Module) -> Iterator[str]:
     for origin, members, names in _IMPORT.findall(code):
         yield from _NAME.findall(_ALIAS.sub("", names))
         if origin:
-            parent = _resolve_relative(origin, module.package)
+            is_relative = origin.startswith(".") and module.package
+            parent = resolve_name(origin, module.package) if is_relative else origin
             yield parent
             for member in _NAME.findall(_ALIAS.sub("", members)):
                 yield f"{parent}.{member}"
-
-
-def _resolve_relative(origin: str, package: str) -> str:
-    name = origin.lstrip(".")
-    level = len(origin) - len(name)
-    if not level:
-        return name
-    parts = package.split(".")
-    return ".".join([*parts[: len(parts) - level + 1], *filter(None, [name])])
 
 
 @cache
@@ -224,15 +215,13 @@ def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
 @cache
 def _read_source(module: _Module) -> str:
     """Return the stripped source of a module; bytes that are no text stand as escapes."""
-    return strip_source(module.path.read_text(encoding="utf-8", errors="backslashreplace"))
+    content = module.path.read_bytes() if module.content is None else module.content
+    return strip_source(content.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
 
 
 @cache
 def _digest(module: _Module) -> str:
-    digest = hashlib.sha256(_read_source(module).encode()).hexdigest()
-    if module.tree != _RECBIAS:
-        require_loaded_version(module.path)
-    return digest
+    return hashlib.sha256(_read_source(module).encode()).hexdigest()
 
 
 @cache

@@ -3,13 +3,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
 import select
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ import pytest
 import recbias
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
-from recbias.runner.execution.local import _open_pool
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -143,25 +140,21 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
     result = invoke_recbias("run", "x.yaml", "--workers", "2", folder=tmp_path)
     assert result.code == 1
     failed = [line for line in result.err.splitlines() if line.startswith("failed: ")]
-    # the two workers die in either order
-    assert sorted(line.partition(" when ")[0] for line in failed) == [
+    assert sorted(failed) == [  # the two workers die in either order
         "failed: fit n1: the worker process died (exit code 127)",
         "failed: fit n2: the worker process died (signal 6)",
     ]
     assert "MostPop" in result.out
 
 
-def test_all_workers_start_with_the_first_job_and_end_if_one_dies() -> None:
-    with _open_pool(2, []) as pool:
-        dying = pool.submit(os._exit, 1)
-        assert len(pool._processes) == 2
-        assert isinstance(dying.exception(), BrokenProcessPool)
+def test_workers_end_with_the_run(tmp_path: Path) -> None:
+    recbias.run(make_small_spec(), out=tmp_path, workers=2)
     assert multiprocessing.active_children() == []
 
 
 @pytest.mark.slow
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     spec = make_search_spec(tmp_path)
     sequential = recbias.run(spec, out=tmp_path / "one")
@@ -178,13 +171,10 @@ def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
 
     settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
     (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
-    monkeypatch.setenv("RECBIAS_MEMORY_MB", "99")  # less than a worker with its libraries
     killed = recbias.run(spec, out=tmp_path / "three", workers=2)
     (failure,) = killed.failures
     assert failure["stage"] == "trial 2 of Mortal"
-    expected_message = r"out of memory: the worker process was killed when it used \d+ MB of 99 MB"
-    assert re.fullmatch(expected_message, failure["message"])
-    assert failure["user"]
+    assert failure["message"] == "the worker process died (signal 9)"
     expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)
     assert read_trials(killed).equals(expected)
 

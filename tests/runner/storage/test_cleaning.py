@@ -63,17 +63,6 @@ def test_a_missing_store_has_nothing_to_remove(tmp_path: Path) -> None:
     assert remove_unused(tmp_path / "none", 0.0, dry_run=False) == ({}, {})
 
 
-@pytest.mark.parametrize(("ahead", "is_removed"), [(60.0, False), (86400.0, True)])
-def test_results_dated_in_the_future_are_old(
-    tmp_path: Path, ahead: float, is_removed: bool
-) -> None:
-    store, old, _ = save_two_results(tmp_path)
-    later = time.time() + ahead
-    os.utime(store.path(old) / RECORD, (later, later))
-    remove_unused(tmp_path, 86400.0, dry_run=False)
-    assert store.has(old) != is_removed
-
-
 def test_what_is_no_result_is_removed_as_damaged(tmp_path: Path) -> None:
     store, old, new = save_two_results(tmp_path)
     (store.path(old) / RECORD).write_bytes(b"{")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import shutil
 from collections import Counter
@@ -17,7 +16,6 @@ import recbias
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
 from recbias.core.records import Stored
 from recbias.runner.execution.stage_records import Silent
-from recbias.runner.storage import remote_store
 from recbias.runner.storage.records import RECORD
 from recbias.runner.storage.remote_store import RemoteStore, open_store
 from support.bucket import Bucket, serve_bucket
@@ -75,15 +73,6 @@ def test_a_record_of_another_result_at_the_url_is_none(tmp_path: Path) -> None:
     assert first.load(other)["x"].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_result_without_its_record_is_incomplete(tmp_path: Path) -> None:
-    # What a machine leaves that dies while it copies: all files but the record.
-    first, second = make_stores(tmp_path)
-    first.save(DIGEST, STATE, STORED)
-    (tmp_path / "shared" / "ab" / DIGEST / RECORD).unlink()
-    assert not second.has(DIGEST)
-    assert second.load(DIGEST) is None
-
-
 def test_a_damaged_copy_is_stored_again(tmp_path: Path) -> None:
     first, second = make_stores(tmp_path)
     first.save(DIGEST, STATE, STORED)
@@ -136,15 +125,6 @@ def test_what_was_absent_is_asked_for_again_before_it_is_stored(tmp_path: Path) 
     second.save(DIGEST, STATE, STORED)
     assert len(files) > 1
     assert files == {path: path.stat().st_mtime_ns for path in files}
-
-
-def test_another_process_asks_for_itself(tmp_path: Path) -> None:
-    first, second = make_stores(tmp_path)
-    assert not second.has(DIGEST)
-    first.save(DIGEST, STATE, STORED)
-    sent = copy.copy(second)  # as pickle does
-    assert sent == second
-    assert sent.has(DIGEST)
 
 
 @pytest.fixture
@@ -295,14 +275,6 @@ def test_a_store_that_cannot_be_written_is_refused_before_any_work(tmp_path: Pat
     assert "fit" not in result.err
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the machine has no /proc")
-@pytest.mark.parametrize("url", ["file:///proc/x", "file:///proc/self/x"])
-def test_a_local_store_that_cannot_be_made_names_no_keys(tmp_path: Path, url: str) -> None:
-    with pytest.raises(Unwritable, match="it cannot be written") as caught:
-        open_store(tmp_path / "store", url).prepare()
-    assert caught.value.remedy.startswith("name another folder; ")
-
-
 def test_a_bucket_that_is_read_only_is_refused_before_any_work(
     tmp_path: Path, bucket: Bucket
 ) -> None:
@@ -311,9 +283,3 @@ def test_a_bucket_that_is_read_only_is_refused_before_any_work(
     assert result.code == 2
     assert re.search(rf"error: {bucket.url}: it cannot be written: .*ACCESS_DENIED", result.err)
     assert "fit" not in result.err
-
-
-def test_a_slow_store_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_store, "SLOW_SECONDS", 0.0)
-    with pytest.warns(UserWarning, match="is slow: 0.0 s to write, read and remove"):
-        open_store(tmp_path / "store", f"file://{tmp_path}/shared").prepare()

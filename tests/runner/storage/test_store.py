@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from recbias.core.errors import Unwritable
 from recbias.core.records import Stored
 from recbias.core.stage_context import collect_warnings
 from recbias.runner.storage.records import RECORD, seal_record, unseal_record
-from recbias.runner.storage.store import HOST, Store, report_unwritable
+from recbias.runner.storage.store import Store, report_unwritable
 
 DIGEST = "ab" + "0" * 62
 STATE = {"weights": np.arange(1000, dtype=np.float32)}
@@ -90,7 +89,7 @@ def test_a_record_with_any_changed_bit_is_none(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "7", "null", "{}", "[" * 100_000, '{"stage": "fit EASE", "kind": "fit"}', "\udcff"],
+    ["", "[]", "7", "null", "{}", '{"stage": "fit EASE", "kind": "fit"}', "\udcff"],
 )
 def test_a_record_that_cannot_be_read_is_none(store: Store, text: str) -> None:
     store.save(DIGEST, STATE, make_record())
@@ -108,6 +107,14 @@ def test_a_record_of_an_unknown_kind_is_none(store: Store) -> None:
     assert store.record(DIGEST) is None
 
 
+def test_a_record_that_names_files_elsewhere_is_none(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / RECORD
+    files = {"files": {"../x": [1, "0" * 64]}}
+    path.write_text(seal_record({**unseal_record(path.read_text()), **files}))
+    assert store.record(DIGEST) is None
+
+
 def test_a_record_of_another_result_is_none(store: Store) -> None:
     other = "cd" + "1" * 62
     store.save(DIGEST, STATE, make_record())
@@ -117,61 +124,6 @@ def test_a_record_of_another_result_is_none(store: Store) -> None:
     assert store.record(DIGEST) is None
     assert store.is_damaged(DIGEST)
     assert store.has(other)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("stage", 7),
-        ("stage", None),
-        ("kind", []),
-        ("files", []),
-        ("files", {"../x": [1, "0" * 64]}),
-        ("files", {"/x": [1, "0" * 64]}),
-        ("files", {"..": [1, "0" * 64]}),
-        ("files", {"x": [1, "0" * 63]}),
-        ("files", {"x": [-1, "0" * 64]}),
-        ("files", {"x": [True, "0" * 64]}),
-        ("files", {"x": ["1", "0" * 64]}),
-        ("files", {"x": [1]}),
-        ("seconds", "1"),
-        ("seconds", -1),
-        ("seconds", float("nan")),
-        ("peak_memory_mb", None),
-        ("warnings", "a"),
-        ("warnings", [1]),
-        ("facts", []),
-        ("subject", [1]),
-        ("unknown", 1),
-    ],
-)
-def test_a_record_with_a_value_of_another_type_is_none(
-    store: Store, key: str, value: object
-) -> None:
-    store.save(DIGEST, STATE, make_record())
-    path = store.path(DIGEST) / RECORD
-    path.write_text(seal_record({**unseal_record(path.read_text()), key: value}))
-    assert store.record(DIGEST) is None
-    assert store.load(DIGEST) is None
-
-
-@pytest.mark.parametrize(
-    ("notes", "is_valid"),
-    [
-        ({"subject": "EASE", "settings": "ab", "cost": {"a": None}, "sizes": {"users": 3}}, True),
-        ({"sizes": 0.5}, False),
-        ({"sizes": {"users": -1}}, False),
-        ({"settings": {"l2": 1.0}}, False),
-        ({"cost": {"a": "b"}}, False),
-    ],
-)
-def test_a_record_may_have_sizes_and_costs(
-    store: Store, notes: dict[str, object], is_valid: bool
-) -> None:
-    store.save(DIGEST, STATE, make_record())
-    path = store.path(DIGEST) / RECORD
-    path.write_text(seal_record({**unseal_record(path.read_text()), **notes}))
-    assert store.has(DIGEST) == is_valid
 
 
 @pytest.mark.parametrize("obstacle", ["link", "file", "parent", "loop", "pipe"])
@@ -218,36 +170,13 @@ def test_replace_overwrites_a_stored_result(store: Store) -> None:
     assert store.load(DIGEST)["weights"].size == 1
 
 
-def test_sweep_removes_the_folders_of_ended_processes_only(store: Store) -> None:
-    dead = store.folder / "tmp" / f"{HOST}-999999999-abc"
-    living = store.folder / "tmp" / f"{HOST}-{os.getpid()}-abc"
-    elsewhere = store.folder / "tmp" / "another.machine-999999999-abc"
-    for folder in (dead, living, elsewhere):
+def test_sweep_removes_what_was_left_a_day_ago(store: Store) -> None:
+    old, new = (store.folder / "tmp" / name for name in ("old", "new"))
+    for folder in (old, new):
         folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
     store.sweep()
-    assert not dead.exists()
-    assert living.exists()
-    assert elsewhere.exists()
-
-
-def test_sweep_leaves_the_folders_of_live_processes_of_other_containers(store: Store) -> None:
-    folder = store.folder / "tmp" / f"{HOST}-999999999-abc"
-    folder.mkdir(parents=True)
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from recbias.runner.operating_system import lock_folder\n"
-        "print(lock_folder(Path(sys.argv[1])), flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().strip().isdigit()
-        store.sweep()
-        assert folder.exists()
-        process.kill()
-    store.sweep()
-    assert not folder.exists()
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_a_stored_pickle_is_refused(store: Store) -> None:

@@ -13,11 +13,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any, ClassVar
-
-from recbias.core.machine.sudden_end import announce_end
 
 REASONS = {
     "SIGINT": "interrupted",
@@ -28,10 +25,6 @@ REASONS = {
 
 GRACE_SECONDS = 1.5
 """How long the main thread may take to end before the process is ended."""
-
-_OF_SEMAPHORES = "ignore:resource_tracker:UserWarning"
-"""Hides what Python says of the semaphores of a process that was ended, and removes, as a value
-of ``-W`` that the processes started by this one inherit."""
 
 _TO_FIRST_COLUMN = b"\r\x1b[K\x1b[?25h"
 """Clears the line of a terminal, and shows the cursor that a progress bar has hidden."""
@@ -50,97 +43,65 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass
-class SignalState:
-    """What this process knows of the signals that it received."""
+class _State:
+    """What a command knows of the signals that it received."""
 
-    current: ClassVar[SignalState | None] = None
-    """The state while ``handle_signals`` is in effect."""
-
-    received: int = 0
-    """The first signal; 0 if there was none."""
-
-    is_announced: bool = False
+    received: int = 0  # The first signal, 0 if there was none
     is_raised: bool = False
     is_held: bool = False
+    is_announced: bool = False
     grace_seconds: float = GRACE_SECONDS
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def claim_line(self) -> bool:
-        """Return whether the line is still to be printed, and mark it as printed."""
-        with self.lock:
-            is_first, self.is_announced = not self.is_announced, True
-        return is_first
 
-    def raise_stopped(self) -> None:
-        """Raise the first signal, once: a second exception would leave a traceback."""
-        if self.received and not self.is_raised and not self.is_held:
-            self.is_raised = True
-            raise Stopped(self.received)
+_state = _State()
 
 
 def handle_signal(number: int, _frame: FrameType | None) -> None:
     """Raise ``Stopped`` for the first signal; later ones are left to the watching thread."""
-    state = SignalState.current
-    if state is None:
-        raise Stopped(number)
-    state.received = state.received or number
-    state.raise_stopped()
+    _state.received = _state.received or number
+    if not _state.is_raised and not _state.is_held:
+        _state.is_raised = True
+        raise Stopped(_state.received)
 
 
 def get_exit_code(error: KeyboardInterrupt) -> int:
     """Return 128 + the signal: 130 for an interrupt."""
-    return 128 + (error.number if isinstance(error, Stopped) else signal.SIGINT)
-
-
-def describe_signal(number: int) -> str:
-    """Return the line that is printed."""
-    return f"{REASONS[signal.Signals(number).name]}: run the same command again to resume"
+    return 128 + _get_number(error)
 
 
 def claim_line(error: KeyboardInterrupt) -> str:
     """Return the line to print about an interruption; blank if it has been printed."""
-    state = SignalState.current
-    if state is not None and not state.claim_line():
+    if _state.is_announced:
         return ""
-    return describe_signal(error.number if isinstance(error, Stopped) else signal.SIGINT)
+    _state.is_announced = True
+    return _describe(_get_number(error))
 
 
 def raise_received() -> None:
     """Raise ``Stopped`` again if a library has turned it into an error of its own."""
-    state = SignalState.current
-    if state is not None and state.is_raised:
-        raise Stopped(state.received) from None
+    if _state.is_raised:
+        raise Stopped(_state.received) from None
 
 
 @contextmanager
 def hold_signals() -> Iterator[None]:
-    """Delay the signals until the block ends; processes that start in it never receive two.
+    """Delay the signals until the block ends, so that processes start in it whole.
 
     They inherit that SIGINT and SIGHUP, which a terminal sends to every process, are blocked.
     """
-    is_main = threading.current_thread() is threading.main_thread()
     if sys.platform == "win32":
         yield
         return
-    state, previous = SignalState.current, signal.getsignal(signal.SIGINT)
-    pending: list[int] = []
-    if state is not None and is_main:
-        state.is_held = True
-    elif is_main and callable(previous):
-        signal.signal(signal.SIGINT, lambda number, _: pending.append(number))
+    _state.is_held = True
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:
-        if state is not None and is_main:
-            state.is_held = False
-        elif is_main and callable(previous):
-            signal.signal(signal.SIGINT, previous)
+        _state.is_held = False
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    if state is not None and is_main:
-        state.raise_stopped()
-    if pending:
-        signal.raise_signal(signal.SIGINT)
+    if _state.received and not _state.is_raised:
+        _state.is_raised = True
+        raise Stopped(_state.received)
 
 
 def follow_parent() -> None:
@@ -167,15 +128,11 @@ def _exit_with_parent() -> None:
 @contextmanager
 def allow_seconds(seconds: float) -> Iterator[None]:
     """Allow the main thread more time after a signal, for replies that have been paid for."""
-    state = SignalState.current
-    if state is None:
-        yield
-        return
-    previous, state.grace_seconds = state.grace_seconds, seconds + GRACE_SECONDS
+    previous, _state.grace_seconds = _state.grace_seconds, seconds + GRACE_SECONDS
     try:
         yield
     finally:
-        state.grace_seconds = previous
+        _state.grace_seconds = previous
 
 
 @contextmanager
@@ -186,63 +143,56 @@ def handle_signals() -> Iterator[None]:
     for instance within compiled code, or at a second signal. A signal that the process was started
     to ignore (``nohup``) stays ignored. After the block a signal ends the process at once.
     """
-    numbers = [getattr(signal, name) for name in REASONS if hasattr(signal, name)]
-    handled = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    state = SignalState.current = SignalState()
-    sys.warnoptions.append(_OF_SEMAPHORES)
-    report = sys.unraisablehook
-
-    def report_unless_stopped(unraisable: Any) -> None:
-        if not (state.received and isinstance(unraisable.exc_value, KeyboardInterrupt)):
-            report(unraisable)
-
-    sys.unraisablehook = report_unless_stopped
+    _state.received, _state.is_raised, _state.is_announced = 0, False, False
+    handled = [number for number in _numbers() if signal.getsignal(number) != signal.SIG_IGN]
+    report = sys.unraisablehook  # of what is raised where nothing can catch it
+    sys.unraisablehook = lambda found: None if _state.received else report(found)
     if sys.platform != "win32":
-        _start_watching(state)
+        readable, writable = os.pipe()
+        os.set_blocking(writable, False)
+        signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+        threading.Thread(target=_watch, args=(readable,), daemon=True).start()
     for number in handled:
         signal.signal(number, handle_signal)
     try:
         yield
     finally:
         for number in handled:
-            signal.signal(number, signal.SIG_IGN if state.received else signal.SIG_DFL)
+            signal.signal(number, signal.SIG_IGN if _state.received else signal.SIG_DFL)
         raise_received()  # typer turns some interrupts into exits
 
 
-def _start_watching(state: SignalState) -> None:
-    readable, writable = os.pipe()
-    os.set_blocking(writable, False)
-    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(state, readable), daemon=True).start()
-
-
-def _watch(state: SignalState, readable: int) -> None:
+def _watch(readable: int) -> None:
     """End the process after a signal, if it has not ended by then."""
-    numbers = {getattr(signal, name) for name in REASONS if hasattr(signal, name)}
+    numbers = _numbers()
     signals: list[int] = []
-    begin = time.monotonic()
     while not signals:
         signals += [number for number in os.read(readable, 64) if number in numbers]
-        begin = time.monotonic()
-    state.received = state.received or signals[0]
+    begin = time.monotonic()
     os.set_blocking(readable, False)
-    while len(signals) == 1 and time.monotonic() < begin + state.grace_seconds:
+    while len(signals) == 1 and time.monotonic() < begin + _state.grace_seconds:
         with suppress(BlockingIOError):
             signals += [number for number in os.read(readable, 64) if number in numbers]
         time.sleep(0.05)
     try:
-        _kill_workers()
-        if state.claim_line():
+        processes = sys.modules.get("multiprocessing.process")
+        for process in processes.active_children() if processes else ():
+            with suppress(OSError, ValueError):
+                process.kill()
+        if not _state.is_announced:
             start = _TO_FIRST_COLUMN if os.isatty(2) else b""
-            os.write(2, start + describe_signal(signals[0]).encode() + b"\n")
+            os.write(2, start + _describe(signals[0]).encode() + b"\n")
     finally:
-        announce_end()
         os._exit(128 + signals[0])
 
 
-def _kill_workers() -> None:
-    """Kill the processes that this one has started, also while the main thread ends them."""
-    processes = sys.modules.get("multiprocessing.process")
-    for process in processes.active_children() if processes else ():
-        with suppress(OSError, ValueError):
-            process.kill()
+def _numbers() -> set[int]:
+    return {getattr(signal, name) for name in REASONS if hasattr(signal, name)}
+
+
+def _get_number(error: KeyboardInterrupt) -> int:
+    return error.number if isinstance(error, Stopped) else signal.SIGINT
+
+
+def _describe(number: int) -> str:
+    return f"{REASONS[signal.Signals(number).name]}: run the same command again to resume"

@@ -1,17 +1,18 @@
-"""How much memory this process may use, so that a size is refused before it is allocated."""
+"""How much memory this process may use, and what is said when it runs out."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import gc
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from recbias.core.errors import TooLittleMemory, WrongType
-from recbias.core.machine.shortage import measure_process_limit
+from recbias.core.errors import RecbiasError, TooLittleMemory, WrongType
 
 Value = TypeVar("Value")
 
@@ -84,6 +85,56 @@ def release_between(values: Iterable[Value]) -> Iterator[Value]:
         freed.release_if_due()
 
 
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Leave the search out while many objects are made that all stay: it would find nothing.
+
+    >>> with pause_collection():
+    ...     gc.isenabled()
+    False
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """Return whether an error, or the one that caused it, says that memory ran out.
+
+    An error of recbias never does: it has its own remedy.
+
+    >>> is_shortage(MemoryError()), is_shortage(OSError(errno.ENOMEM, "no memory"))
+    (True, True)
+    """
+    while error is not None and not isinstance(error, RecbiasError):
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def raise_shortage(error: BaseException) -> None:
+    """Raise the error if it says that memory ran out."""
+    if is_shortage(error):
+        raise error
+
+
+def describe_shortage(error: BaseException) -> tuple[str, str]:
+    """Return what is said when memory ran out, and the remedy.
+
+    >>> describe_shortage(MemoryError("Unable to allocate 4 TB"))[0]
+    'out of memory: Unable to allocate 4 TB'
+    """
+    reason = f": {error}" if str(error) else ""
+    return f"out of memory{reason}", "free some memory, or use fewer --workers"
+
+
 def measure_memory_limit() -> int:
     """Return the bytes that this process may use; 0 if the system does not say (Windows).
 
@@ -129,8 +180,13 @@ def _list_limits() -> Iterator[int]:
     for path in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # "max" where there is none
             yield int(Path(path).read_text(encoding="ascii"))
-    if limit := measure_process_limit():
-        yield limit
+    with suppress(ImportError):  # Windows
+        import resource
+
+        limits = [
+            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        ]
+        yield from (limit for limit in limits if limit != resource.RLIM_INFINITY)
     with suppress(AttributeError, ValueError, OSError):
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

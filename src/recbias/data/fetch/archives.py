@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from recbias.core.errors import DownloadFailed
-from recbias.core.machine.shortage import raise_shortage
+from recbias.core.machine.memory import raise_shortage
 from recbias.formats.limited.archive_files import (
     ARCHIVE_ERRORS,
     BoundedReads,

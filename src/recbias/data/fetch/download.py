@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
-from recbias.core.machine.limited_disks import lock_file
+from recbias.core.machine.operating_system import lock_file
 from recbias.core.stage_context import ProgressListener, report_progress
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.data.datasets.dataset_folder import find_folder

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from recbias.core.errors import DownloadFailed, Unwritable
-from recbias.core.machine.limited_disks import write_to_disk
+from recbias.core.machine.operating_system import write_to_disk
 from recbias.core.stage_context import ProgressListener, report_progress
 from recbias.data.fetch.connection import (
     RETRY_REMEDY,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from recbias.core.errors import MalformedLine
 from recbias.core.input_files import open_input
-from recbias.core.machine.shortage import raise_shortage
+from recbias.core.machine.memory import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.formats.arrow.excel_extents import find_excess
 from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, UnsupportedArchive, open_zip

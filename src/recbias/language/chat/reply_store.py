@@ -21,7 +21,7 @@ from typing import Any
 
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
-from recbias.core.machine.limited_disks import write_to_disk
+from recbias.core.machine.operating_system import write_to_disk
 from recbias.core.stage_context import warn
 from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from recbias.core.digests import digest_file
 from recbias.core.errors import ChangedFile
-from recbias.core.input_files import WatchedPath, has_file
+from recbias.core.input_files import has_file, read_version
 from recbias.core.stage_context import collect_warnings, warn
 
 Value = TypeVar("Value")
@@ -38,9 +38,9 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
 def _read(
     read: Callable[..., Any], path: Path, digest: str, *options: str
 ) -> tuple[Any, tuple[str, ...]]:
-    watched = WatchedPath.look(path)
+    version = read_version(path)
     with collect_warnings() as messages:
         value = read(path, *options)
-    if digest_file(path) != digest or not watched.is_same(WatchedPath.look(path)):
+    if read_version(path) != version or digest_file(path) != digest:
         raise ChangedFile(f"{path} changed while the run was reading it")
     return value, tuple(messages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -106,7 +105,6 @@ class LMRec(EncoderModel):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
-    renamed: ClassVar[Mapping[str, str]] = {"accumulate": "batch_parts"}
 
     encoder: ModelName = "bert-base-uncased"
     revision: str | None = None

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
 from recbias.core.errors import Unwritable, UserError
+from recbias.core.machine.operating_system import reset_peak_memory
 from recbias.core.records import StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
@@ -26,7 +27,6 @@ from recbias.runner.execution.stage_records import (
     skip_because,
     to_error,
 )
-from recbias.runner.operating_system import reset_peak_memory
 from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.stage_cost import NO_COST, CostMeter

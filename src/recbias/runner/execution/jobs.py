@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from recbias.core.machine.memory import measure_memory_limit
-from recbias.core.machine.shortage import measure_process_limit
 from recbias.core.models.devices import is_cuda
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Executor, run_model
 from recbias.runner.execution.needed_stages import select_needed_stages
 from recbias.runner.execution.stage_records import Silent, make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
+from recbias.runner.source_digest import digest_own_sources
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
@@ -22,12 +21,6 @@ NO_SHARES: Mapping[str, float] = MappingProxyType({})
 
 SEARCHING = frozenset({"baseline", "trial"})
 """Kinds of stage that come before the result of a search."""
-
-KILL = 9
-"""The signal by which a system ends a process that uses too much memory."""
-
-NEAR = 0.7
-"""The share of the limit from which such a signal is put down to memory: others use it too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +100,6 @@ class Jobs:
         self.waiting = [job for job in self.waiting if job not in ready]
         return ready
 
-    def list_stages(self) -> list[Stage]:
-        """Return the stages of the waiting jobs."""
-        return [stage for job in self.waiting for stage in job.stages]
-
     def _list_lost_answers(self) -> set[str]:
         """Return the addresses of the answers of waiting jobs that need a failed stage."""
         records = self.executor.records
@@ -143,15 +132,12 @@ class Jobs:
         records = self.executor.records
         return {digest: records[digest] for digest in inputs if digest in records}
 
-    def report_dead_worker(
-        self, job: Job, exit_code: int | None = None, peak_mb: float = 0.0
-    ) -> list[StageRecord]:
+    def report_dead_worker(self, job: Job, exit_code: int | None = None) -> list[StageRecord]:
         """Return the record of the stage that a worker was computing when its process died.
 
         Args:
             job: What it was computing.
             exit_code: The exit code of the process, negative for a signal; None if unknown.
-            peak_mb: The most memory that it was seen to use; 0 if unknown.
         """
         executor, stages = self.executor, job.stages
         for stage in stages:
@@ -160,8 +146,8 @@ class Jobs:
             stages = select_needed_stages(executor, job.work)
         unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
         stage = next(unfinished, stages[0])
-        failure = _describe_death(exit_code, peak_mb)
-        return [replace(make_record(stage, failure=failure), peak_memory_mb=round(peak_mb, 1))]
+        failure = _describe_death(exit_code)
+        return [make_record(stage, failure=failure)]
 
     def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
         """Take over the records of a worker for a job, and pass them to the observer.
@@ -178,28 +164,15 @@ class Jobs:
         return records
 
 
-def _describe_death(exit_code: int | None, peak_mb: float) -> Failure:
-    """Return why a worker died: for lack of memory, if its peak was near the limit."""
-    limit_mb = measure_memory_limit() / 2**20
-    if exit_code == -KILL and limit_mb and peak_mb >= NEAR * limit_mb:
-        message = (
-            f"out of memory: the worker process was killed when it used {peak_mb:,.0f} MB "
-            f"of {limit_mb:,.0f} MB"
-        )
-        remedy = (
-            "lower what makes it large (batch_size, negatives, embedding_size, the dataset), "
-            "use --workers 1, or give it more memory"
-        )
-        return Failure(message, remedy, user=True)
+def _describe_death(exit_code: int | None) -> Failure:
     how = ""
     if exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
-    used = f" when it used {peak_mb:,.0f} MB" if peak_mb else ""
-    remedy = "it may have run out of memory: try --workers 1"
-    if own_limit := measure_process_limit():
-        used += f"; each process may use {own_limit / 2**20:,.0f} MB (ulimit -v or -d)"
-        remedy = "it may have run out of memory: allow more (ulimit -v unlimited)"
-    return Failure(f"the worker process died{how}{used}", remedy)
+    remedy = (
+        "it may have run out of memory: use --workers 1, lower what makes it large (batch_size, "
+        "negatives, embedding_size, the dataset), or give it more memory"
+    )
+    return Failure(f"the worker process died{how}", remedy)
 
 
 def _list_earlier(trial: Stage) -> frozenset[str]:
@@ -207,10 +180,29 @@ def _list_earlier(trial: Stage) -> frozenset[str]:
     return frozenset(stage.digest for stage in trial.inputs if stage.kind in SEARCHING)
 
 
+def digest_code(job: Job) -> str:
+    """Return the digest of the code outside recbias that a job can run, as it was first read."""
+    return digest_own_sources(stage.work for stage in job.stages)
+
+
 def run_job(
-    store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool, run_id: str
+    store: Store,
+    job: Job,
+    records: Mapping[str, StageRecord],
+    *,
+    fresh: bool,
+    run_id: str,
+    code: str,
 ) -> list[StageRecord]:
-    """Run a job in a worker process; ``records`` are those of this run for its inputs."""
+    """Run a job in a worker process.
+
+    ``records`` are those of this run for its inputs; ``code`` is the digest of the code when the
+    run was planned: with other code the job fails.
+    """
+    if digest_code(job) != code:
+        message = "the code of its plug-in changed while the run was using it"
+        remedy = "run again, and do not change the code before the run has ended"
+        return [make_record(job.stages[0], failure=Failure(message, remedy, user=True))]
     executor = Executor(store, Silent(), fresh=fresh, records=dict(records), run_id=run_id)
     if isinstance(job.work, ModelPlan):
         return run_model(executor, job.work)

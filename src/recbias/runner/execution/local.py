@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from recbias.core.machine.cores import count_cores
+from recbias.core.errors import RecbiasError
 from recbias.core.machine.interrupts import follow_parent, hold_signals
 from recbias.core.machine.memory import share_heap
-from recbias.core.machine.process_state import print_to_stderr
-from recbias.core.machine.shortage import require_room_for_command
+from recbias.core.machine.operating_system import count_cores
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor, run_model
-from recbias.runner.execution.jobs import Job, Jobs, run_job
-from recbias.runner.operating_system import measure_peak_memory_mb
-from recbias.runner.own_sources import OwnSource, expect_own_sources, list_own_sources
+from recbias.runner.execution.jobs import Job, Jobs, digest_code, run_job
 from recbias.runner.planning.plan import Plan
-from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
-
-WAIT_SECONDS = 1.0
-"""How long is waited for a job before the pool is looked at."""
-
-POLL_SECONDS = 0.05
-"""How often the memory of a worker is read whose job is repeated because it died."""
 
 
 @dataclass(frozen=True)
 class Processes:
     """Runs the models of a plan, and independent trials, in worker processes.
 
-    A worker that dies (out of memory, a crash in a library) fails its own model only: the jobs
-    that were running then are repeated one at a time.
+    A worker that dies (out of memory, a crash in a library) fails its own model only.
 
     Args:
         workers: The number of processes; 1 runs the models in this process.
@@ -54,50 +44,11 @@ class Processes:
     def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
         """Yield the records of each job as it finishes."""
         if self.workers <= 1:
-            yield from _run_in_sequence(plan, executor)
-            return
-        jobs = Jobs.from_plan(plan, executor)
-        while suspects := (yield from self._run_together(jobs)):
-            for job in suspects:
-                yield jobs.finish(_run_alone(jobs, job), job)
-
-    def _run_together(self, jobs: Jobs) -> Generator[list[StageRecord], None, list[Job]]:
-        """Run jobs at the same time; return those that were running when a worker died."""
-        suspects: list[Job] = []
-        running: dict[Future[list[StageRecord]], Job] = {}
-        n_workers = min(self.workers, max(1, len(jobs.waiting)))
-        with _open_pool(n_workers, jobs.list_stages()) as pool:
-            while True:
-                for job in jobs.take(0 if suspects else self.workers - len(running)):
-                    running[_submit(pool, jobs, job)] = job
-                if not running:
-                    return suspects
-                done = wait(running, WAIT_SECONDS, FIRST_COMPLETED).done
-                if not done and _is_broken(pool):  # submitted while a worker died: never done
-                    return [*suspects, *running.values()]
-                for future in done:
-                    job = running.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        suspects.append(job)
-                    else:
-                        yield jobs.finish(future.result(), job)
+            return _run_in_sequence(plan, executor)
+        return _run_in_workers(Jobs.from_plan(plan, executor), self.workers)
 
 
-def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
-    peak_mb = 0.0
-    with _open_pool(1, job.stages) as pool:
-        future = _submit(pool, jobs, job)
-        processes = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14
-        while not wait([future], POLL_SECONDS).done:
-            peaks = [measure_peak_memory_mb(process.pid) for process in processes]
-            peak_mb = max(peak_mb, *peaks)
-    if not isinstance(future.exception(), BrokenProcessPool):
-        return future.result()
-    code = processes[0].exitcode if processes else None  # known when the pool is closed
-    return jobs.report_dead_worker(job, code, peak_mb)
-
-
-def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+def _run_in_sequence(plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
     for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
         yield run_model(executor, model_plan)
         needed = () if next_plan is None else next_plan.data_context.stages
@@ -105,68 +56,91 @@ def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecor
         executor.forget(stage for stage in (context.split, context.queries) if stage not in needed)
 
 
-@contextmanager
-def _open_pool(workers: int, stages: Iterable[Stage]) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of workers for stages.
-
-    They all start with the first job: the pool would wait for ever for one that starts while
-    another one dies. They are killed when the run is interrupted, and when one of them has died.
-    """
-    files = list_imported_files()
-    sources = list_own_sources(
-        stages, omit={path for path, _ in files}
-    )  # workers get these as they were
-    with hold_signals():  # the process that tracks semaphores starts here
-        pool = ProcessPoolExecutor(
-            workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_prepare_worker,
-            initargs=(workers, files, sources),
-        )
-    pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]  # noqa: SLF001
-    with pool:
-        try:
-            yield pool
-        except (KeyboardInterrupt, GeneratorExit):
-            _kill_workers(pool)  # the store holds complete results only
-            raise
-        if _is_broken(pool):
-            _kill_workers(pool)
-
-
-def _is_broken(pool: ProcessPoolExecutor) -> bool:
-    return bool(pool._broken)  # noqa: SLF001  nothing public tells
-
-
-def _kill_workers(pool: ProcessPoolExecutor) -> None:
-    for process in [*(pool._processes or {}).values()]:  # noqa: SLF001  public from Python 3.14
-        process.kill()
-
-
-def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
-    """Submit a job to a pool; if its workers have died, the job fails in the same way."""
-    executor, records = jobs.executor, jobs.select_input_records(job)
-    options: dict[str, Any] = {"fresh": executor.fresh, "run_id": executor.run_id}
+def _run_in_workers(jobs: Jobs, n_workers: int) -> Iterator[list[StageRecord]]:
+    n_threads = max(1, count_cores() // min(n_workers, max(1, len(jobs.waiting))))
+    idle: list[_Worker] = []
+    running: dict[Any, tuple[_Worker, Job]] = {}
     try:
+        while True:
+            for job in jobs.take(n_workers - len(running)):
+                worker = idle.pop() if idle else _Worker.start(n_threads)
+                running[worker.connection] = worker, job
+                worker.send(jobs, job)
+            if not running:
+                return
+            for connection in wait([*running]):
+                worker, job = running.pop(connection)
+                records = worker.receive()
+                if records is None:
+                    records = jobs.report_dead_worker(job, worker.process.exitcode)
+                else:
+                    idle.append(worker)
+                yield jobs.finish(records, job)
+    finally:
+        for worker in [*idle, *(worker for worker, _ in running.values())]:
+            worker.process.kill()  # the store holds complete results only
+            worker.process.join()
+
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process that runs jobs, one after the other."""
+
+    process: BaseProcess
+    connection: Connection
+
+    @classmethod
+    def start(cls, n_threads: int) -> _Worker:
+        here, there = Pipe()
+        process = multiprocessing.get_context("spawn").Process(
+            target=_work, args=(there, n_threads, list_imported_files())
+        )
         with hold_signals():
-            return pool.submit(run_job, executor.store, job, records, **options)
-    except BrokenProcessPool as error:
-        failed: Future[list[StageRecord]] = Future()
-        failed.set_exception(error)
-        return failed
+            process.start()
+        there.close()
+        return cls(process, here)
+
+    def send(self, jobs: Jobs, job: Job) -> None:
+        """Let the process run a job; that it has died is seen when its answer is received."""
+        executor, records = jobs.executor, jobs.select_input_records(job)
+        options = {"fresh": executor.fresh, "run_id": executor.run_id, "code": digest_code(job)}
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send(((executor.store, job, records), options))
+
+    def receive(self) -> list[StageRecord] | None:
+        """Return the records of its job, None if the process has died.
+
+        Raises:
+            RecbiasError: The run cannot go on, as when the disk is full.
+        """
+        try:
+            answer: list[StageRecord] | RecbiasError = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            return None
+        if isinstance(answer, RecbiasError):
+            raise answer
+        return answer
 
 
-def _prepare_worker(
-    workers: int, files: Sequence[tuple[Path, bytes]], sources: Mapping[Path, OwnSource]
+def _work(
+    connection: Connection, n_threads: int, plugin_files: Sequence[tuple[Path, bytes]]
 ) -> None:
-    """Prepare a worker: limit its threads, and import the user's plug-in files."""
+    """Run the jobs that arrive, until there are no more."""
     from threadpoolctl import threadpool_limits
 
     follow_parent()
     share_heap()
-    print_to_stderr()
+    with suppress(OSError):  # a stream is closed
+        os.dup2(2, 1)  # what plug-ins print is not the result
     guard_messages()
-    require_room_for_command()
-    threadpool_limits(max(1, count_cores() // workers))
-    expect_own_sources(sources)
-    import_files(files)
+    threadpool_limits(n_threads)
+    import_files(plugin_files)
+    with suppress(EOFError, OSError):  # the run has ended
+        while True:
+            inputs, options = connection.recv()
+            try:
+                answer: list[StageRecord] | RecbiasError = run_job(*inputs, **options)
+            except RecbiasError as error:
+                answer = error
+            connection.send(answer)

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import UserError
-from recbias.core.input_files import WatchedPath
 from recbias.core.models.planned_requests import sends_requests
 from recbias.core.packages import require_packages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.environment import limit_card, measure_card
 from recbias.runner.execution.executor import Executor
-from recbias.runner.execution.jobs import Job, Jobs, run_job
+from recbias.runner.execution.jobs import Job, Jobs, digest_code, run_job
 from recbias.runner.execution.ray_nodes import (
     check_gpus,
     check_nodes,
@@ -38,12 +37,6 @@ from recbias.runner.execution.ray_nodes import (
     take_store,
 )
 from recbias.runner.execution.stage_records import make_record
-from recbias.runner.own_sources import (
-    OwnSource,
-    add_to_search_path,
-    expect_own_sources,
-    list_own_sources,
-)
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.planning.preview import preview
 from recbias.runner.source_digest import digest_package
@@ -134,13 +127,12 @@ class _RunningTasks:
         self.origin = self.ray.get_runtime_context().get_node_id()
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
         files = list_imported_files()
-        sources = list_own_sources(self.jobs.list_stages(), omit={path for path, _ in files})
-        code = _Code(files, sources, [str(Path(folder).absolute()) for folder in sys.path])
+        code = files, [str(Path(folder).absolute()) for folder in sys.path]
         self.facts = (read_version(), digest_package()), self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)
-        arguments = (self.store, job, records, executor.fresh, executor.run_id)
+        arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job, self.shares)}
         if n_bytes := count_memory(job, self.memory):
             options["memory"] = n_bytes
@@ -184,28 +176,11 @@ def _stay_on(node: str, ray: Any) -> dict[str, Any]:
     return {"scheduling_strategy": strategy, "num_cpus": min(1, cores)}
 
 
-@dataclass(frozen=True)
-class _Code:
-    """The code of plug-ins: files with their content, other modules, and where they are found."""
-
-    files: Sequence[tuple[Path, bytes]]
-    sources: Mapping[Path, OwnSource]
-    search_path: Sequence[str]
-
-    def prepare(self, *, is_other_node: bool) -> None:
-        """Import the files; another node may have the modules elsewhere."""
-        add_to_search_path(self.search_path)
-        seen = {path: each for path, each in self.sources.items() if path.exists()}
-        expect_own_sources(
-            {path: replace(each, watched=WatchedPath.look(path)) for path, each in seen.items()}
-            if is_other_node
-            else self.sources
-        )
-        import_files(self.files)
-
-
 def _run_task(
-    expected: tuple[str, str], origin: str, code: _Code, pickled: bytes
+    expected: tuple[str, str],
+    origin: str,
+    imported: tuple[Sequence[tuple[Path, bytes]], Sequence[str]],
+    pickled: bytes,
 ) -> list[StageRecord]:
     import ray
 
@@ -213,10 +188,12 @@ def _run_task(
     node = context.get_node_id()
     limit_card(context.get_assigned_resources().get("GPU", 0))
     require_same_recbias(*expected, "that started the run")
-    code.prepare(is_other_node=node != origin)
-    store, job, records, fresh, run_id = ForkingPickler.loads(pickled)
+    files, search_path = imported
+    sys.path += [folder for folder in search_path if folder not in sys.path]
+    import_files(files)
+    store, job, records, fresh, run_id, code = ForkingPickler.loads(pickled)
     store = take_store(store, node=node, origin=origin)
     failure = find_lacking_files(job, store)
     if failure is not None:
         return [make_record(job.stages[0], failure=failure)]
-    return run_job(store, job, records, fresh=fresh, run_id=run_id)
+    return run_job(store, job, records, fresh=fresh, run_id=run_id, code=code)

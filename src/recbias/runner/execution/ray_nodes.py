@@ -81,7 +81,7 @@ def _make_probe(marker: str | None) -> Any:
         try:
             version = import_module("recbias").__version__
             source = import_module("recbias.runner.source_digest").digest_package()
-        except (ImportError, AttributeError):  # AttributeError: an older recbias
+        except (ImportError, AttributeError):
             pass
         return version, source, marker is None or os.path.isdir(marker)  # noqa: PTH112
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from recbias.config.experiment import DatasetSpec, Experiment
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, MissingFile, UserError
-from recbias.core.machine.collection import pause_collection
+from recbias.core.machine.memory import pause_collection
 from recbias.core.packages import list_libraries
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment

@@ -18,6 +18,7 @@ import pandas as pd
 from recbias.core.dataset.split import Split
 from recbias.core.digests import digest_file
 from recbias.core.errors import Unwritable
+from recbias.core.machine.operating_system import point_link
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
@@ -25,7 +26,6 @@ from recbias.core.stage_context import warn
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
-from recbias.runner.operating_system import point_link
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.group_rows import build_groups_table
 from recbias.runner.results.metric_rows import (

@@ -20,8 +20,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
+from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.core.stage_context import warn
-from recbias.runner.operating_system import measure_peak_memory_mb
 from recbias.runner.stage import Stage
 from recbias.runner.storage.fingerprints import WatchedFiles
 from recbias.runner.storage.store import Store, report_unwritable

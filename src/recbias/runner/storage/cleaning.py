@@ -22,9 +22,6 @@ UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 """The kind under which results are counted that cannot be read."""
 
-CLOCK_SECONDS = 3600.0
-"""The largest difference between the clocks of machines that share a store."""
-
 Amounts: TypeAlias = dict[str, tuple[int, int]]
 """The number and the bytes of the results of each kind."""
 
@@ -33,8 +30,7 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
     """Remove every result that is older than ``age`` seconds; return what stays and what goes.
 
     The age of a result, and of a file that stages share, is the time since it was computed or last
-    reused; that of a checkpoint is the time since it was written. What is dated in the future is
-    as old as any.
+    reused; that of a checkpoint is the time since it was written.
 
     Raises:
         Unwritable: The store cannot be read, or a result cannot be removed.
@@ -50,7 +46,7 @@ def _remove_unused(store: Store, age: float, *, dry_run: bool) -> tuple[Amounts,
     removed: Amounts = {}
     now = time.time()
     for kind, size, last_use, remove in _list_entries(store):
-        is_old = now - last_use >= age or last_use > now + CLOCK_SECONDS
+        is_old = now - last_use >= age
         amounts = removed if is_old else remaining
         count, total = amounts.get(kind, (0, 0))
         amounts[kind] = (count + 1, total + size)

@@ -11,13 +11,7 @@ from typing import Any
 
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
-from recbias.core.input_files import (
-    WatchedPath,
-    convert_read_errors,
-    open_input,
-    read_version,
-)
-from recbias.runner.own_sources import require_own_sources
+from recbias.core.input_files import convert_read_errors, open_input, read_version
 from recbias.runner.storage.records import seal_record, unseal_record
 from recbias.runner.storage.store import Store
 
@@ -50,15 +44,15 @@ class Fingerprints:
             status = path.stat()
         if status.st_size < LARGE:
             return digest_file(path)
-        state = [str(path.resolve()), *read_version(path)]
+        state = [str(path.resolve()), *read_version(path), status.st_ctime_ns]
         cache = self.store.folder / "files" / f"{compute_digest(state)}.json"
         try:
             with open_input(cache) as stream:
                 return str(unseal_record(stream.read().decode())["digest"])
-        except (MissingFile, ValueError, KeyError, RecursionError):
+        except (MissingFile, ValueError, KeyError):
             digest = digest_file(path)
         is_recent = time.time() - status.st_ctime < RECENT_SECONDS
-        if not is_recent and [str(path.resolve()), *read_version(path)] == state:
+        if not is_recent and read_version(path) == tuple(state[1:-1]):
             with suppress(OSError), self.store.temporary() as folder:
                 new = folder / cache.name
                 new.write_text(seal_record({"digest": digest}), encoding="utf-8")
@@ -67,7 +61,7 @@ class Fingerprints:
         return digest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WatchedFiles:
     """Input files of a stage, watched from the moment that this object is made.
 
@@ -78,10 +72,11 @@ class WatchedFiles:
 
     files: Mapping[Path, str]
     store: Store
-    seen: Mapping[Path, WatchedPath] = field(init=False, repr=False)
+    versions: Mapping[Path, tuple[int, ...]] = field(init=False, repr=False)
+    _are_as_planned: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seen", {path: WatchedPath.look(path) for path in self.files})
+        self.versions = {path: read_version(path) for path in self.files}
 
     def call(self, work: Callable[..., Any], *inputs: Any) -> Any:
         """Call a function that reads the files; return its result if they did not change.
@@ -91,23 +86,18 @@ class WatchedFiles:
         """
         value = work(*inputs)
         self.require_unchanged()
-        require_own_sources()
         return value
 
     def require_unchanged(self) -> None:
-        """Check that the files had the digests of the plan at every moment until now.
-
-        They have them now, and are the versions that they were at first: otherwise one, or a
-        folder of it, could have been replaced while it was read, and put back.
+        """Check that the files are those of the plan, and were not written since they are watched.
 
         Raises:
             ChangedFile: A file was changed, replaced or removed.
         """
         current = Fingerprints(self.store)
         for path, planned in self.files.items():
-            try:
-                is_unchanged = current.of(path) == planned
-            except MissingFile:
-                is_unchanged = False
-            if not is_unchanged or not self.seen[path].is_same(WatchedPath.look(path)):
+            version = read_version(path)
+            is_same = version != () and version == self.versions[path]
+            if not is_same or not (self._are_as_planned or current.of(path) == planned):
                 raise ChangedFile(f"{path} changed while the run was reading it")
+        self._are_as_planned = True

@@ -1,13 +1,12 @@
-"""``stage.json``, the record of a stored result: sealed by a checksum, parsed against a schema."""
+"""``stage.json``, the record of a stored result, sealed by a checksum."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
-from typing import Annotated, Any, TypeAlias
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictStr, StringConstraints
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from recbias.core.digests import compute_digest
 from recbias.core.records import Stored
@@ -23,42 +22,6 @@ ADDRESS = "address"
 """The key with the address of the result: a record of another result is none of this one."""
 
 
-def _require_known_kind(kind: str) -> str:
-    if kind not in FORMATS:
-        raise ValueError(f"no stage is of the kind {kind!r}")
-    return kind
-
-
-Amount: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-Sha256: TypeAlias = Annotated[str, StringConstraints(strict=True, pattern=r"\A[0-9a-f]{64}\z")]
-FileName: TypeAlias = Annotated[
-    str, StringConstraints(strict=True, pattern=r"\A[^./\\\x00-\x1f][^/\\\x00-\x1f]{0,200}\z")
-]
-"""A name that leads to no other folder."""
-
-Kind: TypeAlias = Annotated[StrictStr, AfterValidator(_require_known_kind)]
-Count: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
-
-
-class Schema(BaseModel):
-    """The keys of a record beside its checksum, and their types."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    address: StrictStr
-    stage: StrictStr
-    kind: Kind
-    files: dict[FileName, tuple[Count, Sha256]]
-    seconds: Amount = 0.0
-    peak_memory_mb: Amount = 0.0
-    warnings: tuple[StrictStr, ...] = ()
-    facts: dict[str, Any] = {}
-    subject: StrictStr = ""
-    settings: StrictStr = ""
-    cost: dict[str, Amount | None] = {}
-    sizes: dict[str, Count] = {}
-
-
 def render_record(stored: Stored, address: str) -> str:
     """Return the text of ``stage.json``."""
     return seal_record({ADDRESS: address, **asdict(stored)})
@@ -72,17 +35,19 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         address: The address at which the file is.
 
     Returns:
-        The record; None if it is damaged, of another result, or without an address, as those of
-        earlier versions of recbias.
+        The record; None if it is damaged, of another result or of an unknown kind, or names files
+        in other folders: a store may come from somebody else.
     """
     try:
-        record = Schema.model_validate(unseal_record(content.decode("utf-8")))
-    except (ValueError, RecursionError):
+        record = unseal_record(content.decode("utf-8"))
+        is_of_address = record.pop(ADDRESS, None) == address
+        stored = Stored(**{**record, "warnings": tuple(record["warnings"])})
+    except (ValueError, KeyError, TypeError):
         return None
-    if record.address != address:
+    is_inside = all(name == Path(name).name != "" for name in stored.files)
+    if not is_of_address or stored.kind not in FORMATS or not is_inside:
         return None
-    values = {name: getattr(record, name) for name in record.model_fields_set}
-    return Stored(**{key.name: values[key.name] for key in fields(Stored) if key.name in values})
+    return stored
 
 
 def seal_record(record: Mapping[str, Any]) -> str:

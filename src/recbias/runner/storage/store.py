@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import platform
-import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +23,10 @@ from typing import Any
 from recbias.core.digests import digest_file
 from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.input_files import open_input
-from recbias.core.machine.shortage import is_shortage
+from recbias.core.machine.memory import is_shortage
 from recbias.core.records import Stored
 from recbias.core.stage_context import warn
 from recbias.runner.boundary import attempt
-from recbias.runner.operating_system import is_running, lock_folder
 from recbias.runner.storage.records import RECORD, render_record, unseal_and_parse
 from recbias.runner.storage.serializers import FORMATS
 
@@ -41,8 +39,11 @@ REPLIES = "replies"
 VALUES = "values"
 """The folder of the values of texts, by which detectors label items."""
 
-HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
-"""The machine, in the name of temporary folders: several machines may share a disk."""
+TEMPORARY = "tmp"
+"""The folder of what is being written."""
+
+LEFTOVER_SECONDS = 24 * 3600
+"""The age from which a temporary folder is one that a killed process has left."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Store:
         return self.folder / digest[:2] / digest
 
     def prepare(self) -> None:
-        """Create the folder, and remove what processes of this machine have left in it.
+        """Create the folder, and remove what killed processes have left in it.
 
         Raises:
             Unwritable: It cannot be created.
@@ -170,41 +171,20 @@ class Store:
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
-        """Yield a new folder that belongs to this process; it is removed afterwards."""
-        folder, lock = self._make_temporary()
+        """Yield a new folder of this process, named so that no other has it; it is removed."""
+        folder = self.folder / TEMPORARY / f"{os.getpid()}-{uuid.uuid4().hex}"
+        folder.mkdir(parents=True)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-            if lock is not None:
-                os.close(lock)
-
-    def _make_temporary(self) -> tuple[Path, int | None]:
-        """Create and lock a folder, again if a process swept it before it was locked."""
-        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
-        folder.mkdir(parents=True)
-        lock = lock_folder(folder)
-        if folder.exists():
-            return folder, lock
-        if lock is not None:
-            os.close(lock)
-        return self._make_temporary()
 
     def sweep(self) -> None:
-        """Remove the temporary folders of processes of this machine that have ended.
-
-        A process of another container with the same host name is not found by its number, but
-        has locked its folder.
-        """
-        for folder in (self.folder / "tmp").glob(f"{HOST}-*-*"):
-            pid = folder.name.removeprefix(f"{HOST}-").partition("-")[0]
-            if not pid.isdigit() or is_running(int(pid)):
-                continue
-            with suppress(BlockingIOError):
-                lock = lock_folder(folder, waits=False)
-                shutil.rmtree(folder, ignore_errors=True)
-                if lock is not None:
-                    os.close(lock)
+        """Remove the temporary folders that killed processes have left a day ago or longer."""
+        for folder in (self.folder / TEMPORARY).glob("*"):
+            with suppress(FileNotFoundError):
+                if folder.stat().st_mtime < time.time() - LEFTOVER_SECONDS:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def __iter__(self) -> Iterator[tuple[str, Stored]]:
         """Yield the address and the record of every result."""
@@ -243,6 +223,6 @@ def report_unwritable(folder: Path) -> Iterator[None]:
         elif error.errno == errno.EFBIG:
             remedy = "allow larger files (ulimit -f), or give an --out on another disk"
         names = [name for name in (error.filename, error.filename2) if name]
-        lasting = [name for name in names if not Path(name).is_relative_to(folder / "tmp")]
+        lasting = [name for name in names if not Path(name).is_relative_to(folder / TEMPORARY)]
         where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
         raise Unwritable(message, where=where, remedy=remedy) from error

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Unwritable
-from recbias.core.machine.limited_disks import lock_file
+from recbias.core.machine.operating_system import lock_file
 from recbias.language.chat.budget import Budget, Spending
 from recbias.language.chat.failures import MAX_RETRY_AFTER
 from recbias.language.chat.settings import LanguageModel

@@ -1,7 +1,8 @@
-"""What Linux, macOS and Windows do differently."""
+"""What Linux, macOS and Windows do differently: locks, links, cores and the peak of memory."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -9,55 +10,41 @@ from pathlib import Path
 
 from recbias.core.machine.memory import release_freed_memory
 
+_NOT_SUPPORTED = frozenset({errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+"""The error numbers of what some file systems cannot do."""
 
-def is_running(pid: int) -> bool:
-    """Return whether a process runs; True on Windows, where asking would interrupt it."""
-    if sys.platform == "win32":
-        return True
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use, such as those of a SLURM job."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def write_to_disk(descriptor: int) -> None:
+    """Write a file to the disk now; where that is impossible, the system does it later."""
     try:
-        os.kill(pid, 0)
+        os.fsync(descriptor)
     except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return not _is_zombie(pid)
+        if error.errno not in _NOT_SUPPORTED:
+            raise
 
 
-def _is_zombie(pid: int) -> bool:
-    """Return whether a process has ended, but its parent has not yet asked how (Linux)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state == b"Z"
-
-
-def lock_folder(folder: Path, *, waits: bool = True) -> int | None:
-    """Lock a folder until the descriptor that is returned is closed, or the process ends.
-
-    Unlike the number of a process, a lock is seen from other containers of the machine.
-
-    Returns:
-        The descriptor; None where folders cannot be opened (Windows), or it does not exist. A file
-        system without locks grants every lock.
+def lock_file(descriptor: int, *, waits: bool = True) -> None:
+    """Lock an open file until it is closed; nothing happens where there are no locks.
 
     Raises:
         BlockingIOError: Another process has locked it, and ``waits`` is false.
     """
     if sys.platform == "win32":
-        return None
+        return
     import fcntl
 
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    except OSError:
-        pass
-    return descriptor
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
 
 
 def point_link(link: Path, name: str, scratch: Path) -> None:
@@ -68,8 +55,7 @@ def point_link(link: Path, name: str, scratch: Path) -> None:
     Args:
         link: The link.
         name: The name of the folder.
-        scratch: A folder on the same disk, which is removed also after a kill: the link is
-            created there.
+        scratch: A folder on the same disk, in which the link is created.
     """
     temporary = scratch / link.name
     try:
@@ -84,17 +70,15 @@ def follow_link(link: Path) -> Path:
     return link.parent / link.read_text(encoding="utf-8") if link.is_file() else link
 
 
-def measure_peak_memory_mb(pid: int | None = None) -> float:
-    """Return the peak memory since ``reset_peak_memory`` of this process, or of another, in MB.
+def measure_peak_memory_mb() -> float:
+    """Return the peak memory of this process since ``reset_peak_memory``, in MB.
 
-    It is 0 where the system does not say (Windows; of other processes, all but Linux).
+    It is 0 where the system does not say (Windows).
     """
     with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid or 'self'}/status").read_text("utf-8").splitlines():
+        for line in Path("/proc/self/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    if pid is not None:
-        return 0.0
     try:
         import resource
     except ModuleNotFoundError:

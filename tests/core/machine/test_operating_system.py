@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,36 +11,14 @@ from pathlib import Path
 import pytest
 
 from recbias.cli.results import find_run
-from recbias.runner.operating_system import (
+from recbias.core.machine.operating_system import (
     follow_link,
-    is_running,
+    lock_file,
     measure_peak_memory_mb,
     point_link,
+    write_to_disk,
 )
 from support.commands import invoke_recbias, write_small_spec
-
-
-def test_a_process_is_found_by_its_number() -> None:
-    assert is_running(os.getpid())
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    assert not is_running(process.pid)
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
-def test_a_process_that_ended_but_was_not_asked_does_not_run() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert not is_running(process.pid)
-
-
-def test_windows_is_not_asked_for_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(pid: int, signal: int) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(os, "kill", interrupt)
-    assert is_running(12)
 
 
 @pytest.mark.parametrize("error", [OSError, NotImplementedError])
@@ -85,7 +64,7 @@ import subprocess
 import sys
 
 import numpy as np
-from recbias.runner.operating_system import measure_peak_memory_mb, reset_peak_memory
+from recbias.core.machine.operating_system import measure_peak_memory_mb, reset_peak_memory
 reset_peak_memory()
 before = measure_peak_memory_mb()
 array = np.ones(64 * 2**20 // 8)
@@ -102,3 +81,24 @@ def test_peak_memory_grows_with_allocations_and_can_be_reset() -> None:
     before, peak, after = map(float, process.stdout.split())
     assert peak > before + 50
     assert after <= peak
+
+
+def test_what_a_disk_cannot_do_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
+    with (tmp_path / "file").open("w") as stream:
+        lock_file(stream.fileno())
+        write_to_disk(stream.fileno())
+
+
+def test_a_locked_file_is_not_locked_again(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with (tmp_path / "file").open("w") as first, (tmp_path / "file").open("w") as second:
+        lock_file(first.fileno())
+        with pytest.raises(BlockingIOError):
+            lock_file(second.fileno(), waits=False)
