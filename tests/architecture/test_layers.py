@@ -33,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
     "runs": {"core", "runner", "reports"},
     "run_power": {"core", "runner", "reports", "runs"},
-    "verification": {"core", "config", "registry", "runner", "reports", "runs"},
+    "verification": {"core", "reports", "runs"},
     "progress": {"core", "runner"},
     "plans": {"core", "config", "registry", "runner", "reports"},
     "api": {
@@ -131,8 +131,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "plots": {"views"},
         "published_tables": {"views"},
         "views": set(),
-        "audit_cards": {"views"},
-        "writers": {"audit_cards", "plots", "published_tables", "views"},
+        "writers": {"plots", "published_tables", "views"},
     },
     "runner": {
         "checks": {"results"},
@@ -140,7 +139,6 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "planning": {"stages", "storage", "tuning"},
         "power": set(),
         "comparison": {"results"},
-        "recomputation": {"checks", "comparison", "results"},
         "results": {"execution", "planning", "stages", "storage", "tuning"},
         "stages": set(),
         "storage": {"stages", "tuning"},
