@@ -25,7 +25,7 @@ from recbias.runs import Run, find_run
 
 _NAMES = (
     *("metric", "model", "a", "b", "group", "target", "dataset", "seed", "fold", "test"),
-    *("between", "correction", "family", "alpha", "line", "unit"),
+    *("between", "correction", "family", "alpha", "line"),
 )
 """The fields that name a row of a card."""
 

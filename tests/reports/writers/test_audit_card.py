@@ -19,8 +19,9 @@ from recbias.reports.writers.audit_card import (
     digest_files,
     read_card,
     render_card_files,
-    render_card_page,
 )
+from recbias.reports.writers.content import Content
+from recbias.reports.writers.write import write_reports
 from support.run_folders import HOSTILE, RunSpec, make_run
 
 KEY = b"0123456789abcdef"
@@ -49,76 +50,64 @@ class Tags(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in {"src", "href"}]
 
 
-def get_lines(card: Card) -> list[str]:
-    return render_card_page(card, "md").splitlines()
+@pytest.fixture(scope="module")
+def files(folder: Path, card: Card) -> dict[str, str]:
+    return dict(render_card_files(card, Content(read_run(folder))))
 
 
-def test_labels_of_a_card_are_text(card: Card) -> None:
+def test_labels_of_a_card_are_text(files: dict[str, str]) -> None:
     tags = Tags()
-    tags.feed(page := render_card_page(card, "html"))
+    tags.feed(page := files["card.html"])
     assert not tags.names & {"script", "iframe", "img", "a", "form"}
     assert tags.addresses == ["data:,"]
     assert "default-src 'none'" in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    markdown = render_card_page(card, "md")
-    assert "<script>" not in markdown
-    assert not re.search(r"(?<!\\)\]\(http", markdown)
+    assert "<script>" not in files["card.md"]
+    assert not re.search(r"(?<!\\)\]\(http", files["card.md"])
 
 
-def test_the_page_has_what_was_audited_on_whom_and_what_was_found(card: Card) -> None:
-    pages = dict(render_card_files(card))
-    assert [*pages] == ["card.json", "card.md", "card.html"]
-    headings = re.findall(r"^## (.*)", pages["card.md"], flags=re.MULTILINE)
-    expected = ["What was audited", "On whom", "Estimates", "Comparisons", "Definitions"]
-    assert headings == [*expected, "Limits", "Seal"]
-    assert card.digest in pages["card.md"]
-    assert card.digest in pages["card.html"]
+def test_the_page_has_what_was_audited_and_what_was_found(
+    card: Card, files: dict[str, str]
+) -> None:
+    assert [*files] == ["card.json", "card.md", "card.html"]
+    headings = re.findall(r"^## ([\w ]*)", files["card.md"], flags=re.MULTILINE)
+    assert headings == [
+        *("What was audited", "Conclusions", "Models", "Estimates"),
+        *("Comparisons of models", "Definitions", "Limits", "Files of the run ", "Seal"),
+    ]
+    for page in ("card.md", "card.html"):
+        assert card.digest in files[page]
+        assert card.files["spec.yaml"] in files[page]
 
 
-def test_a_long_table_says_how_many_rows_are_in_the_file(card: Card) -> None:
+def test_a_long_table_says_how_many_rows_are_in_the_file(folder: Path, card: Card) -> None:
     many = card.model_copy(update={"estimates": card.estimates * 10})
+    page = dict(render_card_files(many, Content(read_run(folder))))["card.md"]
     more = len(many.estimates) - MOST_LINES
-    assert f"{more:,} more rows in card.json." in get_lines(many)
+    assert f"{more:,} more rows in card.json." in page.splitlines()
 
 
-def test_limits_name_undefined_values_and_smoke_tests(card: Card) -> None:
+def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> None:
+    content = Content(read_run(folder))
+    assert "An interval without the value" not in dict(render_card_files(card, content))["card.md"]
     changes = {"undefined": {"nDCG@10": 3.0}, "omitted_estimates": 2, "warnings": ["few users"]}
-    limits, audited = card.limits | changes, card.audited | {"limit": 200}
-    lines = get_lines(card.model_copy(update={"limits": limits, "audited": audited}))
-    assert lines[lines.index("## Limits") + 2 :][:4] == [
-        "- Smoke test: the first 200 queries only.",
+    first = card.estimates[0] | {"value": 0.4, "ci_low": 0.5, "ci_high": 0.6}
+    changed = card.model_copy(
+        update={"limits": card.limits | changes, "estimates": [first, *card.estimates[1:]]}
+    )
+    page = dict(render_card_files(changed, content))["card.md"]
+    assert "An interval without the value" in page
+    lines = page.splitlines()
+    assert lines[lines.index("## Limits") + 2 :][:3] == [
         "- few users",
         "- Undefined values, excluded from the means: nDCG@10 3.",
         "- 2 estimates of a target: only in metrics.csv.",
     ]
 
 
-def test_an_interval_that_does_not_hold_its_value_is_explained(card: Card) -> None:
-    assert "An interval without the value" not in render_card_page(card, "md")
-    first = card.estimates[0] | {"value": 0.4, "ci_low": 0.5, "ci_high": 0.6}
-    moved = card.model_copy(update={"estimates": [first, *card.estimates[1:]]})
-    assert "An interval without the value" in render_card_page(moved, "md")
-
-
-def test_checks_begin_with_their_verdict_and_are_counted_first(card: Card) -> None:
-    place = dict.fromkeys(("dataset", "group", "target", "baseline"), "")
-    check = {**place, "model": "EASE", "metric": "nDCG@10", "value": 0.2, "ci_low": 0.1}
-    check["ci_high"] = 0.3
-    checks = [
-        {**check, "line": "at least 0.1", "verdict": "undecided", "failed": False},
-        {**check, "line": "at most 0.1", "verdict": "fail", "failed": True},
-    ]
-    lines = get_lines(card.model_copy(update={"checks": checks}))
-    assert "- Checks: 1 fail, 1 undecided, 0 pass" in lines
-    start = lines.index("## Checks") + 2
-    assert lines[start] == "| verdict | metric | model | line | value | 95% interval |"
-    assert [line.split(" | ")[0] for line in lines[start + 2 :][:2]] == ["| fail", "| undecided"]
-    assert "## Checks" not in get_lines(card)
-
-
-def test_the_digest_is_that_of_the_sorted_compact_json(card: Card) -> None:
+def test_the_digest_is_that_of_the_sorted_compact_json(files: dict[str, str]) -> None:
     """By the standard library, as another program would compute it."""
-    content = json.loads(dict(render_card_files(card))["card.json"])
+    content = json.loads(files["card.json"])
     digest = content.pop("digest")
     assert content.pop("signature") is None
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -139,8 +128,8 @@ def test_the_signature_is_the_code_of_the_digest(folder: Path, card: Card) -> No
 
 
 def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
-    sealed, path = build_card(read_run(folder), KEY), tmp_path / "card.json"
-    path.write_text(dict(render_card_files(sealed))["card.json"], encoding="utf-8")
+    sealed, path = build_card(run := read_run(folder), KEY), tmp_path / "card.json"
+    path.write_text(dict(render_card_files(sealed, Content(run)))["card.json"], encoding="utf-8")
     assert read_card(path) == sealed
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
@@ -159,13 +148,13 @@ def test_files_with_durations_or_outside_of_the_folder_have_no_digest(folder: Pa
 
 
 def test_the_card_has_no_time_and_no_folder_of_the_machine(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run")
+    folder = make_run(tmp_path / "run", RunSpec(models=("MostPop", "EASE")))
     manifest = {**read_run(folder).manifest, "warnings": ["no file '/home/ann/data/x.csv'"]}
     other = {**manifest, "started": "2030-01-01T00:00:00+00:00", "seconds": 1e6}
     texts = []
     for content in (manifest, other):
         (folder / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
-        texts.append(dict(render_card_files(build_card(read_run(folder))))["card.json"])
+        written = write_reports(folder, formats=["card"])
+        texts.append([path.read_text(encoding="utf-8") for path in written])
     assert texts[0] == texts[1]
-    assert "/home/ann" not in texts[0]
-    assert ".../x.csv" in texts[0]
+    assert all("/home/ann" not in text and ".../x.csv" in text for text in texts[0])

@@ -27,13 +27,12 @@ from recbias.formats.manifest import Manifest
 from recbias.reports.markup import Safe, strip_folders
 from recbias.reports.messages import list_failures, list_warnings
 from recbias.reports.views.comparisons import is_significant
-from recbias.reports.views.conclusions.effects import explain_zero
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
     collect_definitions,
     format_title,
 )
-from recbias.reports.views.facts import Fact, format_setting
+from recbias.reports.views.facts import Fact
 from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headings import make_heading
 from recbias.reports.views.headline import collect_estimates, select_headline
@@ -41,11 +40,12 @@ from recbias.reports.views.rounding import (
     count_decimals,
     format_count,
     format_interval,
-    format_p_value,
     format_value,
 )
 from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.reports.views.significance import tabulate_comparisons
 from recbias.reports.views.undefined_values import describe_missing_outputs
+from recbias.reports.writers.content import Content
 from recbias.reports.writers.jinja_environments import read_resource, render
 from recbias.reports.writers.json_report import render_value, replace_undefined
 from recbias.statistics.interval_errors import detect_difference
@@ -57,7 +57,7 @@ MOST_ROWS = 5_000
 """With more estimates or comparisons, those of a target are in the files of the run only."""
 
 MOST_LINES = 40
-"""The number of estimates and of comparisons on the page; all are in ``card.json``."""
+"""The number of estimates and of comparisons on the pages; all are in ``card.json``."""
 
 LEAST_KEY_BYTES = 16
 """The length below which a key is refused."""
@@ -90,11 +90,6 @@ _N = "n: the units, such as users, that have a value; undefined: those that have
 _MOVED = (
     "An interval without the value: the value is of the users of the run, the interval is for all "
     "users that could be sampled, and corrects the bias of popularity counted in the same data."
-)
-_DIFFERENCE = (
-    "Difference: a minus b. Its interval has the level of the test, not corrected. Detectable: "
-    f"the smallest difference that the test finds with a power of {POWER:.0%}. Correction: the "
-    "method, the family and its number of tests."
 )
 
 
@@ -287,12 +282,28 @@ def read_card(path: Path) -> Card:
         raise DataError(message, where=f"{path}: {place}", remedy=REMEDY) from error
 
 
-def render_card_files(card: Card) -> Iterator[tuple[str, str]]:
-    """Yield the name and the content of each file of a card."""
+def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each file of the card of a run."""
     parts = [f"{json.dumps(name)}: {_render_part(part)}" for name, part in card]
     yield "card.json", "{\n" + ",\n".join(parts) + "\n}\n"
-    yield "card.md", render_card_page(card, "md")
-    yield "card.html", render_card_page(card, "html")
+    tables = [
+        content.models,
+        content.checks,
+        _shorten(_tabulate_estimates(card)),
+        *map(_shorten, _tabulate_comparisons(content)),
+        _tabulate_definitions(content),
+    ]
+    for kind in ("md", "html"):
+        text = render(
+            f"card.{kind}.jinja",
+            card=card,
+            style=Safe(read_resource("page.css")),
+            facts=[*content.data, *_list_provenance(card)],
+            conclusions=[entry for entries in content.conclusions for entry in entries],
+            tables=[table for table in tables if table is not None and table.rows],
+            limits=_list_limits(card),
+        )
+        yield f"card.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def _render_part(part: Any) -> str:
@@ -301,80 +312,32 @@ def _render_part(part: Any) -> str:
     return "[\n" + ",\n".join(map(render_value, part)) + "\n]" if is_table else render_value(part)
 
 
-def render_card_page(card: Card, kind: str) -> str:
-    """Return the page of a card as ``html`` or ``md``; everything from the card is escaped."""
-    tables = (_show_checks(card), _show_estimates(card), _show_comparisons(card))
-    text = render(
-        f"card.{kind}.jinja",
-        card=card,
-        style=Safe(read_resource("page.css")),
-        sections={"What was audited": _list_subject(card), "On whom": _list_people(card)},
-        tables=[table for table in (*tables, _show_definitions(card)) if table.rows],
-        limits=_list_limits(card),
-    )
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
-
-
-def _list_subject(card: Card) -> list[Fact]:
+def _list_provenance(card: Card) -> list[Fact]:
+    """Return the versions, and the digests of the spec and of the data."""
     audited = card.audited
     versions = [f"{name} {text}" for name, text in (audited["libraries"] or {}).items() if text]
-    facts = [Fact("Experiment", audited["name"])]
-    if card.checks:
-        facts.append(Fact("Checks", _count_verdicts(card)))
-    for model in audited["models"]:
-        tuned = f", tuned: {', '.join(model['searched'])}" if model["searched"] else ""
-        facts.append(Fact("Model", _describe(model) + tuned))
-    for data in audited["datasets"]:
-        counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in data["counts"].items() if n]
-        filters = ", ".join(map(_describe, data["filters"]))
-        files = ", ".join(f"{name} {digest[:16]}" for name, digest in data["files"].items())
-        texts = [data["label"], ", ".join(counts), filters and f"filters: {filters}"]
-        texts.append(files and f"SHA-256 of files: {files}")
-        facts.append(Fact("Dataset", "; ".join(filter(None, texts))))
-    split = [Fact("Split", _describe(audited["split"]))] if audited["split"] else []
-    return [
-        *facts,
-        *split,
-        Fact("Seeds", ", ".join(map(str, audited["seeds"] or []))),
-        Fact("recbias", f"{audited['recbias']}, commit {audited['commit'] or 'not known'}"),
-        Fact("Versions", ", ".join([f"Python {audited['python']}", *versions])),
-        Fact("Digest of the spec", str(audited["spec_digest"])),
+    files = [
+        f"{name} {sha}" for data in audited["datasets"] for name, sha in data["files"].items()
     ]
-
-
-def _describe(plugin: Mapping[str, Any]) -> str:
-    return format_setting({"name": plugin["label"], **(plugin["parameters"] or {})})
-
-
-def _list_people(card: Card) -> list[Fact]:
-    """Return the queries, and the size of each group."""
-    facts = []
-    for queries in card.queries:
-        settings = {name: value for name, value in (queries["parameters"] or {}).items() if value}
-        if settings.get("folds") == 1:
-            del settings["folds"]
-        count = format_count(queries["asked"], queries["unit"])
-        text = ", ".join(filter(None, [count, format_setting(settings)]))
-        facts.append(Fact(f"Queries of {queries['dataset']}", text))
-    for dataset in dict.fromkeys(group["dataset"] for group in card.groups):
-        groups = [
-            f"{row['group']} {row['n']:,}" for row in card.groups if row["dataset"] == dataset
-        ]
-        facts.append(Fact(f"Groups of {dataset}", ", ".join(groups)))
-    return facts
+    facts = {
+        "recbias": f"{audited['recbias']}, commit {audited['commit'] or 'not known'}",
+        "Versions": ", ".join([f"Python {audited['python']}", *versions]),
+        "Digest of the spec": str(audited["spec_digest"]),
+        "SHA-256 of the data": ", ".join(files),
+    }
+    return [Fact(name, text) for name, text in facts.items() if text]
 
 
 def _list_limits(card: Card) -> list[str]:
     """Return what restricts the conclusions, one sentence each; always what intervals cover."""
-    limits, limit = card.limits, card.audited["limit"]
-    smoke = [f"Smoke test: the first {format_count(limit, 'query')} only."] if limit else []
+    limits = card.limits
     undefined = ", ".join(f"{title} {n:,.0f}" for title, n in limits["undefined"].items())
     counts = (
         (limits["omitted_estimates"], "estimate", "metrics.csv"),
         (limits["omitted_comparisons"], "comparison", "significance.csv"),
     )
     return [
-        *(*smoke, *limits["failures"], *limits["missing_outputs"], *limits["warnings"]),
+        *(*limits["failures"], *limits["missing_outputs"], *limits["warnings"]),
         *([f"Undefined values, excluded from the means: {undefined}."] if undefined else []),
         *(
             f"{format_count(n, noun)} of a target: only in {name}."
@@ -385,112 +348,55 @@ def _list_limits(card: Card) -> list[str]:
     ]
 
 
-def _count_verdicts(card: Card) -> str:
-    verdicts = [row["verdict"] for row in card.checks]
-    return ", ".join(f"{verdicts.count(name):,} {name}" for name in ("fail", "undecided", "pass"))
-
-
-def _show_checks(card: Card) -> Table:
-    """Return the checks with their verdicts, failed ones first."""
-    order = {"fail": 0, "undecided": 1, "pass": 2}
-    rows = [
-        row
-        | {"verdict": row["verdict"] + " (strict)" * (row["failed"] and row["verdict"] != "fail")}
-        for row in sorted(card.checks, key=lambda row: (not row["failed"], order[row["verdict"]]))
-    ]
-    titles = ("verdict", "metric", "model", "group", "target", "line", "value", "95% interval")
-    note = (
-        f"{_count_verdicts(card)}. Undecided: the interval has values on both sides of the line."
-    )
-    return _tabulate("Checks", rows, titles, [note])
-
-
-def _show_estimates(card: Card) -> Table:
-    """Return the first estimates, those over all queries before those of groups and targets."""
+def _tabulate_estimates(card: Card) -> Table:
+    """Return the estimates, those over all queries before those of groups and targets."""
     rows = sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"])))
-    ends = [[row[name] for name in ("ci_low", "value", "ci_high")] for row in rows]
-    is_moved = any(None not in row and row != sorted(row) for row in ends)
-    titles = ("metric", "model", *_list_varying(rows), "value", "95% interval", "n", "undefined")
-    return _tabulate("Estimates", rows, titles, [_N, *([_MOVED] if is_moved else [])])
+    varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
+    cells, is_moved = [], False
+    for row in rows:
+        numbers = [math.nan if row[name] is None else row[name] for name in _ESTIMATE]
+        value, _, n, undefined, low, high = numbers
+        is_moved |= value < low or value > high
+        places = count_decimals([value, low, high])
+        interval = format_interval(low, high, places) or "none"
+        cells.append(
+            (
+                *map(Cell, (make_heading(row["metric"]), *(row[name] for name in varying))),
+                Cell(format_value(value, places), value),
+                Cell(interval, low),
+                *(Cell(format_value(count, 0), count) for count in (n, undefined)),
+            )
+        )
+    numeric = ("value", "95% interval", "n", "undefined")
+    columns = make_columns(("metric", *varying, *numeric), numeric=numeric)
+    return Table("Estimates", columns, tuple(cells), (_N, *([_MOVED] if is_moved else [])))
 
 
-def _show_comparisons(card: Card) -> Table:
-    """Return the first comparisons: those within a model first, significant ones before others."""
-    rows = sorted(
-        card.comparisons,
-        key=lambda row: (bool(row["target"]), row["between"] == "models", not row["significant"]),
-    )
-    titles = (
-        *("metric", "model", "a", "b", *_list_varying(rows), "difference", "95% interval", "p"),
-        *("adjusted p", "significant", "detectable", "test", "correction"),
-    )
-    shown = [{name: _to_float(value) for name, value in row.items()} for row in rows[:MOST_LINES]]
-    notes = [_DIFFERENCE, *filter(None, [explain_zero(shown)])]
-    table = _tabulate("Comparisons", rows, titles, notes)
-    columns = [
-        replace(column, title="interval") if column.title == "95% interval" else column
-        for column in table.columns
-    ]
-    return replace(table, columns=tuple(columns))
+def _tabulate_comparisons(content: Content) -> list[Table]:
+    """Return the comparisons within models (groups, targets) before those of models."""
+    significance, tables = content.run.significance, []
+    of_models = significance["between"] == "models"
+    for title, rows in (("within models", ~of_models), ("of models", of_models)):
+        table = tabulate_comparisons(replace(content.run, significance=significance[rows]))
+        tables.append(replace(table, title=f"Comparisons {title}, the largest effect first"))
+    return [*tables[:1], replace(tables[1], notes=(*tables[1].notes, *content.methods))]
 
 
-def _show_definitions(card: Card) -> Table:
+def _tabulate_definitions(content: Content) -> Table:
     """Return one row for each definition, with the metrics that share it."""
-    shared: dict[tuple[str, ...], list[str]] = {}
-    for metric in card.definitions:
-        texts = (metric["summary"], metric["formula"], DIRECTION_LABELS[metric["direction"]])
-        key = (*texts, metric["range"], metric["source"])
-        shared.setdefault(key, []).append(make_heading(metric["metric"]))
-    rows = [tuple(map(Cell, (", ".join(names), *key))) for key, names in shared.items()]
     titles = ("metric", "definition", "formula", "direction", "range", "source")
+    rows = []
+    for metrics in content.definitions:
+        first, names = metrics[0], ", ".join(metric.heading for metric in metrics)
+        directions = dict.fromkeys(DIRECTION_LABELS[metric.direction] for metric in metrics)
+        texts = (names, first.summary, first.formula, ", ".join(directions))
+        rows.append(tuple(map(Cell, (*texts, first.values, first.source))))
     return Table("Definitions", make_columns(titles), tuple(rows))
 
 
-def _list_varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = ("dataset", "seed", "fold", "group", "target")
-    return [name for name in names if len({row[name] for row in rows}) > 1]
-
-
-def _tabulate(
-    title: str, rows: Sequence[Mapping[str, Any]], titles: Sequence[str], notes: Sequence[str]
-) -> Table:
-    """Return a table of the first rows without blank columns, and a note on the others."""
-    texts = [_format_row(row) for row in rows[:MOST_LINES]]
-    used = [name for name in titles if any(row[name] for row in texts)]
-    numeric = {"value", "95% interval", "n", "undefined", "difference", "p", "adjusted p"}
-    more = [f"{format_count(len(rows) - MOST_LINES, 'more row')} in card.json."]
-    return Table(
-        title,
-        make_columns(used, numeric={*numeric, "detectable"}),
-        tuple(tuple(Cell(row[name]) for name in used) for row in texts),
-        (*(more if len(rows) > MOST_LINES else ()), *notes),
-    )
-
-
-def _format_row(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of a row, by the titles of the columns."""
-    numbers = {name: _to_float(value) for name, value in row.items()}
-    measured = [name for name in ("value", "difference", "detectable") if name in row]
-    low, high = numbers["ci_low"], numbers["ci_high"]
-    places = count_decimals([*(numbers[name] for name in measured), low, high])
-    texts = {name: str(value) for name, value in row.items()}
-    texts |= {name: format_value(numbers[name], places) for name in measured}
-    texts |= {name: format_value(numbers[name], 0) for name in ("n", "undefined") if name in row}
-    texts |= {
-        "metric": make_heading(row["metric"]),
-        "95% interval": format_interval(low, high, places) or "none",
-    }
-    if "p" in row:
-        alpha = numbers["alpha"]
-        size = format_value(numbers["family_size"], 0)
-        texts |= {
-            "p": format_p_value(numbers["p"], alpha),
-            "adjusted p": format_p_value(numbers["p_adjusted"], alpha),
-            "significant": "yes" if row["significant"] else "no",
-            "correction": f"{row['correction']}, {row['family']} of {size}, level {alpha:g}",
-        }
-    return texts
-
-
-def _to_float(value: Any) -> Any:
-    return math.nan if value is None else value
+def _shorten(table: Table) -> Table:
+    """Return a table of the first rows, and a note on the others."""
+    if len(table.rows) <= MOST_LINES:
+        return table
+    more = f"{format_count(len(table.rows) - MOST_LINES, 'more row')} in card.json."
+    return replace(table, rows=table.rows[:MOST_LINES], notes=(more, *table.notes))

@@ -65,7 +65,7 @@ def write_reports(
     content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
-        files += render_card_files(build_card(content.run, key))
+        files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
     _record_digests(run, paths)
     return paths
