@@ -233,7 +233,7 @@ class Manifest(_Part):
         return json.dumps(self.as_json(), indent=1, ensure_ascii=False, default=str) + "\n"
 
 
-def parse_manifest(text: str) -> Manifest:
+def parse_manifest(text: str | bytes) -> Manifest:
     """Return the manifest in a text.
 
     Raises:

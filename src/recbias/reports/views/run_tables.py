@@ -158,8 +158,7 @@ def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     Raises:
         MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
     """
-    sizes = manifest.get("files")
-    for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+    for name, size in manifest.get("files", {}).items():
         if not has_file(path := folder / name):
             if path.suffix == ".csv":
                 _require_file(path)
@@ -204,8 +203,10 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         MissingRun: The file does not exist, or is not the manifest of a run.
     """
     _require_file(path)
+    with open_input(path) as stream:
+        text = stream.read()
     try:
-        return parse_manifest(read_text(path)).as_json()
+        return parse_manifest(text).as_json()
     except ValueError as error:
         raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
 

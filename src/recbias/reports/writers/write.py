@@ -78,8 +78,8 @@ def _record_digests(run: RunTables, paths: Sequence[Path]) -> None:
         for path in paths
         if path.name != "card.json"
     }
-    reports = {**(run.manifest.get("reports") or {}), **written}
-    if reports != (run.manifest.get("reports") or {}):
+    reports = {**run.manifest.get("reports", {}), **written}
+    if reports != run.manifest.get("reports", {}):
         manifest = Manifest.model_validate({**run.manifest, "reports": reports})
         _write_file(run.folder, "manifest.json", manifest.render())
 
