@@ -216,8 +216,8 @@ def digest_files(folder: Path, tables: Mapping[str, Any]) -> dict[str, str]:
 def digest_inside(folder: Path, name: str) -> str:
     """Return the SHA-256 digest of a file of a folder, ``absent`` if there is none."""
     path = folder / name
-    is_inside = path.resolve().is_relative_to(folder.resolve())
-    return digest_file(path) if is_inside and has_file(path) else "absent"
+    is_inside = has_file(path) and path.resolve().is_relative_to(folder.resolve())
+    return digest_file(path) if is_inside else "absent"
 
 
 def compute_card_digest(card: Card) -> str:
