@@ -32,8 +32,6 @@ from recbias.runner.execution.executor import Observer, execute
 from recbias.runner.execution.needed_stages import look_up_results
 from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.planning.plugin_contracts import list_plugins
-from recbias.runner.recomputation.derivations import ENTRIES as DERIVATIONS
-from recbias.runner.recomputation.settled_rows import describe_derivations
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
@@ -157,9 +155,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             displayed.warned(warning)
         all_warnings = (*plan_warnings, *warnings)
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
-        run_manifest |= {"offline": offline, "checks": checks}
-        run_manifest[DERIVATIONS] = describe_derivations(metrics, run_manifest)
-        run_manifest["failures"] += failures
+        run_manifest.offline, run_manifest.checks = offline, checks
+        run_manifest.failures += failures
         # the manifest, which write_results writes, lists the files that are there
         write_groups(folder.temporary, groups)
         write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)

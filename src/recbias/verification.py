@@ -1,44 +1,41 @@
-"""Verification of an audit card: the figures of its run are computed again and compared."""
+"""Verification of an audit card: it is compared with the files of its run."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.digests import digest_file
-from recbias.core.errors import MissingRun, UserError
-from recbias.core.input_files import has_file
-from recbias.core.measurements.columns import PAIR_COLUMNS, VALUE_COLUMNS
-from recbias.core.stage_context import collect_warnings
-from recbias.registry import REGISTRIES, TESTS
-from recbias.reports.audit_cards.build_card import build_card, digest_files
-from recbias.reports.audit_cards.card import Card
-from recbias.reports.audit_cards.card_files import (
+from recbias.core.errors import MissingRun
+from recbias.reports.views.run_tables import read_manifest, read_run
+from recbias.reports.writers.audit_card import (
+    Card,
     SignatureState,
+    build_card,
     check_signature,
     compute_card_digest,
+    digest_files,
+    digest_inside,
     read_card,
 )
-from recbias.reports.audit_cards.differences import Difference, compare_cards, compare_frames
-from recbias.reports.report_schema import parse_report
-from recbias.reports.run_files import REPAIR
-from recbias.reports.views.definitions import format_title
-from recbias.reports.views.run_tables import RunTables, read_manifest, read_run, read_text
-from recbias.reports.writers.audit_card import render_card_page
-from recbias.reports.writers.json_report import find_changed_rows
-from recbias.runner.recomputation.recompute import Recomputation, recompute_tables
-from recbias.runner.recomputation.stored_tables import KEYS, StoredTables
 from recbias.runs import Run, find_run
 
-REPORTS = ("report.md", "report.html", "figures/*.svg", "tables/*.tex")
-"""The reports whose digests are in ``manifest.json``."""
+_NAMES = (
+    *("metric", "model", "a", "b", "group", "target", "dataset", "seed", "fold", "test"),
+    *("between", "correction", "family", "alpha", "line"),
+)
+"""The fields that name a row of a card."""
+
+
+class Difference(NamedTuple):
+    """What differs: where it is, what the card or the manifest states, and what the run has."""
+
+    location: str
+    stated: str
+    found: str
 
 
 @dataclass(frozen=True)
@@ -49,17 +46,11 @@ class Verification:
         card: The card.
         signature: ``valid``, ``wrong``, ``absent``, ``not checked`` or ``none``.
         differences: What differs: digests, files, figures, definitions.
-        counts: The number of values by what they were computed from again: ``units``, ``samples``,
-            ``means``, ``stored``; and of tests: ``tested``, ``corrected``.
-        not_recomputed: What the run folder does not determine, such as ``Gini@10: value``, with
-            the number of values. It is not shown to be right.
     """
 
     card: Card
     signature: SignatureState
     differences: tuple[Difference, ...]
-    counts: Mapping[str, int]
-    not_recomputed: Mapping[str, int]
 
     @property
     def is_same(self) -> bool:
@@ -74,12 +65,11 @@ def verify(
     key: bytes | None = None,
     out: Path | str = "results",
 ) -> Verification:
-    """Compute the figures of a card again from its run, and return what differs.
+    """Compare a card with a run, and return what differs.
 
-    The means, intervals, tests and corrections are computed from ``per_unit.parquet`` and
-    ``replicates.parquet``, not copied from ``metrics.csv``; what these files do not determine is
-    counted. The files of the run are compared with the digests in the card, and the pages beside
-    the card with those that this version of recbias writes of it.
+    The files of the run are compared with the digests in the card, its tables and reports with
+    those in ``manifest.json``, and the content of the card with the spec, manifest and tables of
+    the run.
 
     Args:
         card: The path of ``card.json``.
@@ -95,147 +85,75 @@ def verify(
     """
     read = read_card(Path(card))
     folder = run.folder if isinstance(run, Run) else find_run(run, out)
-    differences = [*_compare_digest(read), *_compare_pages(read, Path(card))]
-    counts: Counter[str] = Counter()
-    stored: Counter[str] = Counter()
+    digest, differences = compute_card_digest(read), []
+    if digest != read.digest:
+        differences.append(Difference("digest of the card", read.digest, digest))
     try:
         differences += _compare_files(read, folder)
-        tables = read_run(folder)
-        recomputed = recompute_run(tables)
-        rebuilt = replace(
-            tables,
-            metrics=recomputed.metrics,
-            significance=recomputed.significance,
-            manifest={**tables.manifest, "checks": recomputed.checks},
-        )
-        vars(rebuilt)["groups"] = recomputed.groups
-        differences += compare_cards(read, build_card(rebuilt))
+        skipped = {"files", "digest", "signature"}
+        pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
+        differences += _compare("", *pair)
     except MissingRun as error:
         differences.append(Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
-    else:
-        differences += [Difference("tests", "", fault) for fault in recomputed.faults]
-        differences += compare_tables(tables, recomputed)
-        differences += _compare_written(tables)
-        differences += _compare_report(rebuilt)
-        counts.update(recomputed.basis)
-        counts.update("tested" if done else "corrected" for done in recomputed.is_tested)
-        titles = map(format_title, tables.metrics["metric"], tables.metrics["k"])
-        named = zip(titles, recomputed.omitted, strict=True)
-        stored.update(f"{title}: {part}" for title, part in named if part)
-    state = check_signature(read, key)
-    return Verification(read, state, tuple(dict.fromkeys(differences)), counts, stored)
+    return Verification(read, check_signature(read, key), tuple(differences))
 
 
-def _compare_digest(card: Card) -> list[Difference]:
-    digest = compute_card_digest(card)
-    return [] if digest == card.digest else [Difference("digest of the card", card.digest, digest)]
+def _compare_files(card: Card, folder: Path) -> Iterator[Difference]:
+    """Yield the files of a run that are not those of the card, or not as they were written.
 
-
-def _compare_pages(card: Card, path: Path) -> list[Difference]:
-    """Return the pages beside a card, as this version writes them, that are not of the card."""
-    if card.audited.recbias != version("recbias") or path.name != "card.json":
-        return []
-    pages = {path.with_suffix(f".{kind}"): render_card_page(card, kind) for kind in ("md", "html")}
-    return [
-        Difference(f"file {page.name}", "changed", "the page of the card")
-        for page, text in pages.items()
-        if has_file(page) and read_text(page, "replace") != text
-    ]
-
-
-def _compare_files(card: Card, folder: Path) -> list[Difference]:
-    """Return the files of a run that are not those of the card, or not those that it wrote."""
+    A report may be absent.
+    """
     manifest = read_manifest(folder / "manifest.json")
-    computed = digest_files(folder, manifest)
-    sources = {"": card.files, ": as written": {**computed, **(manifest.get("digests") or {})}}
-    return [
-        Difference(f"file {name}{word}", stated.get(name, "absent"), computed.get(name, "absent"))
-        for word, stated in sources.items()
-        for name in {**card.files, **computed}
-        if stated.get(name) != computed.get(name)
-        and not (word and card.files.get(name) != computed.get(name))
-    ]
+    found = digest_files(folder, manifest.get("files", {}))
+    for name in {**card.files, **found}:
+        pair = card.files.get(name, "absent"), found.get(name, "absent")
+        if pair[0] != pair[1]:
+            yield Difference(f"file {name}", *pair)
+    reports = manifest.get("reports", {})
+    for name, stated in {**manifest.get("digests", {}), **reports}.items():
+        digest = digest_inside(folder, name)
+        is_absent = name in reports and digest == "absent"
+        is_named = card.files.get(name) != found.get(name)
+        if digest != stated and not is_absent and not is_named:
+            yield Difference(f"file {name}: as written", stated, digest)
 
 
-def recompute_run(run: RunTables) -> Recomputation:
-    """Return the tables of a run, computed again from its values of units and bootstrap samples.
-
-    Raises:
-        MissingRun: The files of the run contradict each other.
-    """
-    frames = (run.metrics, run.groups, run.significance, run.per_unit, run.replicates)
-    tables, seeds = StoredTables(*frames, run.manifest), run.manifest.get("seeds") or [0]
-    try:
-        with collect_warnings():  # those of the run, which are in its manifest
-            return recompute_tables(tables, run.spec, _read_tests(run), seeds[0])
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        reason = f"its files contradict each other ({type(error).__name__}: {error})"
-        raise MissingRun(reason, where=str(run.folder)) from error
-
-
-def _read_tests(run: RunTables) -> list[PluginSpec]:
-    """Return the tests of the run that recbias itself has; no code of the run is executed.
-
-    Raises:
-        MissingRun: A test has other settings than it can have.
-    """
-    tests = []
-    for entry in run.manifest.get("tests", []):
-        name, parameters = str(entry.get("name")), entry.get("parameters")
-        if name not in TESTS:
-            continue
-        try:
-            test: Any = REGISTRIES["tests"].load(name)
-            plugin = TypeAdapter(test).validate_python(parameters)
-        except (ValidationError, UserError) as error:
-            message = f"manifest.json: the test {name} cannot have these settings: {error}"
-            raise MissingRun(message, where=str(run.folder)) from error
-        tests.append(PluginSpec("tests", name, str(entry.get("label")), plugin, parameters, ()))
-    return tests
+def _compare(location: str, card: Any, run: Any) -> Iterator[Difference]:
+    """Yield each value of a card that differs from that of the run; numbers up to rounding."""
+    if isinstance(card, dict) and isinstance(run, dict):
+        for name in {**card, **run}:
+            inner = f"{location}: {name}" if location else name
+            yield from _compare(inner, card.get(name, "absent"), run.get(name, "absent"))
+    elif _has_rows(card) and _has_rows(run):
+        rows = [_index_rows(side) for side in (card, run)]
+        for name in {**rows[0], **rows[1]}:
+            pair = [side.get(name, "absent") for side in rows]
+            yield from _compare(f"{location}: {name}", *pair)
+    elif not _is_same(card, run):
+        texts = ["present" if isinstance(side, dict) else _format(side) for side in (card, run)]
+        yield Difference(location, *texts)
 
 
-def compare_tables(run: RunTables, recomputed: Recomputation) -> list[Difference]:
-    """Return the figures of the run's own tables that its other files contradict."""
-    tests = (*KEYS, "test", "between", "a", "b")
-    numbers = (*PAIR_COLUMNS, "p_adjusted", "family_size")
-    pairs: list[tuple[str, Sequence[str], Sequence[str], Any, Any]] = [
-        ("metrics.csv", KEYS, VALUE_COLUMNS, run.metrics, recomputed.metrics),
-        ("groups.csv", KEYS, VALUE_COLUMNS, run.groups, recomputed.groups),
-        ("significance.csv", tests, numbers, run.significance, recomputed.significance),
-    ]
-    return [
-        difference
-        for name, keys, columns, stored, computed in pairs
-        if stored is not None and computed is not None
-        for difference in compare_frames(name, keys, columns, stored, computed)
-    ]
+def _has_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
-def _compare_written(run: RunTables) -> list[Difference]:
-    """Return the reports of a run that are not as they were written; one may be absent."""
-    stated = run.manifest.get("reports") or {}
-    paths = [path for pattern in REPORTS for path in sorted(run.folder.glob(pattern))]
-    computed = {
-        path.relative_to(run.folder).as_posix(): digest_file(path)
-        for path in paths
-        if has_file(path)
-    }
-    return [
-        Difference(f"file {name}: as written", stated[name], digest)
-        for name, digest in computed.items()
-        if name in stated and stated[name] != digest
-    ]
+def _index_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows by what they are about; a second row of one name has a number as well."""
+    indexed: dict[str, Mapping[str, Any]] = {}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        name = " ".join(str(row[key]) for key in (*_NAMES, "label") if row.get(key, "") != "")
+        counts[name] += 1
+        indexed[name if counts[name] == 1 else f"{name} ({counts[name]})"] = row
+    return indexed
 
 
-def _compare_report(run: RunTables) -> list[Difference]:
-    """Return what ``report.json`` states otherwise than the tables, if there is one."""
-    path = run.folder / "report.json"
-    if not has_file(path):
-        return []
-    report, fault = parse_report(read_text(path, "replace"))
-    if fault:
-        return [Difference("report.json", f"it is not the report of a run: {fault}", REPAIR)]
-    return [
-        Difference(f"report.json: {place}", *values)
-        for place, *values in find_changed_rows(run, report)
-    ]
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15)
+    return bool(a == b)
+
+
+def _format(value: Any) -> str:
+    return "undefined" if value is None else str(value)

@@ -33,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
     "runs": {"core", "runner", "reports"},
     "run_power": {"core", "runner", "reports", "runs"},
-    "verification": {"core", "config", "registry", "runner", "reports", "runs"},
+    "verification": {"core", "reports", "runs"},
     "progress": {"core", "runner"},
     "plans": {"core", "config", "registry", "runner", "reports"},
     "api": {

@@ -56,7 +56,9 @@ def describe_plan(experiment: Experiment) -> Mapping[str, Any]:
     return {
         "models": [{"label": model.label, "name": model.name} for model in experiment.models],
         "datasets": [{"label": dataset.label} for dataset in experiment.datasets],
-        "metrics": [describe_metric(metric) for metric in experiment.metrics],
+        "metrics": [
+            describe_metric(metric).model_dump(exclude_unset=True) for metric in experiment.metrics
+        ],
     }
 
 

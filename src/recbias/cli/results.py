@@ -51,7 +51,7 @@ def report(
     """Write the reports of a finished run again."""
     with report_errors():
         from recbias.core.errors import Contradiction
-        from recbias.reports.audit_cards.card_files import read_key
+        from recbias.reports.writers.audit_card import read_key
         from recbias.reports.writers.write import write_reports
 
         folder, names = find_run(run, out), parse_formats(formats)

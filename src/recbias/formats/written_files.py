@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and over another file only where intended."""
+"""Files that commands write: whole or not at all, and never over another file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,6 @@ def write_file(path: Path, data: bytes) -> Path:
     if path.exists():
         remedy = "remove it, or give another name"
         raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
-    return replace_file(path, data)
-
-
-def replace_file(path: Path, data: bytes) -> Path:
-    """Write a temporary file in the same folder and rename it, over the file if there is one.
-
-    Raises:
-        Unwritable: It cannot be written.
-    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

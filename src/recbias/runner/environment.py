@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from recbias.core.models.devices import is_cuda
 from recbias.core.packages import is_installed
@@ -19,7 +20,7 @@ LIBRARIES = (
 """Packages whose versions the manifest lists."""
 
 
-def describe_environment() -> dict[str, object]:
+def describe_environment() -> dict[str, Any]:
     """Return the versions, the commit and the platform of this run."""
     return {
         "recbias": version("recbias"),

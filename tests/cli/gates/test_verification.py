@@ -13,9 +13,6 @@ import pytest
 
 import recbias
 from recbias.core.digests import compute_digest
-from recbias.reports.audit_cards.leaderboard import COLUMNS
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.json_report import render_json
 from support.commands import CommandResult, invoke_recbias
 from support.specs import make_small_spec
 
@@ -53,9 +50,8 @@ def verify(folder: Path, *words: str, card: str = "run/card.json", **env: str) -
 def test_an_unchanged_card_is_the_same(audited: Path) -> None:
     result = verify(audited)
     assert (result.code, result.err) == (0, "")
-    *lines, last = result.out.splitlines()
-    assert lines[0] == "12 values from the values of units."
-    assert lines[-1].startswith("Signature: the card is not signed")
+    signature, last = result.out.splitlines()
+    assert signature.startswith("Signature: the card is not signed")
     assert last.startswith("same: card ")
 
 
@@ -124,8 +120,8 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     assert document["same"] is False
     file, figure = document["differences"]
     assert file["location"] == "file metrics.csv"
-    assert figure["location"].startswith("metrics.csv: demo MostPop 42 1 nDCG@5: value")
-    assert abs(float(figure["stated"]) - float(figure["recomputed"])) > 0.001
+    assert figure["location"] == "estimates: nDCG@5 MostPop demo 42 1: value"
+    assert abs(float(figure["stated"]) - float(figure["found"])) > 0.001
 
 
 def test_a_difference_is_found_also_if_nobody_reads_the_output(folder: Path) -> None:
@@ -150,91 +146,46 @@ def test_long_texts_are_cut_to_where_they_differ(folder: Path) -> None:
     assert max(map(len, result.out.splitlines())) < 400
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "value"),
-    [
-        ("metrics", "value", 0.987654),
-        ("conclusions", "sentence", "All is well."),
-        ("checks", "verdict", "undecided"),
-        ("definitions", "formula", "x = y"),
-    ],
-)
-def test_a_changed_report_is_found(folder: Path, section: str, key: str, value: object) -> None:
-    path = folder / "run" / "report.json"
-    document = json.loads(render_json(read_run(folder / "run")))
-    path.write_text(json.dumps(document), encoding="utf-8")
-    assert verify(folder).code == 0
-    document[section][0][key] = value
-    path.write_text(json.dumps(document), encoding="utf-8")
-    result = verify(folder, "--json")
-    assert result.code == 3
-    (difference,) = json.loads(result.out)["differences"]
-    assert difference["location"] == f"report.json: {section} 1: {key}"
-    assert difference["stated"] == json.dumps(value)
-
-
-def test_the_last_digit_of_a_check_is_no_difference(folder: Path) -> None:
-    path = folder / "run" / "report.json"
-    path.write_text(render_json(read_run(folder / "run")))
-    stated, other = json.loads(path.read_text()), json.loads(path.read_text())
-    value = stated["manifest"]["checks"][0]["value"]
-    for report, factor in ((stated, 1.0 + 1e-14), (other, 1.0 + 1e-6)):
-        report["manifest"]["checks"][0]["value"] = value * factor
-    assert value * (1.0 + 1e-14) != value
-
-    path.write_text(json.dumps(stated))
-    assert verify(folder).code == 0
-
-    path.write_text(json.dumps(other))
-    result = verify(folder)
-    assert (result.code, "report.json: manifest 1: checks" in result.out) == (3, True)
-
-
-def test_a_report_of_another_manifest_is_a_difference(folder: Path) -> None:
-    path = folder / "run" / "report.json"
-    document = json.loads(render_json(read_run(folder / "run")))
-    document["manifest"]["seeds"] = [43]
-    path.write_text(json.dumps(document), encoding="utf-8")
-    result = verify(folder, "--json")
-    assert result.code == 3
-    (difference,) = json.loads(result.out)["differences"]
-    assert difference == {
-        "location": "report.json: manifest 1: seeds",
-        "stated": "[43]",
-        "recomputed": "[42]",
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "it is not JSON: "),
-        ("[" * 10**5, "it is not JSON: "),
-        ("[]", "it is not a JSON object"),
-        ('{"metrics": 1}', "schema_version: Field required"),
-        ('{"schema_version": 1, "metrics": [{"metric": 7}]}', "metrics.0.metric: Input should"),
-    ],
-)
-def test_a_report_that_is_none_is_one_difference(folder: Path, text: str, fault: str) -> None:
-    (folder / "run" / "report.json").write_text(text, encoding="utf-8")
-    result = verify(folder, "--json")
-    assert (result.code, result.err) == (3, "")
-    (difference,) = json.loads(result.out)["differences"]
-    assert difference["location"] == "report.json"
-    assert fault in difference["stated"]
-    assert "`recbias run`" in difference["recomputed"]
-
-
-def test_a_changed_unit_is_found_with_the_figures_that_follow(folder: Path) -> None:
+def test_a_changed_unit_is_found(folder: Path) -> None:
     change_units(folder)
     result = verify(folder, "--json")
     assert result.code == 3
-    places = [row["location"] for row in json.loads(result.out)["differences"]]
-    assert "file per_unit.parquet" in places
-    assert "estimates: nDCG@5 MostPop demo 42 1: value" in places
-    assert any(place.startswith("comparisons: nDCG@5 MostPop ItemKNN") for place in places)
-    assert any(place.startswith("checks: nDCG@5 MostPop") for place in places)
-    assert not any("Gini" in place for place in places)
+    (difference,) = json.loads(result.out)["differences"]
+    assert difference["location"] == "file per_unit.parquet"
+
+
+def test_the_last_digit_of_another_machine_is_no_difference(folder: Path) -> None:
+    def scale(factor: float) -> Callable[[dict[str, Any]], None]:
+        return lambda card: card["estimates"][0].update(
+            value=card["estimates"][0]["value"] * factor
+        )
+
+    change_card(folder, scale(1.0 + 1e-14), seal=True)
+    assert verify(folder).code == 0
+    change_card(folder, scale(1.0 + 1e-6), seal=True)
+    assert verify(folder).code == 3
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.json", "card.md", "tables/summary.tex"])
+def test_a_report_that_is_not_as_it_was_written_is_found(folder: Path, name: str) -> None:
+    words = ("report", "run", "--format", "json,md,latex,card")
+    assert invoke_recbias(*words, folder=folder).code == 0
+    assert verify(folder).code == 0
+    path = folder / "run" / name
+    path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    (difference,) = json.loads(verify(folder, "--json").out)["differences"]
+    assert difference["location"] == f"file {name}: as written"
+    path.unlink()
+    assert verify(folder).code == 0
+    assert invoke_recbias(*words, folder=folder).code == 0
+    assert verify(folder).code == 0
+
+
+def test_files_outside_of_the_folder_of_a_run_are_not_read(folder: Path) -> None:
+    (folder / "secret.csv").write_text("", encoding="utf-8")
+    change_card(folder, lambda card: card["files"].update({"../secret.csv": "0" * 64}), seal=True)
+    (difference,) = json.loads(verify(folder, "--json").out)["differences"]
+    assert difference["found"] == "absent"
 
 
 def test_a_cut_table_is_a_difference_not_a_fault_of_the_user(folder: Path) -> None:
@@ -251,8 +202,7 @@ def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None
     assert result.code == 3
     places = [row["location"] for row in json.loads(result.out)["differences"]]
     digest = [] if seal else ["digest of the card"]
-    pages = ["file card.md", "file card.html"]
-    assert places == [*digest, *pages, "estimates: nDCG@5 MostPop demo 42 1: value"]
+    assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
 
 
 def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) -> None:
@@ -266,55 +216,7 @@ def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) ->
     change_card(folder, edit, seal=True)
     differences = json.loads(verify(folder, "--json").out)["differences"]
     places = [row["location"].partition(":")[0] for row in differences]
-    pages = ["file card.md", "file card.html"]
-    assert places == [*pages, "groups", "definitions", "comparisons", "checks", "limits"]
-
-
-@pytest.mark.parametrize("name", ["card.md", "card.html"])
-def test_a_page_that_is_not_of_its_card_is_found(folder: Path, name: str) -> None:
-    page = folder / "run" / name
-    text = page.read_text(encoding="utf-8")
-    assert "at least 0.01" in text
-    page.write_text(text.replace("at least 0.01", "at least 0.99"), encoding="utf-8")
-    result = verify(folder, "--json")
-    assert result.code == 3
-    (difference,) = json.loads(result.out)["differences"]
-    assert difference["location"] == f"file {name}"
-    page.unlink()
-    assert verify(folder).code == 0
-
-
-def test_a_report_that_is_not_as_it_was_written_is_found(folder: Path) -> None:
-    run = folder / "run"
-    words = ("report", "run", "--format", "json,md,html,latex")
-    assert invoke_recbias(*words, folder=folder).code == 0
-    assert verify(folder).code == 0
-    figures = sorted((run / "figures").glob("*.svg"))
-    changed = [run / "report.md", run / "report.html", figures[0], run / "tables" / "summary.tex"]
-    for path in changed:
-        path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
-    differences = json.loads(verify(folder, "--json").out)["differences"]
-    names = [path.relative_to(run).as_posix() for path in changed]
-    assert [row["location"] for row in differences] == [f"file {n}: as written" for n in names]
-    assert invoke_recbias("report", "run", "--format", "html", folder=folder).code == 0
-    differences = json.loads(verify(folder, "--json").out)["differences"]
-    left = [n for n in names if n not in {"report.html", names[2]}]  # it writes figures too
-    assert [row["location"] for row in differences] == [f"file {n}: as written" for n in left]
-    assert invoke_recbias(*words, folder=folder).code == 0
-    assert verify(folder).code == 0
-    figures[0].unlink()
-    assert verify(folder).code == 0
-
-
-def test_pages_of_another_version_are_not_compared(folder: Path) -> None:
-    (folder / "run" / "card.md").write_text("changed", encoding="utf-8")
-
-    def edit(card: dict[str, Any]) -> None:
-        card["audited"]["recbias"] = "0.0.1"
-
-    change_card(folder, edit, seal=True)
-    differences = json.loads(verify(folder, "--json").out)["differences"]
-    assert [row["location"] for row in differences] == ["audited: recbias"]
+    assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
 
 
 def test_the_signature_is_checked_with_its_key(folder: Path) -> None:
@@ -369,8 +271,8 @@ def test_a_key_without_a_card_to_sign_is_a_fault(folder: Path) -> None:
     [
         ("no json", "card.json:1: is not JSON"),
         ("[" * 100_000, "is not JSON: it is nested too deeply"),
-        ('{"kind": "x", "kind": "y"}', "card.json: has the key 'kind' twice"),
-        ("{}", "card.json: kind: is not that of a card: Field required (10 more)"),
+        ("{}", "card.json: audited: is not that of a card: Field required"),
+        ('{"kind": "x"}', "card.json: kind: is not that of a card: Input should be"),
         ("[]", "card.json: the file: is not that of a card"),
     ],
 )
@@ -396,63 +298,11 @@ def test_a_card_of_another_spec_is_said_first(folder: Path) -> None:
     assert result.out.splitlines()[0].endswith(": the card is of another spec (small)")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "place"),
-    [
-        ("value", "0.5", "estimates.0.value"),
-        ("value", 1e400, "estimates.0.value"),
-        ("model", 7, "estimates.0.model"),
-        ("extra", 1, "estimates.0.extra"),
-    ],
-)
-def test_a_card_with_another_type_or_key_is_a_fault_with_its_place(
-    folder: Path, key: str, value: object, place: str
-) -> None:
-    change_card(folder, lambda card: card["estimates"][0].update({key: value}), seal=False)
-    result = verify(folder)
-    assert result.code == 2
-    assert result.err.startswith(f"error: run/card.json: {place}: is not that of a card: ")
-
-
 def test_a_missing_card_or_run_is_a_fault(folder: Path) -> None:
     missing = verify(folder, card="nowhere.json")
     assert (missing.code, missing.err.splitlines()[0]) == (2, "error: nowhere.json: no such file")
     no_run = invoke_recbias("verify", "run/card.json", "nothing", folder=folder)
     assert (no_run.code, "nor an experiment" in no_run.err) == (2, True)
-
-
-def test_verified_cards_are_collected_in_a_leaderboard(folder: Path) -> None:
-    for _ in range(2):  # the second time replaces the first
-        result = verify(folder, "--leaderboard", "board.csv")
-        assert (result.code, result.out.splitlines()[-1]) == (0, "added to board.csv")
-    signed = verify(
-        folder, "--leaderboard", "board.csv", "--key-env", "CARD_KEY", card="signed.json", **KEY
-    )
-    assert signed.code == 0
-    board = pd.read_csv(folder / "board.csv")
-    assert tuple(board.columns) == COLUMNS
-    metrics = pd.read_csv(folder / "run" / "metrics.csv")
-    overall = metrics[metrics["group"].isna() & metrics["target"].isna()]
-    assert len(board) == len(overall)  # the signature is no part of the digest
-    assert {*board["signature"]} == {"valid"}
-    ndcg = board[(board["metric"] == "nDCG@5") & (board["model"] == "ItemKNN")].iloc[0]
-    stored = overall[(overall["metric"] == "nDCG") & (overall["model"] == "ItemKNN")].iloc[0]
-    assert ndcg["value"] == pytest.approx(stored["value"], rel=1e-12)
-    assert (ndcg["direction"], ndcg["n"]) == ("higher", stored["n"])
-
-
-def test_a_card_that_differs_is_not_in_the_leaderboard(folder: Path) -> None:
-    change_metrics(folder)
-    assert verify(folder, "--leaderboard", "board.csv").code == 3
-    assert not (folder / "board.csv").exists()
-
-
-def test_another_file_is_not_replaced_by_a_leaderboard(folder: Path) -> None:
-    (folder / "board.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    result = verify(folder, "--leaderboard", "board.csv")
-    assert result.code == 2
-    assert "error: board.csv: is no leaderboard" in result.err
-    assert (folder / "board.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
 @pytest.mark.parametrize(

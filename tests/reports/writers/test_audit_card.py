@@ -1,24 +1,40 @@
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import re
 from html.parser import HTMLParser
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from recbias.reports.audit_cards import card_facts, card_tables
-from recbias.reports.audit_cards.build_card import build_card
-from recbias.reports.audit_cards.card import Card, CheckPart
-from recbias.reports.audit_cards.card_files import seal_card
+from recbias.core.errors import DataError
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.audit_card import render_card_files, render_card_page
+from recbias.reports.writers.audit_card import (
+    MOST_LINES,
+    Card,
+    build_card,
+    check_signature,
+    digest_files,
+    read_card,
+    render_card_files,
+)
+from recbias.reports.writers.content import Content
+from recbias.reports.writers.write import write_reports
 from support.run_folders import HOSTILE, RunSpec, make_run
+
+KEY = b"0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
-def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
-    folder = tmp_path_factory.mktemp("run") / "run"
-    return seal_card(build_card(read_run(make_run(folder, RunSpec(models=HOSTILE)))))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("run") / "run", RunSpec(models=HOSTILE))
+
+
+@pytest.fixture(scope="module")
+def card(folder: Path) -> Card:
+    return build_card(read_run(folder))
 
 
 class Tags(HTMLParser):
@@ -34,84 +50,111 @@ class Tags(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in {"src", "href"}]
 
 
-def test_labels_of_an_untrusted_card_are_text(card: Card) -> None:
+@pytest.fixture(scope="module")
+def files(folder: Path, card: Card) -> dict[str, str]:
+    return dict(render_card_files(card, Content(read_run(folder))))
+
+
+def test_labels_of_a_card_are_text(files: dict[str, str]) -> None:
     tags = Tags()
-    tags.feed(page := render_card_page(card, "html"))
+    tags.feed(page := files["card.html"])
     assert not tags.names & {"script", "iframe", "img", "a", "form"}
     assert tags.addresses == ["data:,"]
-    assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
+    assert "default-src 'none'" in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    markdown = render_card_page(card, "md")
-    assert "<script>" not in markdown
-    assert not re.search(r"(?<!\\)\]\(http", markdown)
+    assert "<script>" not in files["card.md"]
+    assert not re.search(r"(?<!\\)\]\(http", files["card.md"])
 
 
-def test_the_page_has_what_was_audited_on_whom_and_what_was_found(card: Card) -> None:
-    pages = dict(render_card_files(card))
-    assert [*pages] == ["card.json", "card.md", "card.html"]
-    headings = re.findall(r"^## (.*)", pages["card.md"], flags=re.MULTILINE)
-    expected = ["What was audited", "On whom", "Estimates", "Comparisons", "Definitions"]
-    assert headings == [*expected, "Limits", "Seal"]
-    assert card.digest in pages["card.md"]
-    assert card.digest in pages["card.html"]
+def test_the_page_has_what_was_audited_and_what_was_found(
+    card: Card, files: dict[str, str]
+) -> None:
+    assert [*files] == ["card.json", "card.md", "card.html"]
+    headings = re.findall(r"^## ([\w ]*)", files["card.md"], flags=re.MULTILINE)
+    assert headings == [
+        *("What was audited", "Conclusions", "Models", "Estimates"),
+        *("Comparisons of models", "Definitions", "Limits", "Files of the run ", "Seal"),
+    ]
+    for page in ("card.md", "card.html"):
+        assert card.digest in files[page]
+        assert card.files["spec.yaml"] in files[page]
 
 
-def test_a_long_table_says_how_many_rows_are_in_the_file(card: Card) -> None:
+def test_a_long_table_says_how_many_rows_are_in_the_file(folder: Path, card: Card) -> None:
     many = card.model_copy(update={"estimates": card.estimates * 10})
-    table = card_tables.tabulate_estimates(many)
-    assert len(table.rows) == card_tables.MOST_LINES
-    more = len(many.estimates) - card_tables.MOST_LINES
-    assert table.notes[0] == f"{more:,} more rows in card.json."
+    page = dict(render_card_files(many, Content(read_run(folder))))["card.md"]
+    more = len(many.estimates) - MOST_LINES
+    assert f"{more:,} more rows in card.json." in page.splitlines()
 
 
-def test_limits_name_undefined_values_and_smoke_tests(card: Card) -> None:
-    limits = card.limits.model_copy(
-        update={"undefined": {"nDCG@10": 3.0}, "omitted_estimates": 2, "warnings": ["few users"]}
+def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> None:
+    content = Content(read_run(folder))
+    assert "An interval without the value" not in dict(render_card_files(card, content))["card.md"]
+    changes = {"undefined": {"nDCG@10": 3.0}, "omitted_estimates": 2, "warnings": ["few users"]}
+    first = card.estimates[0] | {"value": 0.4, "ci_low": 0.5, "ci_high": 0.6}
+    changed = card.model_copy(
+        update={"limits": card.limits | changes, "estimates": [first, *card.estimates[1:]]}
     )
-    audited = card.audited.model_copy(update={"limit": 200})
-    changed = card.model_copy(update={"limits": limits, "audited": audited})
-    assert card_facts.list_limits(changed) == [
-        "Smoke test: the first 200 queries only.",
-        "few users",
-        "Undefined values, excluded from the means: nDCG@10 3.",
-        "2 estimates of a target: only in metrics.csv.",
-        card_facts.COVERED,
+    page = dict(render_card_files(changed, content))["card.md"]
+    assert "An interval without the value" in page
+    lines = page.splitlines()
+    assert lines[lines.index("## Limits") + 2 :][:3] == [
+        "- few users",
+        "- Undefined values, excluded from the means: nDCG@10 3.",
+        "- 2 estimates of a target: only in metrics.csv.",
     ]
 
 
-def test_an_interval_that_does_not_hold_its_value_is_explained(card: Card) -> None:
-    notes = " ".join(card_tables.tabulate_estimates(card).notes)
-    assert "An interval without the value" not in notes
-    first = card.estimates[0].model_copy(update={"value": 0.4, "ci_low": 0.5, "ci_high": 0.6})
-    moved = card.model_copy(update={"estimates": [first, *card.estimates[1:]]})
-    assert "An interval without the value" in card_tables.tabulate_estimates(moved).notes[-1]
+def test_the_digest_is_that_of_the_sorted_compact_json(files: dict[str, str]) -> None:
+    """By the standard library, as another program would compute it."""
+    content = json.loads(files["card.json"])
+    digest = content.pop("digest")
+    assert content.pop("signature") is None
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    assert digest == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_checks_begin_with_their_verdict_and_are_counted_first(card: Card) -> None:
-    place: dict[str, Any] = {
-        "dataset": "d",
-        "model": "EASE",
-        "group": "",
-        "target": "",
-        "baseline": "",
-    }
-    check: dict[str, Any] = {
-        **place,
-        "metric": "nDCG@10",
-        "value": 0.2,
-        "ci_low": 0.1,
-        "ci_high": 0.3,
-    }
-    parts = [
-        CheckPart(**check, line="at least 0.1", verdict="undecided", failed=False),
-        CheckPart(**check, line="at most 0.1", verdict="fail", failed=True),
-    ]
-    checked = card.model_copy(update={"checks": parts})
-    table = card_tables.tabulate_checks(checked)
-    titles = [column.title for column in table.columns]
-    assert titles == ["verdict", "metric", "model", "line", "value", "95% interval"]
-    assert [row[0].text for row in table.rows] == ["fail", "undecided"]
-    assert table.notes[0].startswith("1 fail, 1 undecided, 0 pass. ")
-    facts = dict(card_facts.describe_subject(checked))
-    assert facts["Checks"] == "1 fail, 1 undecided, 0 pass"
-    assert card_tables.tabulate_checks(card).notes == ()
+def test_the_signature_is_the_code_of_the_digest(folder: Path, card: Card) -> None:
+    sealed = build_card(read_run(folder), KEY)
+    assert sealed.signature is not None
+    assert sealed.digest == card.digest
+    code = hmac.new(KEY, sealed.digest.encode(), hashlib.sha256).hexdigest()
+    assert sealed.signature["value"] == code
+    assert check_signature(sealed, KEY) == "valid"
+    assert check_signature(sealed, KEY[::-1]) == "wrong"
+    assert check_signature(sealed, None) == "not checked"
+    assert check_signature(card, KEY) == "absent"
+    assert check_signature(card, None) == "none"
+
+
+def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
+    sealed, path = build_card(run := read_run(folder), KEY), tmp_path / "card.json"
+    path.write_text(dict(render_card_files(sealed, Content(run)))["card.json"], encoding="utf-8")
+    assert read_card(path) == sealed
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_card(path)
+
+
+def test_files_with_durations_or_outside_of_the_folder_have_no_digest(folder: Path) -> None:
+    (folder.parent / "secret").write_text("", encoding="utf-8")
+    (folder / "trials.csv").write_text("", encoding="utf-8")
+    names = {"metrics.csv": 1, "trials.csv": 1, "absent.csv": 1, "../secret": 0}
+    digests = digest_files(folder, names)
+    assert [*digests] == ["metrics.csv", "spec.yaml"]
+    metrics = hashlib.sha256((folder / "metrics.csv").read_bytes()).hexdigest()
+    assert digests["metrics.csv"] == metrics
+    (folder / "trials.csv").unlink()
+
+
+def test_the_card_has_no_time_and_no_folder_of_the_machine(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", RunSpec(models=("MostPop", "EASE")))
+    manifest = {**read_run(folder).manifest, "warnings": ["no file '/home/ann/data/x.csv'"]}
+    other = {**manifest, "started": "2030-01-01T00:00:00+00:00", "seconds": 1e6}
+    texts = []
+    for content in (manifest, other):
+        (folder / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
+        written = write_reports(folder, formats=["card"])
+        texts.append([path.read_text(encoding="utf-8") for path in written])
+    assert texts[0] == texts[1]
+    assert all("/home/ann" not in text and ".../x.csv" in text for text in texts[0])

@@ -18,9 +18,7 @@ def test_tests_that_differ_in_a_setting_are_told_apart_in_every_file(tmp_path: P
     assert (of_metric["family_size"] == 1).all()
     page = (run.folder / "report.md").read_text("utf-8")
     assert "sign-flip permutation test (permutations=1000)" in page
-    verification = recbias.verify(run.folder / "card.json", run)
-    assert verification.is_same
-    assert verification.counts["tested"] == len(run.significance)
+    assert recbias.verify(run.folder / "card.json", run).is_same
     alone = recbias.run({**spec, "tests": signs[1:], "name": "alone"}, out=tmp_path)
     assert alone.significance["test"].tolist() == ["sign_flip", "sign_flip"]
     again = run.significance[run.significance["test"] == names[1]]

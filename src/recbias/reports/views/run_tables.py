@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from recbias.core.measurements.columns import (
     SIGNIFICANCE_COLUMNS,
     TRADEOFF_COLUMNS,
 )
-from recbias.reports.manifest_schema import find_fault
+from recbias.formats.manifest import parse_manifest
 from recbias.reports.run_files import REMEDY, REPAIR, convert_parquet_errors, require_columns
 
 _NUMBERS = {
@@ -159,8 +158,7 @@ def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     Raises:
         MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
     """
-    sizes = manifest.get("files")
-    for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+    for name, size in manifest.get("files", {}).items():
         if not has_file(path := folder / name):
             if path.suffix == ".csv":
                 _require_file(path)
@@ -205,16 +203,12 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         MissingRun: The file does not exist, or is not the manifest of a run.
     """
     _require_file(path)
+    with open_input(path) as stream:
+        text = stream.read()
     try:
-        manifest = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
-    if not isinstance(manifest, dict):
-        raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)
-    if fault := find_fault(manifest):
-        message = f"it is not the manifest of a run: {fault}"
-        raise MissingRun(message, where=str(path), remedy=REPAIR)
-    return manifest
+        return parse_manifest(text).as_json()
+    except ValueError as error:
+        raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
 
 
 def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from recbias.reports.audit_cards.differences import is_same
-from recbias.reports.report_schema import SCHEMA_VERSION
 from recbias.reports.views.comparisons import is_significant
 from recbias.reports.views.conclusions.conclude import collect_conclusions
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.trials import read_trials
+
+SCHEMA_VERSION = 1
+"""Incremented when a field is removed or changes its meaning."""
 
 
 def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
@@ -46,46 +47,6 @@ def _drop_reports(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in manifest.items() if key != "reports"}
 
 
-VERIFIED = (
-    *("conclusions", "metrics", "significance", "trials", "importances", "checks"),
-    *("definitions", "manifest"),
-)
-"""The sections that follow from the files of a run; published values may be those of a later
-report."""
-
-
-def find_changed_rows(run: RunTables, stated: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the place of each value of a report that differs from a run.
-
-    The second text is what is stated, the third what the tables of the run have.
-    """
-    rendered = json.loads(render_json(run))
-    for section in VERIFIED:
-        rows, computed = (_list_rows(report.get(section)) for report in (stated, rendered))
-        if len(rows) != len(computed):
-            yield section, f"{len(rows):,} rows", f"{len(computed):,} rows"
-            continue
-        for number, pair in enumerate(zip(rows, computed, strict=True), start=1):
-            for key, (a, b) in _compare_rows(*pair):
-                yield f"{section} {number}: {key}", render_value(a), render_value(b)
-
-
-def _list_rows(section: Any) -> list[Any]:
-    """Return the rows of a section; the manifest is one row."""
-    if isinstance(section, dict):
-        return [section]
-    return section if isinstance(section, list) else []
-
-
-def _compare_rows(
-    stated: Mapping[str, Any], rendered: Mapping[str, Any]
-) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    for key in {**rendered, **stated}:
-        pair = stated.get(key), rendered.get(key)
-        if not is_same(*pair):
-            yield key, pair
-
-
 def _render_list(rows: Iterable[object]) -> str:
     """Return a list with one line per row."""
     lines = ",\n".join(map(render_value, rows))
@@ -94,13 +55,13 @@ def _render_list(rows: Iterable[object]) -> str:
 
 def render_value(value: object) -> str:
     """Return a value as JSON on one line, in which undefined numbers are null."""
-    return json.dumps(_replace_undefined(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(replace_undefined(value), ensure_ascii=False, allow_nan=False)
 
 
-def _replace_undefined(value: Any) -> Any:
+def replace_undefined(value: Any) -> Any:
     """Return a JSON value in which NaN and infinity are None."""
     if isinstance(value, dict):
-        return {str(key): _replace_undefined(item) for key, item in value.items()}
+        return {str(key): replace_undefined(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [*map(_replace_undefined, value)]
+        return [*map(replace_undefined, value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value

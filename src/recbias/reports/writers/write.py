@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,15 +13,14 @@ import pandas as pd
 from recbias.core.digests import digest_file
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
-from recbias.reports.audit_cards.build_card import build_card
-from recbias.reports.audit_cards.card_files import seal_card
+from recbias.formats.manifest import Manifest
 from recbias.reports.markup import strip_folders
 from recbias.reports.plots.drawing.svg import FileNames
 from recbias.reports.published_tables.compare_published import compare_published, list_remarks
 from recbias.reports.published_tables.sources import resolve_name
 from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.writers.audit_card import render_card_files
+from recbias.reports.writers.audit_card import build_card, render_card_files
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import render_html
 from recbias.reports.writers.json_report import render_json
@@ -67,27 +65,23 @@ def write_reports(
     content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
-        files += render_card_files(seal_card(build_card(content.run), key))
+        files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
     _record_digests(run, paths)
     return paths
 
 
 def _record_digests(run: RunTables, paths: Sequence[Path]) -> None:
-    """Add the digests of the reports that nothing else determines to the manifest.
-
-    `recbias verify` compares the others, ``report.json`` and those of the card, by their content.
-    """
+    """Add the digests of the reports to the manifest; ``card.json`` has its own."""
     written = {
         path.relative_to(run.folder).as_posix(): digest_file(path)
         for path in paths
-        if path.suffix in {".md", ".html", ".svg", ".tex"} and path.stem != "card"
+        if path.name != "card.json"
     }
-    reports = {**(run.manifest.get("reports") or {}), **written}
-    if reports != (run.manifest.get("reports") or {}):
-        manifest = {**run.manifest, "reports": reports}
-        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        _write_file(run.folder, "manifest.json", text)
+    reports = {**run.manifest.get("reports", {}), **written}
+    if reports != run.manifest.get("reports", {}):
+        manifest = Manifest.model_validate({**run.manifest, "reports": reports})
+        _write_file(run.folder, "manifest.json", manifest.render())
 
 
 def _load_content(

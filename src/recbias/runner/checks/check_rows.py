@@ -18,6 +18,7 @@ from recbias.core.measurements.columns import (
     METRIC_KEY_COLUMNS,
     POOLED,
 )
+from recbias.formats import manifest
 from recbias.runner.checks.junit import render_junit
 from recbias.runner.checks.verdicts import decide, has_no_interval
 from recbias.runner.results.metric_rows import FailedValue, ModelMeasurement, build_metrics_table
@@ -36,13 +37,15 @@ def write_checks(
     experiment: Experiment,
     measurements: Sequence[ModelMeasurement],
     failed: Sequence[FailedValue],
-) -> list[CheckRow]:
+) -> list[manifest.Check]:
     """Write ``checks.xml`` if the spec has checks, and return their rows for the manifest."""
     if not experiment.checks:
         return []
     rows = evaluate_checks(experiment.checks, measurements, failed)
     (folder / "checks.xml").write_bytes(render_junit(experiment.name, rows))
-    return [{name: _to_json(value) for name, value in row.items()} for row in rows]
+    return [
+        manifest.Check(**{name: _to_json(value) for name, value in row.items()}) for row in rows
+    ]
 
 
 def evaluate_checks(

@@ -117,7 +117,7 @@ def list_devices(plugin: Any) -> tuple[str, ...]:
     return tuple(device for device in devices for _ in range(getattr(plugin, "devices", 1)))
 
 
-def describe_devices(plugin: Any) -> dict[str, str | int | None]:
+def describe_devices(plugin: Any) -> dict[str, Any]:
     """Return the device and the precision of a model whose devices are chosen, for the manifest.
 
     A model that several devices train has their number, ``devices``, too.

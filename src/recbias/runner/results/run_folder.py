@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
 from recbias.core.stage_context import warn
+from recbias.formats.manifest import FailedStep, Manifest
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
@@ -121,7 +121,7 @@ def write_results(
     *,
     measured: Sequence[ModelMeasurement],
     significance: pd.DataFrame,
-    manifest: dict[str, Any],
+    manifest: Manifest,
 ) -> None:
     """Write every file of a run except the reports."""
     searches = list_searches(plan, executor)
@@ -158,7 +158,7 @@ def _write_csv(path: Path, table: pd.DataFrame) -> None:
     table.to_csv(path, index=False, lineterminator="\n")
 
 
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the size in bytes and the SHA-256 digest of each table.
 
     A reader refuses another size; `recbias verify` names another digest.
@@ -168,12 +168,11 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     tables = [path for path in tables if path.name != REFERENCE]
     files = {path.name: path.stat().st_size for path in tables}
     digests = {path.name: digest_file(path) for path in tables}
-    content = {**manifest, "files": files, "digests": digests}
-    text = json.dumps(content, indent=1, ensure_ascii=False, default=str)
-    (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+    content = manifest.model_copy(update={"files": files, "digests": digests})
+    (folder / "manifest.json").write_text(content.render(), encoding="utf-8")
 
 
-def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], object]) -> None:
+def attempt_reports(folder: Path, manifest: Manifest, write: Callable[[], object]) -> None:
     """Write the reports of a run; a failure is recorded in its manifest, and the results stay.
 
     Raises:
@@ -184,13 +183,13 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
         return
     remedy = failure.help or "the results are published; `recbias report` writes the reports again"
     record = describe_failure("write the reports", replace(failure, help=remedy))
-    _write_manifest(folder, manifest | {"failures": [*manifest["failures"], record]})
+    failures = [*manifest.failures, record]
+    _write_manifest(folder, manifest.model_copy(update={"failures": failures}))
 
 
-def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
+def describe_failure(step: str, failure: Failure) -> FailedStep:
     """Return a failure after the stages as the manifest lists it."""
-    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
-    return {**keys, **asdict(failure)}
+    return FailedStep(stage=step, dataset="", model="", seed=None, fold=None, **asdict(failure))
 
 
 def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:

@@ -23,6 +23,7 @@ from recbias.core.measurements.columns import (
     SIGNIFICANCE_COLUMNS,
 )
 from recbias.core.stage_context import warn
+from recbias.formats.manifest import FailedStep
 from recbias.runner.boundary import attempt
 from recbias.runner.results.contrasts import collect_contrasts
 from recbias.runner.results.metric_rows import ModelMeasurement
@@ -95,7 +96,7 @@ def compare_models(
     tests: Sequence[PluginSpec],
     seed: int,
     groups: Sequence[ModelMeasurement] = (),
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+) -> tuple[pd.DataFrame, list[FailedStep]]:
     """Return all comparisons by all tests, and the contrasts within models.
 
     A test that fails is left out; the second value are the failures, as in the manifest.

@@ -1,0 +1,263 @@
+"""``manifest.json`` of a run folder: the one declaration by which it is written and read."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+_MOST = 10**15
+
+Count: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
+Amount: TypeAlias = Annotated[int | float, Field(ge=0, le=_MOST)]
+Number: TypeAlias = int | float | None
+Settings: TypeAlias = dict[str, Any]
+
+
+def _require_time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+class _Part(BaseModel):
+    """A part of a manifest: no conversion of types; keys of other versions are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+class Plugin(_Part):
+    """A dataset, filter, split, model or test with its settings."""
+
+    label: str
+    name: str | None = None
+    parameters: Settings | None = None
+
+
+class Dataset(Plugin):
+    """A dataset; ``files`` are the SHA-256 digests of its files."""
+
+    filters: list[Plugin] = []
+    files: dict[str, str] = {}
+    counts: dict[str, Count] = {}
+
+
+class Model(Plugin):
+    """A model; ``searched`` are the settings that a search chose."""
+
+    device: str | None = None
+    precision: str | None = None
+    devices: int | None = None
+    baseline: str | None = None
+    searched: list[str] = []
+
+
+class Asked(_Part):
+    """The queries of a dataset; ``labels`` are those that occur with each label."""
+
+    dataset: str
+    asked: Count = 0
+    unit: str = "query"
+    labels: dict[str, list[str]] | None = None
+    parameters: Settings | None = None
+
+
+class Metric(_Part):
+    """The definition of a metric."""
+
+    metric: str
+    k: Count | None = None
+    name: str | None = None
+    parameters: Settings | None = None
+    summary: str | None = None
+    formula: str | None = None
+    direction: str = "none"
+    values: str | None = None
+    unit: str | None = None
+    source: str | None = None
+    group_direction: str = "none"
+
+
+class Undefined(_Part):
+    """A metric that has no values for a model, which lacks an output."""
+
+    metric: str
+    k: int | None = None
+    model: str
+    missing: Any = None
+
+
+class _Fit(_Part):
+    """What an entry is about; ``seed`` and ``fold`` may be text, such as ``all``."""
+
+    dataset: str = ""
+    model: str = ""
+    seed: int | str | None = None
+    fold: int | str | None = None
+
+
+class Address(_Fit):
+    """The address of the values of a metric, to find what two runs share."""
+
+    metric: str
+    k: int | None
+    address: str
+
+
+class Search(_Fit):
+    """The outcome of a search of settings."""
+
+    tune: Any = None
+    metric: str | None = None
+    k: int | None = None
+    direction: str | None = None
+    settings: Settings | None = None
+    value: Number = None
+    trial: Count
+    failed: Count = 0
+    pruned: Count = 0
+    excluded: Count = 0
+    seconds: Amount | None = None
+    trials: list[dict[str, Any]] = []
+
+
+class Cause(_Part):
+    """Why a stage failed, as in ``core.records.Failure``."""
+
+    message: str = ""
+    help: str | None = ""
+    user: bool = False
+    traceback: str | None = ""
+    because: str | None = ""
+
+
+class _Step(_Part):
+    stage: str = "a stage"
+    dataset: str = ""
+    model: str = ""
+    seed: int | str | None = None
+    fold: int | str | None = None
+
+
+class FailedStep(Cause, _Step):
+    """A failed stage, or a step after the stages."""
+
+
+class Stage(_Part):
+    """The record of a stage, as in ``core.records.StageRecord``."""
+
+    stage: str = ""
+    kind: str = ""
+    digest: str = ""
+    dataset: str = ""
+    seed: int | str | None = None
+    fold: int | str | None = None
+    model: str = ""
+    seconds: Amount | None = None
+    resumed_seconds: Amount | None = None
+    peak_memory_mb: Amount | None = None
+    reused: bool = False
+    warnings: list[str] = []
+    facts: dict[str, Any] | None = None
+    cost: dict[str, Amount | None] | None = None
+    sizes: dict[str, Count] | None = None
+    failure: Cause | None = None
+
+
+class Check(_Fit):
+    """The verdict of a check."""
+
+    metric: str
+    k: int | None
+    group: str
+    target: str
+    baseline: str
+    value: Number
+    ci_low: Number
+    ci_high: Number
+    line: str
+    verdict: str
+    basis: str
+    strict: bool
+    failed: bool
+
+
+class Manifest(_Part):
+    """The content of ``manifest.json``.
+
+    Args:
+        files: The size in bytes of each table.
+        digests: The SHA-256 digest of each table.
+        reports: The SHA-256 digest of each report when it was last written.
+    """
+
+    schema_version: int = 1
+    name: str = ""
+    spec_digest: str | None = None
+    recbias: str | None = None
+    commit: str | None = None
+    python: str | None = None
+    platform: str | None = None
+    libraries: dict[str, str | None] | None = None
+    started: Annotated[str, AfterValidator(_require_time)] | None = None
+    seconds: Amount | None = None
+    peak_memory_mb: Amount | None = None
+    seeds: list[int] | None = None
+    limit: Count | None = None
+    datasets: list[Dataset] = []
+    queries: list[Asked] = []
+    split: Plugin | None = None
+    models: list[Model] = []
+    gpus: dict[str, str] | None = None
+    searches: list[Search] = []
+    metrics: list[Metric] = []
+    undefined: list[Undefined] = []
+    tests: list[Plugin] = []
+    addresses: list[Address] = []
+    stages: list[Stage] = []
+    failures: list[FailedStep] = []
+    warnings: list[str] = []
+    offline: bool | None = None
+    checks: list[Check] = []
+    files: dict[str, Count] = {}
+    digests: dict[str, str] = {}
+    reports: dict[str, str] = {}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of the file; a field that was not given is not in it."""
+        return self.model_dump(exclude_unset=True)
+
+    def render(self) -> str:
+        """Return the text of the file."""
+        return json.dumps(self.as_json(), indent=1, ensure_ascii=False, default=str) + "\n"
+
+
+def parse_manifest(text: str | bytes) -> Manifest:
+    """Return the manifest in a text.
+
+    Raises:
+        ValueError: It is none; the message has the place of the first fault.
+
+    >>> parse_manifest('{"name": "a", "models": [{"label": "EASE"}]}').models[0].label
+    'EASE'
+    >>> parse_manifest('{"models": [{"label": 7}]}')
+    Traceback (most recent call last):
+    ...
+    ValueError: it is not the manifest of a run: models.0.label: Input should be a valid string
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"it is not JSON: {error}"
+        raise ValueError(message) from error
+    if not isinstance(content, dict):
+        message = "it is not a JSON object"
+        raise ValueError(message)  # noqa: TRY004  the text is at fault
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        message = f"it is not the manifest of a run: {place}: {fault['msg']}"
+        raise ValueError(message) from error
