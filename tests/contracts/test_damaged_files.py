@@ -15,13 +15,10 @@ from pyarrow import parquet
 
 from recbias.core.errors import UserError
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.interaction_tables import read_interactions
-from recbias.formats.json_lines import Fields, read_json_lines
-from recbias.formats.lists.order import order_rows
-from recbias.formats.lists.read import read_rows
-from recbias.formats.qrels import read_qrels
-from recbias.formats.tables import TableColumns, read_file
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.interactions import read_interactions, read_qrels
+from recbias.formats.json_files import Fields, read_json_lines
+from recbias.formats.lists import order_rows, read_rows
+from recbias.formats.tables import TableColumns, read_file, read_text_table
 from recbias.models.given.responses import read_responses
 from recbias.models.given.sentence_scores import read_sentences
 from recbias.models.given.vector_files import read_ids

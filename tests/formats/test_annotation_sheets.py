@@ -16,7 +16,7 @@ from recbias.core.errors import (
     Unwritable,
 )
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.annotation_sheets import SheetItem, clean_cell, read_sheets, write_sheets
+from recbias.formats.ratings import SheetItem, clean_cell, read_sheets, write_sheets
 
 TEXTS = {f"sentence-{number}": f"Text {number}" for number in range(20)}
 QUESTION = "biased"

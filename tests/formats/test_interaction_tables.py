@@ -10,7 +10,7 @@ import pytest
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.data.datasets.tables import INTERACTIONS, Tables
-from recbias.formats.interaction_tables import is_blank, read_interactions, to_seconds
+from recbias.formats.interactions import is_blank, read_interactions, to_seconds
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
 from recbias.formats.delimited import file_blocks
-from recbias.formats.json_lines import Fields, parse_lines, read_json_lines, to_texts, to_times
+from recbias.formats.json_files import Fields, parse_lines, read_json_lines, to_texts, to_times
 
 FIELDS = Fields(
     types={

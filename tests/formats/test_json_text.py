@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.json_text import locate_value, parse_json, read_pairs
+from recbias.formats.json_files import locate_value, parse_json, read_pairs
 
 PATH = Path("a.json")
 

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.reader import read_table
-from recbias.formats.json_text import parse_json
-from recbias.formats.lists.read import read_rows
-from recbias.formats.tables import TableColumns, read_file
+from recbias.formats.delimited import Layout, read_table
+from recbias.formats.json_files import parse_json
+from recbias.formats.lists import read_rows
+from recbias.formats.tables import TableColumns, read_file, read_text_table
 from recbias.formats.text_files import read_text
-from recbias.formats.text_tables import read_text_table
 from recbias.formats.yaml.tree import read_file as read_yaml
 
 COLUMNS = TableColumns(needed={"query_id": "id", "item_id": "id"}, others=True)

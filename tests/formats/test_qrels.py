@@ -9,7 +9,7 @@ import pytest
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.qrels import is_qrels, read_qrels
+from recbias.formats.interactions import is_qrels, read_qrels
 
 TREC = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 0\n"
 GRADES = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 0}}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
-from recbias.formats.response_ratings import (
+from recbias.formats.ratings import (
     ResponseRatings,
     digest_response,
     rating_shares,

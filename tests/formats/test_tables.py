@@ -12,14 +12,9 @@ from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.delimited.layout import SKIP_HINT
-from recbias.formats.tables import (
-    TableColumns,
-    infer_column,
-    read_file,
-    require_every_line,
-    require_file,
-)
+from recbias.formats.delimited import SKIP_HINT, require_every_line
+from recbias.formats.tables import TableColumns, infer_column, read_file
+from recbias.formats.text_files import require_file
 
 ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 RATED = TableColumns(needed={"item_id": "id"}, optional={"rating": "float32"})

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from recbias.formats.text_lines import TextLines, parse_numbers, read_first_line, shorten
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.text_lines import TextLines, parse_numbers, read_first_line, shorten
 
 
 def write(folder: Path, text: str) -> Path:

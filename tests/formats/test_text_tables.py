@@ -10,8 +10,8 @@ import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.formats import text_tables
-from recbias.formats.table_sizes import estimate_table
-from recbias.formats.text_tables import find_suffix, read_text_table
+from recbias.formats.sizes import estimate_table
+from recbias.formats.tables import find_suffix, read_text_table
 
 ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
 

@@ -10,7 +10,7 @@ import pytest
 from recbias.core.errors import MalformedLine, MissingFile, UserError, WrongType
 from recbias.core.stage_context import collect_warnings
 from recbias.formats import word_vectors
-from recbias.formats.word_vectors import read_word_vectors
+from recbias.formats.vectors import read_word_vectors
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
 

@@ -17,8 +17,8 @@ from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.machine.expected import ModelMemory, Sizes, plan_detector
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.formats.table_sizes import estimate_table
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.sizes import estimate_table
+from recbias.formats.tables import read_text_table
 from recbias.numerics.certainty_factor import certainty_factor
 
 _ROUNDING = 1e-12

@@ -13,7 +13,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.tables import Tables
-from recbias.formats.delimited.layout import BadLines
+from recbias.formats.delimited import BadLines
 
 ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 

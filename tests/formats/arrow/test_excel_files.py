@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.formats.arrow import excel_files
 from recbias.formats.arrow.excel_files import read_sheet
+
+from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.formats.tables import TableColumns, list_file_columns, read_file
 from support.files.excel_files import write_excel
 

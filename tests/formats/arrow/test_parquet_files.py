@@ -6,8 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-
-from recbias.core.errors import MalformedLine
 from recbias.formats.arrow.parquet_files import (
     decode_dictionary,
     read_parquet,
@@ -15,6 +13,8 @@ from recbias.formats.arrow.parquet_files import (
     to_numbers,
     to_text,
 )
+
+from recbias.core.errors import MalformedLine
 
 
 def test_columns_can_be_selected(tmp_path: Path) -> None:

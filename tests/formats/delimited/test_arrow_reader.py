@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from recbias.core.errors import MalformedLine
 from recbias.formats.delimited.arrow_reader import count_digits, read_with_arrow
 from recbias.formats.delimited.file_blocks import Block
-from recbias.formats.delimited.layout import Layout
 from recbias.formats.delimited.line_reader import read_line_by_line
+
+from recbias.core.errors import MalformedLine
+from recbias.formats.delimited import Layout
 
 RATINGS = Layout(
     columns={"user": "int32", "item": "int32", "rating": "float32"}, delimiter="::", header=False

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recbias.formats.delimited.file_blocks import Block, read_blocks
+from recbias.formats.delimited.quotes import is_in_quotes
 
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.stage_context import stage_context
 from recbias.formats.delimited import file_blocks
-from recbias.formats.delimited.file_blocks import Block, read_blocks
-from recbias.formats.delimited.quotes import is_in_quotes
 from recbias.formats.text_files import open_binary
 
 

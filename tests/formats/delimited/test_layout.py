@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from recbias.formats.delimited.layout import Kind, Layout
 from recbias.formats.delimited.line_reader import CONVERTERS
+
+from recbias.formats.delimited import Kind, Layout
 
 
 def test_both_readers_support_every_kind_of_column() -> None:

@@ -4,17 +4,17 @@ import itertools
 from pathlib import Path
 
 import pytest
-
-from recbias.core.errors import MalformedLine
 from recbias.formats.delimited.arrow_reader import read_with_arrow
 from recbias.formats.delimited.file_blocks import Block, read_blocks
-from recbias.formats.delimited.layout import Layout
 from recbias.formats.delimited.line_reader import (
     Record,
     find_line,
     parse_records,
     read_line_by_line,
 )
+
+from recbias.core.errors import MalformedLine
+from recbias.formats.delimited import Layout
 
 PLAIN = Layout(columns={"user": "int32", "rating": "float32"}, delimiter="::", header=False)
 QUOTED = Layout(columns={"id": "id", "note": "text"}, quoted=True)

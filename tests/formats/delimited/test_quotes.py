@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from recbias.formats.delimited.quotes import are_quotes_regular, is_in_quotes
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited import file_blocks, reader
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.quotes import are_quotes_regular, is_in_quotes
-from recbias.formats.delimited.reader import read_table
+from recbias.formats.delimited import Layout, file_blocks, read_table, reader
 
 COLUMNS: dict[str, Any] = {"id": "id", "note": "text"}
 PIECES = ["a", ",", "\n", '"', "\ufeff", '5" n', '"x\ny"', "a,b\n", 'a,"b"\n', '""']

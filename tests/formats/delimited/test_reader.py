@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.delimited import file_blocks
-from recbias.formats.delimited.layout import Kind, Layout
-from recbias.formats.delimited.reader import find_line_of_row, read_table, refuse_repeats
+from recbias.formats.delimited import (
+    Kind,
+    Layout,
+    file_blocks,
+    find_line_of_row,
+    read_table,
+    refuse_repeats,
+)
 from recbias.formats.encode_ids import encode
 
 RATINGS = Layout(

@@ -9,11 +9,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from recbias.formats.delimited import file_blocks, streamed_ids
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.reader import read_encoded_table, read_table
 from recbias.formats.delimited.streamed_ids import StreamedIds
+
+from recbias.formats.delimited import (
+    Layout,
+    file_blocks,
+    read_encoded_table,
+    read_table,
+    streamed_ids,
+)
 from recbias.formats.encode_ids import encode
 
 LAYOUT = Layout(columns={"user": "id", "rating": "float32"}, quoted=True)

@@ -5,9 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-
-from recbias.core.errors import MalformedLine, WrongType
-from recbias.formats.interaction_tables import read_interactions
 from recbias.formats.limited.file_limits import (
     CELL,
     COLUMNS,
@@ -17,9 +14,11 @@ from recbias.formats.limited.file_limits import (
     get_unpacked_limit,
     refuse_long_cells,
 )
-from recbias.formats.lists.read import read_rows
-from recbias.formats.tables import TableColumns, read_file
-from recbias.formats.text_tables import read_text_table
+
+from recbias.core.errors import MalformedLine, WrongType
+from recbias.formats.interactions import read_interactions
+from recbias.formats.lists import read_rows
+from recbias.formats.tables import TableColumns, read_file, read_text_table
 
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 

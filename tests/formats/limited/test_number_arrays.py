@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.limited.number_arrays import count_bytes, read_numbers
+from recbias.formats.vectors import count_bytes, read_numbers
 
 
 def read(path: Path, n_axes: int = 2) -> Any:

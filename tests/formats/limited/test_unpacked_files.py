@@ -4,10 +4,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-
-from recbias.core.errors import MalformedLine
 from recbias.formats.limited import file_limits
 from recbias.formats.limited.unpacked_files import unpack
+
+from recbias.core.errors import MalformedLine
 
 CONTENT = b"a,b\n1,2\n" * 20_000
 

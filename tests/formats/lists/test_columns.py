@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.formats.lists.rows import assign_roles
+from recbias.formats.lists import assign_roles
 
 
 @pytest.mark.parametrize(

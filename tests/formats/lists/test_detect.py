@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import WrongType
-from recbias.formats.lists.read import check_name, detect_by_line, detect_layout
+from recbias.formats.lists import check_name, detect_by_line, detect_layout
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine", "run.lz4", "mine.pkl.gz"])

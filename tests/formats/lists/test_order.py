@@ -6,9 +6,7 @@ import pytest
 
 from recbias.core.errors import BrokenContract
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.lists.order import order_rows
-from recbias.formats.lists.read import read_rows
-from recbias.formats.lists.rows import ListRows
+from recbias.formats.lists import ListRows, order_rows, read_rows
 
 
 def read_lists(folder: Path, text: str) -> ListRows:

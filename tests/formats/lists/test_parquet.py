@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine, UnknownColumn
-from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
 from recbias.models.given.lists import GivenLists
 from support.worlds.small_worlds import make_interactions as interactions
 

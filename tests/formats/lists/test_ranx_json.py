@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recbias.formats.lists.text_layouts import read_json
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.text_layouts import read_json
+from recbias.formats.lists import ListRows
 
 
 def write(folder: Path, text: str) -> Path:

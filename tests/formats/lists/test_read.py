@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UserError
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.lists.read import Layout, read_rows
+from recbias.formats.lists import Layout, read_rows
 
 ROLES = "item is the item_id; prediction is the score"
 ODD = ["a,b", 'say "hi"', "two\nlines", "\N{OK HAND SIGN}", " spaced ", "NA", "007"]

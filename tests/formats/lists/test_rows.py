@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from recbias.core.errors import MalformedLine, UnknownIdentifier
-from recbias.formats.lists.rows import ListRows, encode_column, encode_rows
+from recbias.formats.lists import ListRows, encode_column, encode_rows
 
 
 def locate_row(row: int) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recbias.formats.lists.text_layouts import read_elliot, read_recbole, read_run, read_table
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.text_layouts import read_elliot, read_recbole, read_run, read_table
+from recbias.formats.lists import ListRows
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -7,8 +7,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownIdentifier
-from recbias.formats.lists.order import validate_queries
-from recbias.formats.lists.rows import encode_rows
+from recbias.formats.lists import encode_rows, validate_queries
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

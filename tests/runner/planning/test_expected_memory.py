@@ -13,7 +13,7 @@ from recbias import api
 from recbias.core.errors import Faults
 from recbias.core.machine.expected import EstimatesDataset, EstimatesSizes
 from recbias.core.machine.memory import VARIABLE
-from recbias.formats.delimited import row_samples
+from recbias.formats import sizes as table_sizes
 from recbias.numerics.sparse.compiled_ranking import MIN_SCORES
 from recbias.registry import REGISTRIES
 from recbias.runner.execution.executor import Executor, Silent
@@ -372,7 +372,7 @@ def write_clicks(path: Path, n: int) -> Path:
 def test_sizes_of_tables_are_estimated_from_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(row_samples, "CHUNK_SIZE", 2**14)
+    monkeypatch.setattr(table_sizes, "CHUNK_SIZE", 2**14)
     path = write_clicks(tmp_path / name, 60_000)
     source = REGISTRIES["datasets"].load("tables")(interactions=path)
     sizes = source.estimate_dataset(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recbias.core.machine.expected import ModelMemory, Sizes
-from recbias.formats.table_sizes import estimate_table
+from recbias.formats.sizes import estimate_table
 
 PER_BYTE = 2.5
 """Bytes of memory per byte of text: the text, its columns, and its values."""

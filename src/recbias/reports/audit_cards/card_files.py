@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from recbias.core.digests import compute_digest
 from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
 from recbias.core.input_files import open_input
-from recbias.formats.json_text import parse_json
+from recbias.formats.json_files import parse_json
 from recbias.reports.audit_cards.card import Card, Signature
 
 MOST_BYTES = 64 * 2**20

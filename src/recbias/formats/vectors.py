@@ -1,17 +1,19 @@
-"""Files of word vectors, of which only the needed words are kept in memory."""
+"""Arrays of numbers, and vectors of words, of which only the needed words are kept in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
-from zipfile import ZipFile
+from tokenize import TokenError
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy_format
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
@@ -19,29 +21,94 @@ from recbias.core.input_files import open_input
 from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
-from recbias.formats.limited.archive_files import ARCHIVE_ERRORS, open_zip
-from recbias.formats.limited.file_limits import get_unpacked_limit, make_size_error
-from recbias.formats.limited.number_arrays import HEADER_ERRORS, count_bytes, read_header
+from recbias.formats.archives import ARCHIVE_ERRORS, open_zip, refuse_size
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
-TEXT_SUFFIXES = (".txt", ".vec")
+_TEXT_SUFFIXES = (".txt", ".vec")
 """Text files with one word and its numbers per line; also with ``.gz``."""
 
-ARRAY_SUFFIX = ".npz"
+_ARRAY_SUFFIX = ".npz"
 """An archive with the arrays ``words`` and ``vectors``."""
 
-TENSOR_SUFFIX = ".safetensors"
+_TENSOR_SUFFIX = ".safetensors"
 """A file with the tensor ``vectors``, and the words in its metadata."""
 
-BLOCK_BYTES = 2**24
+_BLOCK_BYTES = 2**24
 """Bytes of an array that are read at once."""
 
-AS_ARRAYS = "write it by numpy.savez(path, words=np.array(words), vectors=vectors)"
-AS_TENSORS = (
+_AS_ARRAYS = "write it by numpy.savez(path, words=np.array(words), vectors=vectors)"
+_AS_TENSORS = (
     "write it by safetensors.numpy.save_file({'vectors': vectors}, path, {'words': "
     "'\\n'.join(words)}), as float16, float32 or float64"
 )
 _FLOATS = frozenset({"F16", "F32", "F64"})
+
+
+_ArrayHeader: TypeAlias = tuple[tuple[int, ...], bool, "np.dtype[Any]"]
+"""The shape of an array, whether it is stored column by column, and the type of its values."""
+
+_HEADER_READERS: Mapping[tuple[int, int], Callable[..., _ArrayHeader]] = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+}
+
+_HEADER_ERRORS = (
+    *(ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError),
+    *(SyntaxError, TokenError),
+)
+"""What numpy raises for a damaged header, which it reads as an expression of Python."""
+
+
+def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
+    """Return the array of real numbers in a ``.npy`` file.
+
+    Args:
+        path: The file.
+        n_axes: The number of its axes.
+        layout: What the array should be, for messages.
+        remedy: How to write it.
+
+    Raises:
+        MissingFile: The file does not exist or cannot be read.
+        MalformedLine: It is not a ``.npy`` file of such an array, or has more or less data than
+            its header says.
+    """
+    with open_input(path) as file:
+        try:
+            shape, is_fortran, kind = _read_header(file)
+        except _HEADER_ERRORS as error:
+            message = "not a .npy file of numbers"
+            raise MalformedLine(message, where=str(path), remedy=remedy) from error
+        if len(shape) != n_axes or kind.kind not in "fiu":
+            message = f"an array {kind}{list(shape)}, not {layout}"
+            raise MalformedLine(message, where=str(path), remedy=remedy)
+        n_bytes = os.fstat(file.fileno()).st_size - file.tell()
+        if (expected := _count_bytes(shape, kind)) != n_bytes:
+            message = f"its header promises {expected:,} bytes of numbers, and it has {n_bytes:,}"
+            raise MalformedLine(message, where=str(path), remedy=remedy)
+        values = np.frombuffer(file.read(), dtype=kind)
+    return values.reshape(shape, order="F" if is_fortran else "C").copy()
+
+
+def _read_header(stream: IO[bytes]) -> _ArrayHeader:
+    """Return the header of an array; one of ``_HEADER_ERRORS`` is raised if it is malformed."""
+    shape, is_fortran, kind = _HEADER_READERS[npy_format.read_magic(stream)](stream)
+    if any(size < 0 for size in shape):
+        message = "an array of a negative size"
+        raise ValueError(message)
+    return shape, is_fortran, kind
+
+
+def _count_bytes(shape: tuple[int, ...], kind: np.dtype[Any]) -> int:
+    """Return the number of bytes of an array.
+
+    >>> _count_bytes((10**12, 2), np.dtype(np.float64))
+    16000000000000
+    """
+    n_bytes = kind.itemsize
+    for size in shape:
+        n_bytes *= size
+    return n_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +126,8 @@ class WordVectors:
 
 def check_vector_file(path: Path) -> None:
     """Refuse a file whose name does not say how its vectors are stored; raises WrongType."""
-    if path.suffix.lower() not in _READERS and get_suffix(path) not in TEXT_SUFFIXES:
-        remedy = f"name it {', '.join((*TEXT_SUFFIXES, '.txt.gz', *_READERS))}"
+    if path.suffix.lower() not in _READERS and get_suffix(path) not in _TEXT_SUFFIXES:
+        remedy = f"name it {', '.join((*_TEXT_SUFFIXES, '.txt.gz', *_READERS))}"
         raise WrongType(f"{path.name} is no file of word vectors", remedy=remedy)
 
 
@@ -70,7 +137,7 @@ def list_vector_packages(path: Path) -> tuple[str, ...]:
     >>> list_vector_packages(Path("glove.txt")), list_vector_packages(Path("glove.safetensors"))
     ((), ('safetensors',))
     """
-    return ("safetensors",) if path.suffix.lower() == TENSOR_SUFFIX else ()
+    return ("safetensors",) if path.suffix.lower() == _TENSOR_SUFFIX else ()
 
 
 def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
@@ -158,7 +225,7 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
     with _open_array(path, "words") as (stream, shape, _, kind):
         if len(shape) != 1 or kind.kind != "U":
             message = f"words is an array {kind}{list(shape)}, not text [n]"
-            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
+            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
         names = [*_read_rows(stream, shape, kind)]
     with _open_array(path, "vectors") as (stream, shape, is_fortran, kind):
         if len(shape) != 2 or kind.kind != "f" or is_fortran or shape[0] != len(names):
@@ -166,7 +233,7 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
             message = (
                 f"vectors is an array {kind}{list(shape)}{order}, not numbers [{len(names):,}, d]"
             )
-            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS)
+            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
         yield from _select(path, names, _read_rows(stream, shape, kind), words)
 
 
@@ -183,14 +250,14 @@ def _read_tensors(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
                 shape, kind = tensor.get_shape(), tensor.get_dtype()
                 if len(shape) != 2 or kind not in _FLOATS or shape[0] != len(names):
                     message = f"vectors is a tensor {kind}{shape}, not numbers [{len(names):,}, d]"
-                    raise MalformedLine(message, where=str(path), remedy=AS_TENSORS)
-                n_block = max(1, BLOCK_BYTES // max(8 * shape[1], 1))
+                    raise MalformedLine(message, where=str(path), remedy=_AS_TENSORS)
+                n_block = max(1, _BLOCK_BYTES // max(8 * shape[1], 1))
                 starts = range(0, shape[0], n_block)
                 blocks = (tensor[row : min(row + n_block, shape[0])] for row in starts)
                 yield from _select(path, names, chain.from_iterable(blocks), words)
         except SafetensorError as error:
             message = f"the tensor 'vectors' cannot be read: {error}"
-            raise MalformedLine(message, where=str(path), remedy=AS_TENSORS) from error
+            raise MalformedLine(message, where=str(path), remedy=_AS_TENSORS) from error
 
 
 def _select(
@@ -215,26 +282,20 @@ def _open_array(
     with open_input(path) as raw:
         try:
             with open_zip(raw) as archive, archive.open(f"{name}.npy") as stream:
-                _refuse_bomb(path, archive)
-                yield stream, *read_header(stream)
-        except (*HEADER_ERRORS, *ARCHIVE_ERRORS) as error:
+                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+                yield stream, *_read_header(stream)
+        except (*_HEADER_ERRORS, *ARCHIVE_ERRORS) as error:
             raise_shortage(error)
             message = f"the array {name!r} cannot be read: {str(error)[:200]}"
-            raise MalformedLine(message, where=str(path), remedy=AS_ARRAYS) from error
-
-
-def _refuse_bomb(path: Path, archive: ZipFile) -> None:
-    size = sum(entry.file_size for entry in archive.infolist())
-    if size > (limit := get_unpacked_limit(path.stat().st_size)):
-        raise make_size_error(str(path), limit)
+            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS) from error
 
 
 def _read_rows(
     stream: IO[bytes], shape: tuple[int, ...], kind: np.dtype[Any]
 ) -> Iterator[AnyArray]:
     """Yield the rows of an array, read in blocks."""
-    width = count_bytes(shape[1:], kind)
-    n_block = max(1, BLOCK_BYTES // max(width, 1))
+    width = _count_bytes(shape[1:], kind)
+    n_block = max(1, _BLOCK_BYTES // max(width, 1))
     for start in range(0, shape[0], n_block):
         n = min(n_block, shape[0] - start)
         data = stream.read(n * width)
@@ -244,5 +305,5 @@ def _read_rows(
         yield from np.frombuffer(data, dtype=kind).reshape(n, *shape[1:])
 
 
-_READERS = {ARRAY_SUFFIX: _read_archive, TENSOR_SUFFIX: _read_tensors}
+_READERS = {_ARRAY_SUFFIX: _read_archive, _TENSOR_SUFFIX: _read_tensors}
 """How the files are read that are no text, by suffix."""

@@ -1,12 +1,14 @@
-"""Files of one JSON object per line, ``.json`` or ``.json.gz``, read in bounded memory."""
+"""JSON: one object per line, read in bounded memory, and objects ``{query: {item: number}}``."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +20,23 @@ from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
-from recbias.formats.delimited.file_blocks import Block, read_blocks
-from recbias.formats.delimited.layout import SKIP_HINT, BadLines
-from recbias.formats.delimited.reader import Rows, collect_rows
-from recbias.formats.text_files import BOM
+from recbias.formats.delimited import (
+    SKIP_HINT,
+    BadLines,
+    Block,
+    Rows,
+    collect_rows,
+    read_blocks,
+)
+from recbias.formats.text_files import read_text
 
-ARROW_BLOCK = 4 * 2**20
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]
+"""A JSON object as (key, value) pairs in file order; repeated keys are kept."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?P<colon>\s*:)?|[{}\[\]]|[^\s{}\[\]",:]+', re.DOTALL)
+"""A string, with the colon that makes it a key; a bracket; a number or word."""
+
+_ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a block with a longer line is read line by line."""
 
 
@@ -65,6 +78,64 @@ def read_json_lines(
     return collect_rows(path, tables, empty, keep)
 
 
+def parse_json(
+    text: str, path: Path, *, line: int = 1, pairs: Callable[[Any], Any] | None = None
+) -> Any:
+    """Return the value of a JSON text, which starts on a line of a file.
+
+    ``pairs`` converts the key-value pairs of an object; ``dict`` by default.
+
+    Raises:
+        MalformedLine: The text is not JSON, is nested too deeply, or contains a number with too
+            many digits or an unpaired surrogate.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=pairs)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half a character is no UTF-8
+    except json.JSONDecodeError as error:
+        location, reason = f"{path}:{line + error.lineno - 1}", error.msg
+    except RecursionError:
+        location, reason = f"{path}:{line}", "it is nested too deeply"
+    except UnicodeEncodeError:
+        location, reason = f"{path}:{line}", "an escape such as \\ud83d is half a character"
+    except ValueError as error:
+        location, reason = f"{path}:{line}", str(error).partition(";")[0]
+    else:
+        return value
+    raise MalformedLine(f"is not JSON: {reason}", where=location)
+
+
+def read_pairs(path: Path, shape: str) -> Pairs:
+    """Return the keys and values of the JSON object in a file.
+
+    Raises:
+        MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
+    """
+    value = parse_json(read_text(path).decode(), path, pairs=tuple)
+    if not isinstance(value, tuple):
+        raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
+    return value
+
+
+def locate_value(path: Path, number: int, *, depth: int, key: bool) -> str:
+    """Return ``file:line`` of a key, or of a value in a list, in a JSON file.
+
+    ``number`` counts the keys or values that ``depth`` brackets enclose, from 0.
+    """
+
+    def find_starts() -> Iterator[int]:
+        level = 0
+        for token in _TOKEN.finditer(text):
+            level += (token[0] in {"[", "{"}) - (token[0] in {"]", "}"})
+            if level == depth and token[0] not in "[]{}" and bool(token["colon"]) == key:
+                yield token.start()
+
+    text = read_text(path).decode()
+    start = next(islice(find_starts(), number, None), 0)
+    return f"{path}:{text.count(chr(10), 0, start) + 1}"
+
+
 def to_times(column: Any, name: str) -> npt.NDArray[np.int64] | None:
     """Return a column of times; None, with a warning, if a row has no time."""
     if column.null_count:
@@ -89,8 +160,8 @@ def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
 
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
-    data = block.data.removeprefix(BOM)
-    lines = parse_lines(data, fields.schema)
+    data = block.data
+    lines = _parse_with_arrow(data, fields.schema) or _parse_line_by_line(data, fields.schema)
     table = _convert_times(lines.table, fields)
     row_problems: dict[int, str] = {}
     for name, wrong, reason in _check_fields(lines.table, table, fields):
@@ -100,8 +171,7 @@ def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any,
     problems = lines.problems | numbered
     if problems and bad_lines == "error":
         number = min(problems)
-        location = f"{block.path}:{block.find_first_line() + number}"
-        raise MalformedLine(problems[number], where=location, remedy=SKIP_HINT)
+        raise MalformedLine(problems[number], where=block.locate(number), remedy=SKIP_HINT)
     if row_problems:
         table = table.take(np.delete(np.arange(table.num_rows), sorted(row_problems)))
     return table, len(problems)
@@ -133,8 +203,7 @@ def _is_filled(column: Any) -> BoolArray:
     return np.asarray(column.is_valid().to_numpy())
 
 
-@dataclass(frozen=True)
-class ParsedLines:
+class _ParsedLines(NamedTuple):
     """The valid lines of a block, their numbers from 0, and what is wrong with other numbers."""
 
     table: Any
@@ -142,12 +211,7 @@ class ParsedLines:
     problems: dict[int, str]
 
 
-def parse_lines(data: bytes, schema: Any) -> ParsedLines:
-    """Return some lines of JSON objects; fields that are not in the Arrow schema are skipped."""
-    return _parse_with_arrow(data, schema) or _parse_line_by_line(data, schema)
-
-
-def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
+def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
     """Return the lines as Arrow reads them; None if it rejects one or skips a blank one.
 
     A line ``null`` ends the process inside Arrow, so each line must begin and end with a brace.
@@ -161,7 +225,7 @@ def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
     try:
         table = arrow_json.read_json(
             pa.BufferReader(data),
-            read_options=arrow_json.ReadOptions(block_size=ARROW_BLOCK),
+            read_options=arrow_json.ReadOptions(block_size=_ARROW_BLOCK),
             parse_options=options,
         )
         table.validate(full=True)
@@ -170,10 +234,10 @@ def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
     has_blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
     if has_blank or table.num_rows != n_lines:
         return None
-    return ParsedLines(table, range(n_lines), {})
+    return _ParsedLines(table, range(n_lines), {})
 
 
-def _parse_line_by_line(data: bytes, schema: Any) -> ParsedLines:
+def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
     records, numbers, problems = [], [], {}
     for number, text in enumerate(data.split(b"\n")):
         if not text.strip():
@@ -184,7 +248,7 @@ def _parse_line_by_line(data: bytes, schema: Any) -> ParsedLines:
         else:
             records.append(record)
             numbers.append(number)
-    return ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
+    return _ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
 
 
 def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
