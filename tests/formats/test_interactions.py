@@ -1,6 +1,9 @@
+"""Interactions of other tools and their times; judgements of TREC."""
+
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +11,19 @@ import pyarrow as pa
 import pytest
 
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.tables import INTERACTIONS, Tables
-from recbias.formats.interactions import is_blank, read_interactions, to_seconds
+from recbias.formats.interactions import (
+    is_blank,
+    is_qrels,
+    read_interactions,
+    read_qrels,
+    to_seconds,
+)
+
+TREC = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 0\n"
+GRADES = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 0}}
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -57,33 +70,9 @@ def test_timestamps_are_optional_in_elliot_files(tmp_path: Path) -> None:
     assert rows.times is None
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "kind", "message"),
-    [
-        ("a.inter", "user_id:token\tmovie:token\n1\t2\n", UnknownColumn, "no column 'item_id'"),
-        ("a.inter", "user_id:token\titem_id:token\n1\t2\n1\n", MalformedLine, "a.inter:3"),
-        ("a.inter", "user_id\titem_id\n1\t2\n", MalformedLine, "not a kind of table"),
-        ("a.tsv", "1\t2\t5\n1\t2\n", MalformedLine, "a.tsv:2"),
-        ("a.tsv", "1\t2\t5\n1\t3\tgood\n", MalformedLine, "a.tsv:2"),
-        ("a.tsv", "1\t2\n1\t3\n", UnknownColumn, "no column 'user_id'"),
-        ("a.tsv", "", MalformedLine, "no header"),
-    ],
-)
-def test_malformed_content_is_reported_with_its_line(
-    tmp_path: Path, name: str, text: str, kind: type[Exception], message: str
-) -> None:
-    with pytest.raises(kind, match=message):
-        load(write(tmp_path, name, text))
-
-
 def test_rows_are_located_by_line(tmp_path: Path) -> None:
     table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
     assert table.where(1).endswith("a.tsv:2")
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile):
-        read_interactions(tmp_path / "none.inter", INTERACTIONS)
 
 
 @pytest.mark.parametrize(
@@ -129,3 +118,62 @@ def test_numeric_columns_are_rounded_down_to_seconds() -> None:
 )
 def test_a_column_without_times_is_blank(cells: list[str] | list[float], blank: bool) -> None:
     assert is_blank(pa.chunked_array([cells])) is blank
+
+
+def pairs(rows: Interactions) -> list[tuple[str, str, float]]:
+    users, items = rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items]
+    return list(zip(users.tolist(), items.tolist(), rows.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(("test.qrels", True), ("TEST.QREL.GZ", True), ("qrels.txt", True), ("a.json.gz", True)),
+        *(("a.trec", True), ("test.csv", False), ("qrels", False), ("a.tsv.gz", False)),
+    ],
+)
+def test_qrels_are_recognized_by_their_suffix(name: str, expected: bool) -> None:
+    assert is_qrels(Path(name)) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.qrels", TREC),
+        ("a.txt", TREC.replace(" ", "\t").replace("\n", "\r\n")),
+        ("a.trec", "\ufeff" + TREC.replace(" 0 ", "  Q0\t ") + "\n \n"),
+        ("a.json", json.dumps(GRADES)),
+    ],
+)
+def test_relevant_items_are_the_rows(tmp_path: Path, name: str, text: str) -> None:
+    with collect_warnings() as messages:
+        rows = read_qrels(write(tmp_path, name, text), 1)
+    assert pairs(rows) == [("q1", "d1", 1.0), ("q1", "d3", 2.0)]
+    assert rows.user_ids.ids.tolist() == ["q1"]
+    counts = "1 of 2 queries have no item of grade 1 or more"
+    assert messages == [f"{name}: {counts} and are excluded from the evaluation"]
+
+
+def test_a_higher_least_grade_selects_fewer_items(tmp_path: Path) -> None:
+    with collect_warnings():
+        assert pairs(read_qrels(write(tmp_path, "a.qrels", TREC), 2)) == [("q1", "d3", 2.0)]
+        assert len(read_qrels(write(tmp_path, "a.qrels", TREC), 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.qrels.gz", TREC), ("a.json.gz", json.dumps(GRADES))]
+)
+def test_compressed_judgements_are_read(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    with collect_warnings():
+        assert len(read_qrels(tmp_path / name, 1)) == 2
+
+
+def test_ids_of_judgements_are_kept_as_written(tmp_path: Path) -> None:
+    rows = read_qrels(write(tmp_path, "a.qrels", '007 0 "a 1\n007 0 NA 1\n'), 1)
+    assert pairs(rows) == [("007", '"a', 1.0), ("007", "NA", 1.0)]
+
+
+@pytest.mark.parametrize("name", ["a.qrels", "a.json"])
+def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
+    assert len(read_qrels(write(tmp_path, name, "{}" if name == "a.json" else ""), 1)) == 0

@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.delimited import file_blocks
-from recbias.formats.json_files import Fields, parse_lines, read_json_lines, to_texts, to_times
+from recbias.formats import delimited
+from recbias.formats.json_files import (
+    Fields,
+    locate_value,
+    parse_json,
+    read_json_lines,
+    read_pairs,
+    to_texts,
+    to_times,
+)
 
 FIELDS = Fields(
     types={
@@ -97,14 +105,6 @@ def test_a_malformed_line_is_reported_or_skipped(tmp_path: Path, line: str, prob
     assert messages == ["file.json.gz: 1 malformed line(s) skipped"]
 
 
-def test_text_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    path.write_bytes(b'{"id": "a"}\n{"id": "\xff"}\n')
-    with pytest.raises(MalformedLine, match="is not utf-8") as caught:
-        read_json_lines(path, FIELDS)
-    assert caught.value.where == f"{path}:2"
-
-
 def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"id": 17, "more": {"price": 2}}\n')
@@ -116,7 +116,7 @@ def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
 def test_rows_of_each_block_can_be_filtered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_blocks, "READ_SIZE", 64)
+    monkeypatch.setattr(delimited, "BLOCK_SIZE", 64)
     path = tmp_path / "file.json"
     path.write_text("".join(f'{{"id": "{i}", "stars": {i % 5}}}\n' for i in range(50)))
     rows = read_json_lines(path, FIELDS, keep=lambda table: table.filter(pc.field("stars") > 3))
@@ -151,33 +151,40 @@ def test_an_empty_text_is_none() -> None:
     assert to_texts(pa.chunked_array([["a", "", None]])).tolist() == ["a", None, None]
 
 
-SCHEMA = pa.schema([("id", pa.string()), ("stars", pa.float64())])
+@pytest.mark.parametrize("line", ["null", "true", "1", "[]", '"a"', "{} null", "null {}"])
+def test_a_line_that_is_no_object_does_not_reach_arrow(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(f'{{"id": "x"}}\n{line}\n{{"id": "y"}}\n')
+    with collect_warnings():
+        rows = read_json_lines(path, FIELDS, bad_lines="skip")
+    assert (rows.table["id"].to_pylist(), rows.bad_lines) == (["x", "y"], 1)
 
 
-@pytest.mark.parametrize("blank", ["", "\n"])
-def test_arrow_and_the_line_by_line_parser_return_the_same_rows(blank: str) -> None:
-    # a blank line makes the block go line by line
-    lines = parse_lines(f'{{"id": "a", "other": 1}}\n{blank}{{"stars": 2}}\n'.encode(), SCHEMA)
-    assert lines.table.to_pylist() == [{"id": "a", "stars": None}, {"id": None, "stars": 2.0}]
-    assert list(lines.numbers) == [0, 1 + len(blank)]
-    assert lines.problems == {}
+def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:
+    assert parse_json('{"a": "\\ud83d\\ude00", "a": [1]}', Path("a.json"), pairs=tuple) == (
+        ("a", "😀"),
+        ("a", [1]),
+    )
 
 
-def test_the_problem_of_each_malformed_line_is_returned_by_its_number() -> None:
-    lines = parse_lines(b'{"id": 7}\n[]\n{"stars": "5"}\n{"id": \n\xff\n', SCHEMA)
-    assert lines.table["id"].to_pylist() == ["7"]
-    assert list(lines.numbers) == [0]
-    assert lines.problems == {
-        1: "is not a JSON object",
-        2: "stars is not a double: '5'",
-        3: "is not JSON: Expecting value: line 1 column 8 (char 7)",
-        4: "is not utf-8",
-    }
+@pytest.mark.parametrize(
+    ("text", "number", "depth", "key", "line"),
+    [
+        ('{"q: {": {"i\\"": 1, "j":\n2},\n"1": {"1": 3}}', 2, 2, True, 3),
+        ('{"q: {": {"i\\"": 1, "j":\n2},\n"1": {"1": 3}}', 1, 1, True, 3),
+        ('{"q":\n["x", "y:",\n"z"], "r": [\n7]}', 3, 2, False, 4),
+        ("{}", 5, 1, True, 1),
+    ],
+)
+def test_keys_and_values_are_located_by_depth(
+    tmp_path: Path, text: str, number: int, depth: int, key: bool, line: int
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="utf-8")
+    assert locate_value(path, number, depth=depth, key=key) == f"{path}:{line}"
 
 
-@pytest.mark.parametrize("line", [b"null", b"true", b"1", b"[]", b'"a"', b"{} null", b"null {}"])
-def test_a_line_that_is_no_object_does_not_reach_arrow(line: bytes) -> None:
-    schema = pa.schema([("a", pa.string())])
-    parsed = parse_lines(b'{"a": "x"}\n' + line + b'\n{"a": "y"}\n', schema)
-    assert parsed.table.to_pydict() == {"a": ["x", "y"]}
-    assert list(parsed.problems) == [1]
+def test_pairs_are_those_of_an_object(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"q": {"i": 1}, "q": [2]}', encoding="utf-8")
+    assert read_pairs(path, "{query: ...}") == (("q", (("i", 1),)), ("q", [2]))

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from recbias.core.errors import MalformedLine, MissingFile, UserError, WrongType
+from recbias.core.errors import MalformedLine, MissingFile, UserError
 from recbias.core.stage_context import collect_warnings
-from recbias.formats import word_vectors
-from recbias.formats.vectors import read_word_vectors
+from recbias.formats import vectors
+from recbias.formats.vectors import read_numbers, read_word_vectors
 
 save_file = pytest.importorskip("safetensors.numpy").save_file
 
@@ -49,7 +50,7 @@ def test_text_files_of_each_layout_are_read(tmp_path: Path, name: str, header: s
 def test_archives_are_read_in_blocks(
     tmp_path: Path, kind: Any, compress: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(word_vectors, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(vectors, "_BLOCK_BYTES", 20)
     save = np.savez_compressed if compress else np.savez
     save(tmp_path / "v.npz", words=WORDS, vectors=NUMBERS.astype(kind))
     assert read(tmp_path / "v.npz", "soup", "汤", "absent") == {
@@ -62,7 +63,7 @@ def test_archives_are_read_in_blocks(
 def test_tensors_are_read_in_blocks(
     tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(word_vectors, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(vectors, "_BLOCK_BYTES", 20)
     save_tensors(tmp_path / "v.safetensors", NUMBERS.astype(kind), "the\nsoup\n汤")
     assert read(tmp_path / "v.safetensors", "soup", "汤", "absent") == {
         "soup": pytest.approx([-2, 0.1], abs=1e-3),
@@ -114,24 +115,6 @@ def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "line"),
-    [
-        ("", "empty", ""),
-        ("the\n", "not a word and its numbers", ":1"),
-        (GLOVE + "fish 1\n", "1 numbers; the vectors have 2", ":5"),
-        (GLOVE + "fish 1 x\n", "malformed", ":5"),
-        (GLOVE + "fish 1 nan\n", "NaN", ":5"),
-    ],
-)
-def test_faulty_lines_are_named(tmp_path: Path, text: str, message: str, line: str) -> None:
-    path = write(tmp_path / "glove.txt", text)
-    with pytest.raises(MalformedLine, match=message) as caught:
-        read_word_vectors(path, ["fish"])
-    assert caught.value.where == f"{path}{line}"
-    assert caught.value.remedy
-
-
-@pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"vectors": NUMBERS}, "'words' cannot be read"),
@@ -160,8 +143,53 @@ def test_a_truncated_archive_is_refused(tmp_path: Path, cut: int) -> None:
         read_word_vectors(path, ["the"])
 
 
-def test_absent_and_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile):
-        read_word_vectors(tmp_path / "absent.txt", ["the"])
-    with pytest.raises(WrongType, match="no file of word vectors"):
-        read_word_vectors(write(tmp_path / "vectors.bin"), ["the"])
+def read_array(path: Path, n_axes: int = 2) -> Any:
+    return read_numbers(path, n_axes, "numbers (n, d)", "write it again")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(3, 2),
+        np.asfortranarray(np.arange(6.0).reshape(3, 2)),
+        np.arange(6, dtype=">i4").reshape(2, 3),
+        np.ones((0, 2), dtype=np.float16),
+        np.ones((2, 0)),
+    ],
+)
+def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, array: Any) -> None:
+    np.save(tmp_path / "a.npy", array)
+    values = read_array(tmp_path / "a.npy")
+    assert values.dtype == array.dtype
+    np.testing.assert_array_equal(values, array)
+    assert values.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("n", "fault"), [(10**12, "16,000,000,000,000 bytes"), (2, "and it has 48")]
+)
+def test_a_header_that_promises_other_data_is_refused(tmp_path: Path, n: int, fault: str) -> None:
+    stream = io.BytesIO()
+    np.save(stream, np.ones((3, 2)))
+    data = stream.getvalue()
+    header = data.replace(b"(3, 2), }" + b" " * len(str(n)), f"({n}, 2), }} ".encode(), 1)
+    (tmp_path / "a.npy").write_bytes(header)
+    with pytest.raises(MalformedLine, match=fault) as caught:
+        read_array(tmp_path / "a.npy")
+    assert caught.value.where == str(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2), complex), np.array([["a"]])])
+def test_arrays_of_another_shape_or_type_are_refused(tmp_path: Path, array: Any) -> None:
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(MalformedLine, match=r"an array .*, not numbers \(n, d\)"):
+        read_array(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    "header", [b"", b"\x93NUMPY\x01\x00\x04\x00((((", b"\x93NUMPY\x09\x00", b"PK\x03\x04"]
+)
+def test_damaged_headers_are_refused(tmp_path: Path, header: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(header)
+    with pytest.raises(MalformedLine, match=r"not a \.npy file of numbers"):
+        read_array(tmp_path / "a.npy")
