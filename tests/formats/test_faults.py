@@ -234,7 +234,7 @@ def test_damaged_and_oversized_gzip_files(tmp_path: Path, read: Any) -> None:
         (vectors, "a.txt", "the 1 2\nfish 1\n", "1 numbers; the vectors have 2", 2),
         (vectors, "a.txt", "the 1 2\nfish 1 x\n", "a number is malformed", 2),
         (vectors, "a.txt", "the 1 2\nfish 1 nan\n", "NaN", 2),
-        (vectors, "a.npz", "PK", "'words' cannot be read", 0),
+        (vectors, "a.npz", "PK", "cannot be read", 0),
     ],
 )  # fmt: skip
 def test_faults_of_files(
@@ -265,6 +265,7 @@ def test_missing_files_and_other_kinds(tmp_path: Path, read: Any) -> None:
         (rated, {"user_id": [1], "item_id": [1], "rating": [1e300]}, "not a finite", ": row 1"),
         (rated, {"user_id": [1], "item_id": [1], "rating": ["x"]}, "not of numbers", ": rating"),
         (lists, {"query_id": ["q", None], "item_id": ["i", "j"], "rank": [1, 2]}, "empty", ""),
+        (lists, {"query_id": [{"a": 1}], "item_id": ["i"], "rank": [1]}, "not of text", ""),
         (lists, {"session": [1], "items": [[{"item_id": 1}]]}, "no column 'query_id'", ""),
     ],
 )

@@ -47,10 +47,7 @@ def test_text_files_of_each_layout_are_read(tmp_path: Path, name: str, header: s
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
 @pytest.mark.parametrize("compress", [False, True])
-def test_archives_are_read_in_blocks(
-    tmp_path: Path, kind: Any, compress: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "_BLOCK_BYTES", 20)
+def test_archives_are_read(tmp_path: Path, kind: Any, compress: bool) -> None:
     save = np.savez_compressed if compress else np.savez
     save(tmp_path / "v.npz", words=WORDS, vectors=NUMBERS.astype(kind))
     assert read(tmp_path / "v.npz", "soup", "汤", "absent") == {
@@ -117,13 +114,12 @@ def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"vectors": NUMBERS}, "'words' cannot be read"),
-        ({"words": WORDS}, "'vectors' cannot be read"),
-        ({"words": WORDS.astype(object), "vectors": NUMBERS}, "not text"),
+        ({"vectors": NUMBERS}, "cannot be read: 'words"),
+        ({"words": WORDS}, "cannot be read: 'vectors"),
+        ({"words": WORDS.astype(object), "vectors": NUMBERS}, "cannot be read: Object arrays"),
         ({"words": WORDS[:2], "vectors": NUMBERS}, r"\[3, 2\], not numbers \[2, d\]"),
-        ({"words": WORDS, "vectors": NUMBERS.T.copy().T}, "column by column"),
         ({"words": WORDS, "vectors": NUMBERS * 1e300}, "too large"),
-        ({"words": WORDS, "vectors": NUMBERS.astype(object)}, "not numbers"),
+        ({"words": WORDS, "vectors": NUMBERS.astype(object)}, "cannot be read: Object"),
     ],
 )
 def test_other_archives_are_refused(tmp_path: Path, arrays: Any, message: str) -> None:
@@ -166,7 +162,7 @@ def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, array: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("n", "fault"), [(10**12, "16,000,000,000,000 bytes"), (2, "and it has 48")]
+    ("n", "fault"), [(10**12, "greater than file size"), (2, "16 bytes more")]
 )
 def test_a_header_that_promises_other_data_is_refused(tmp_path: Path, n: int, fault: str) -> None:
     stream = io.BytesIO()

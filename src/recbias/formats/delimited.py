@@ -50,7 +50,7 @@ _MIN_THREADED_SIZE = 2**20
 """Smaller blocks are parsed in one thread: a process that ends right after an error may abort
 while threads of Arrow still start."""
 
-_TYPES: Mapping[Kind, Any] = {
+_TYPES: Mapping[str, Any] = {
     "int32": pa.int32(),
     "int64": pa.int64(),
     "float32": pa.float32(),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +32,7 @@ _TENSOR_SUFFIX = ".safetensors"
 """A file with the tensor ``vectors``, and the words in its metadata."""
 
 _BLOCK_BYTES = 2**24
-"""Bytes of an array that are read at once."""
+"""Bytes of a tensor that are read at once."""
 
 _AS_ARRAYS = "write it by numpy.savez(path, words=np.array(words), vectors=vectors)"
 _AS_TENSORS = (
@@ -44,23 +42,12 @@ _AS_TENSORS = (
 _FLOATS = frozenset({"F16", "F32", "F64"})
 
 
-_ArrayHeader: TypeAlias = tuple[tuple[int, ...], bool, "np.dtype[Any]"]
-"""The shape of an array, whether it is stored column by column, and the type of its values."""
-
-_HEADER_READERS: Mapping[tuple[int, int], Callable[..., _ArrayHeader]] = {
-    (1, 0): npy_format.read_array_header_1_0,
-    (2, 0): npy_format.read_array_header_2_0,
-}
-
-_HEADER_ERRORS = (
-    *(ValueError, TypeError, KeyError, EOFError, OverflowError, RecursionError, MemoryError),
-    *(SyntaxError, TokenError),
-)
-"""What numpy raises for a damaged header, which it reads as an expression of Python."""
+_ARRAY_ERRORS = (*ARCHIVE_ERRORS, SyntaxError, TokenError)
+"""What numpy raises for a damaged array, whose header it reads as an expression of Python."""
 
 
 def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
-    """Return the array of real numbers in a ``.npy`` file.
+    """Return the array of real numbers in a ``.npy`` file; no pickle is read.
 
     Args:
         path: The file.
@@ -75,40 +62,18 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
     """
     with open_input(path) as file:
         try:
-            shape, is_fortran, kind = _read_header(file)
-        except _HEADER_ERRORS as error:
-            message = "not a .npy file of numbers"
+            values = npy_format.open_memmap(path, mode="r")
+        except _ARRAY_ERRORS as error:
+            message = f"not a .npy file of numbers: {str(error)[:200]}"
             raise MalformedLine(message, where=str(path), remedy=remedy) from error
-        if len(shape) != n_axes or kind.kind not in "fiu":
-            message = f"an array {kind}{list(shape)}, not {layout}"
+        if values.ndim != n_axes or values.dtype.kind not in "fiu":
+            message = f"an array {values.dtype}{list(values.shape)}, not {layout}"
             raise MalformedLine(message, where=str(path), remedy=remedy)
-        n_bytes = os.fstat(file.fileno()).st_size - file.tell()
-        if (expected := _count_bytes(shape, kind)) != n_bytes:
-            message = f"its header promises {expected:,} bytes of numbers, and it has {n_bytes:,}"
+        n_more = os.fstat(file.fileno()).st_size - values.offset - values.nbytes
+        if n_more and values.size:
+            message = f"it has {n_more:,} bytes more than its header says"
             raise MalformedLine(message, where=str(path), remedy=remedy)
-        values = np.frombuffer(file.read(), dtype=kind)
-    return values.reshape(shape, order="F" if is_fortran else "C").copy()
-
-
-def _read_header(stream: IO[bytes]) -> _ArrayHeader:
-    """Return the header of an array; one of ``_HEADER_ERRORS`` is raised if it is malformed."""
-    shape, is_fortran, kind = _HEADER_READERS[npy_format.read_magic(stream)](stream)
-    if any(size < 0 for size in shape):
-        message = "an array of a negative size"
-        raise ValueError(message)
-    return shape, is_fortran, kind
-
-
-def _count_bytes(shape: tuple[int, ...], kind: np.dtype[Any]) -> int:
-    """Return the number of bytes of an array.
-
-    >>> _count_bytes((10**12, 2), np.dtype(np.float64))
-    16000000000000
-    """
-    n_bytes = kind.itemsize
-    for size in shape:
-        n_bytes *= size
-    return n_bytes
+        return np.array(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +111,9 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
     A text file (``.txt``, ``.vec``, also with ``.gz``) is that of GloVe, or of word2vec and
     fastText, which have a first line with the number of words and the size. It is read line by
     line; only lines of ``words`` are parsed, and entries of several words are skipped. An
-    ``.npz`` archive has the array ``words`` of text and the array ``vectors``, ``(n, d)``, which
-    is read in blocks; so is the tensor ``vectors`` of a ``.safetensors`` file, whose metadata
-    ``words`` has one word per line.
+    ``.npz`` archive has the array ``words`` of text and the array ``vectors``, ``(n, d)``. A
+    ``.safetensors`` file has the tensor ``vectors``, which is read in blocks, and its metadata
+    ``words`` one word per line.
 
     Args:
         path: The file.
@@ -222,19 +187,26 @@ def _parse(cells: list[bytes], size: int, location: str) -> AnyArray:
 
 
 def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
-    with _open_array(path, "words") as (stream, shape, _, kind):
-        if len(shape) != 1 or kind.kind != "U":
-            message = f"words is an array {kind}{list(shape)}, not text [n]"
-            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
-        names = [*_read_rows(stream, shape, kind)]
-    with _open_array(path, "vectors") as (stream, shape, is_fortran, kind):
-        if len(shape) != 2 or kind.kind != "f" or is_fortran or shape[0] != len(names):
-            order = ", column by column" if is_fortran else ""
-            message = (
-                f"vectors is an array {kind}{list(shape)}{order}, not numbers [{len(names):,}, d]"
-            )
-            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
-        yield from _select(path, names, _read_rows(stream, shape, kind), words)
+    arrays: list[AnyArray] = []
+    with open_input(path) as raw:
+        try:
+            with open_zip(raw) as archive:
+                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+            with np.load(path, allow_pickle=False) as content:
+                arrays = [content[name] for name in ("words", "vectors")]
+        except _ARRAY_ERRORS as error:
+            raise_shortage(error)
+            message = f"its arrays 'words' and 'vectors' cannot be read: {str(error)[:200]}"
+            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS) from error
+    names, vectors = arrays
+    if names.ndim != 1 or names.dtype.kind != "U":
+        message = f"words is an array {names.dtype}{list(names.shape)}, not text [n]"
+        raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(names):
+        shape = f"{vectors.dtype}{list(vectors.shape)}"
+        message = f"vectors is an array {shape}, not numbers [{len(names):,}, d]"
+        raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS)
+    yield from _select(path, names, vectors, words)
 
 
 def _read_tensors(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
@@ -272,37 +244,6 @@ def _select(
                 message = f"the vector of {word!r} has NaN, infinity or a number too large"
                 raise MalformedLine(message, where=str(path), remedy="correct its vectors")
             yield word, row
-
-
-@contextmanager
-def _open_array(
-    path: Path, name: str
-) -> Iterator[tuple[IO[bytes], tuple[int, ...], bool, np.dtype[Any]]]:
-    """Open an array of an archive behind its header; no pickle is read."""
-    with open_input(path) as raw:
-        try:
-            with open_zip(raw) as archive, archive.open(f"{name}.npy") as stream:
-                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
-                yield stream, *_read_header(stream)
-        except (*_HEADER_ERRORS, *ARCHIVE_ERRORS) as error:
-            raise_shortage(error)
-            message = f"the array {name!r} cannot be read: {str(error)[:200]}"
-            raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS) from error
-
-
-def _read_rows(
-    stream: IO[bytes], shape: tuple[int, ...], kind: np.dtype[Any]
-) -> Iterator[AnyArray]:
-    """Yield the rows of an array, read in blocks."""
-    width = _count_bytes(shape[1:], kind)
-    n_block = max(1, _BLOCK_BYTES // max(width, 1))
-    for start in range(0, shape[0], n_block):
-        n = min(n_block, shape[0] - start)
-        data = stream.read(n * width)
-        if len(data) != n * width:
-            message = "the data ends early"
-            raise EOFError(message)
-        yield from np.frombuffer(data, dtype=kind).reshape(n, *shape[1:])
 
 
 _READERS = {_ARRAY_SUFFIX: _read_archive, _TENSOR_SUFFIX: _read_tensors}
