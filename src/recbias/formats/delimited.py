@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from recbias.core.suggestions import suggest
 from recbias.formats.encode_ids import find_repeat
 from recbias.formats.text_files import (
     BOM,
+    SAVE_AS_UTF_8,
     decode,
     is_number,
     open_binary,
@@ -236,8 +238,9 @@ def read_header(path: Path, layout: Layout) -> Header:
         location = f"{path}:1"
         message, remedy = "the file is empty: there is no header", "name the columns in line 1"
         raise MalformedLine(message, where=location, remedy=remedy)
+    known = {*names}
     for name in layout.columns:
-        if name not in names:
+        if name not in known:
             message = f"there is no column {name!r}"
             raise UnknownColumn(message, where=location, remedy=suggest(name, names))
     refuse_same_names([name for name in names if name in layout.columns], location)
@@ -246,8 +249,8 @@ def read_header(path: Path, layout: Layout) -> Header:
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:
     """Raise MalformedLine if two columns have one name."""
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    for name, count in Counter(names).items():
+        if count > 1:
             message = f"two columns are called {name[:80]!r}"
             raise MalformedLine(message, where=where, remedy="give each column its own name")
 
@@ -493,8 +496,9 @@ def _read_lines(
             values = _convert(record, layout, names)
         except ValueError as error:
             if bad_lines == "error":
-                location = block.locate(record.line)
-                raise MalformedLine(str(error), where=location, remedy=SKIP_HINT) from None
+                location, message = block.locate(record.line), str(error)
+                remedy = SAVE_AS_UTF_8 if message.startswith("is not UTF-8") else SKIP_HINT
+                raise MalformedLine(message, where=location, remedy=remedy) from None
             n_skipped += record.n_lines
             continue
         for column, value in zip(columns.values(), values, strict=True):
@@ -511,7 +515,7 @@ def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
         try:
             text = raw.decode(layout.encoding)
         except UnicodeDecodeError as error:
-            yield _Record(line, 1, [], f"is not {layout.encoding}: {error.reason}")
+            yield _Record(line, 1, [], f"is not {layout.encoding.upper()}: {error.reason}")
             continue
         if not layout.delimiter and text.strip(" \t"):
             yield _Record(line, 1, re.split(r"[ \t]+", text.strip(" \t")))
@@ -533,7 +537,7 @@ def _parse_quoted(data: bytes, layout: Layout) -> Iterator[_Record]:
             if "end of data" in str(error):
                 problem = _UNCLOSED
         if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
-            cells, problem = [], "is not utf-8"
+            cells, problem = [], "is not UTF-8"
         if cells or problem:
             yield _Record(line, reader.line_num - line, cells, problem)
 

@@ -258,7 +258,7 @@ def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
         if isinstance(record, dict):
             return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
     except UnicodeDecodeError:
-        return {}, "is not utf-8"
+        return {}, "is not UTF-8"
     except RecursionError:
         return {}, "is nested too deeply"
     except (ValueError, OverflowError) as error:

@@ -21,6 +21,8 @@ BOM = codecs.BOM_UTF8
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """The delimiter of a table, by the suffix of its file."""
 
+SAVE_AS_UTF_8 = "save the file as UTF-8"
+
 csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
 
 
@@ -79,8 +81,8 @@ def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
     halves = start[:64:2], start[1:64:2]
     is_wide = len(start) > 8 and any(start[:64]) and not all(map(any, halves))
     if is_wide or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        message, remedy = "is UTF-16 or UTF-32, not UTF-8", "save the file as UTF-8"
-        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
+        message = "is UTF-16 or UTF-32, not UTF-8"
+        raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
     if b"\r" in start[:-1] and b"\n" not in start:
         message = "its lines end with CR alone, as on a Mac before 2001"
         remedy = "save it with LF or CR LF as line end"
@@ -122,8 +124,8 @@ def decode(data: bytes, path: Path, line: int = 1) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         location = f"{path}:{line + data.count(10, 0, error.start)}"
-        message, remedy = f"is not UTF-8: {error.reason}", "save the file as UTF-8"
-        raise MalformedLine(message, where=location, remedy=remedy) from error
+        message = f"is not UTF-8: {error.reason}"
+        raise MalformedLine(message, where=location, remedy=SAVE_AS_UTF_8) from error
 
 
 def read_first_line(path: Path) -> str:

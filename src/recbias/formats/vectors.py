@@ -16,7 +16,6 @@ from numpy.lib import format as npy_format
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
-from recbias.core.machine.shortage import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
 from recbias.formats.archives import ARCHIVE_ERRORS, open_zip, refuse_size
@@ -42,7 +41,7 @@ _AS_TENSORS = (
 _FLOATS = frozenset({"F16", "F32", "F64"})
 
 
-_ARRAY_ERRORS = (*ARCHIVE_ERRORS, SyntaxError, TokenError)
+_ARRAY_ERRORS = (*ARCHIVE_ERRORS, MemoryError, SyntaxError, TokenError)
 """What numpy raises for a damaged array, whose header it reads as an expression of Python."""
 
 
@@ -195,7 +194,6 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
             with np.load(path, allow_pickle=False) as content:
                 arrays = [content[name] for name in ("words", "vectors")]
         except _ARRAY_ERRORS as error:
-            raise_shortage(error)
             message = f"its arrays 'words' and 'vectors' cannot be read: {str(error)[:200]}"
             raise MalformedLine(message, where=str(path), remedy=_AS_ARRAYS) from error
     names, vectors = arrays
