@@ -18,7 +18,6 @@ from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.formats import archives, tables
 from recbias.formats.delimited import SKIP_HINT, require_every_line
-from recbias.formats.sizes import estimate_table
 from recbias.formats.tables import (
     TableColumns,
     infer_column,
@@ -207,21 +206,6 @@ def test_json_objects_of_different_blocks_have_different_keys(
     assert table.texts("a").tolist() == ["1", "", "", "3", ""]
     assert table.texts("b").tolist() == ["", "", "2", "", ""]
     assert table.place(4).endswith("a.jsonl:9")
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
-def test_the_size_of_a_table_is_that_of_its_cells(tmp_path: Path, name: str) -> None:
-    path, frame = tmp_path / name, pd.DataFrame({"id": ["1", "2"], "text": ["ab", "c\u4e2d"]})
-    if name == "a.csv":
-        frame.to_csv(path, index=False)
-        cell_bytes = path.stat().st_size
-    else:
-        frame.to_json(path, orient="records", lines=True)
-        cell_bytes = 1 + 2 + 1 + 4 + 2  # and the ends of the lines
-    size = estimate_table(path)
-    assert size is not None
-    assert size.text_bytes == pytest.approx(cell_bytes, abs=2)
-    assert size.cells == 2 * size.rows
 
 
 def test_malformed_cells_are_placed_at_their_line(tmp_path: Path) -> None:

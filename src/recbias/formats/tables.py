@@ -479,21 +479,6 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     return table
 
 
-def read_first_rows(path: Path, columns: Sequence[str], n: int) -> tuple[int, Any]:
-    """Return the number of rows of a Parquet file, and a table of some columns of the first ``n``.
-
-    Raises:
-        MalformedLine: The file is not a Parquet file.
-    """
-    from pyarrow import parquet
-
-    with _report_damage(path), parquet.ParquetFile(path) as file:
-        batch = next(file.iter_batches(n, columns=list(columns)), None)
-        rows = [] if batch is None else [batch]
-        schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-        return file.metadata.num_rows, pa.Table.from_batches(rows, schema)
-
-
 def locate_row(path: Path, row: int) -> str:
     """Return ``file: row n`` of a row, counted from 0.
 
