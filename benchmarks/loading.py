@@ -24,8 +24,7 @@ from pyarrow import csv as arrow_csv
 
 from recbias.data.datasets.goodbooks import RATINGS as GOODBOOKS
 from recbias.data.datasets.movielens_files import ML_1M
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.reader import read_table
+from recbias.formats.delimited import Layout, read_table
 from recbias.formats.encode_ids import encode
 
 

@@ -14,7 +14,7 @@ from text_studies import make_text_evidence
 
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Responses
-from recbias.formats.response_ratings import ResponseRatings, digest_response, write_ratings
+from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
 from recbias.metrics.text.human_ratings import HumanAgreement, HumanRate, HumanScore
 
 N_RESPONSES, N_RATERS = 150, 3

@@ -1,25 +1,40 @@
+"""Tables that users give, with typed columns or as text: the same from every kind of file."""
+
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.delimited.layout import SKIP_HINT
+from recbias.formats import archives, tables
+from recbias.formats.delimited import SKIP_HINT, require_every_line
 from recbias.formats.tables import (
     TableColumns,
     infer_column,
+    list_file_columns,
+    parse_numbers,
     read_file,
-    require_every_line,
+    read_parquet,
+    read_text_table,
+)
+from recbias.formats.text_files import (
+    get_suffix,
+    open_text,
+    read_first_line,
+    read_text,
     require_file,
 )
+from support.files.excel_files import write_excel
 
 ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 RATED = TableColumns(needed={"item_id": "id"}, optional={"rating": "float32"})
@@ -90,28 +105,6 @@ def test_parquet_columns_are_converted_by_type(tmp_path: Path) -> None:
         np.testing.assert_array_equal(infer_column(rows.table[name]), [first, np.nan])
 
 
-@pytest.mark.parametrize(
-    ("column", "problem", "where"),
-    [
-        ({"item_id": ["a", None]}, "item_id is empty", "row 2"),
-        ({"item_id": ["a", ""]}, "item_id is empty", "row 2"),
-        ({"item_id": [1.0, 2.0]}, "decimal numbers", "item_id"),
-        ({"item_id": [b"a", b"\xff"]}, "is a column of binary", "item_id"),
-        ({"item_id": ["a", "b"], "rating": [1.0, None]}, "rating is not a finite number", "row 2"),
-        ({"item_id": ["a", "b"], "rating": [1e300, 1.0]}, "rating is not a finite", "row 1"),
-        ({"item_id": ["a", "b"], "rating": ["x", "y"]}, "not of numbers", "rating"),
-    ],
-)
-def test_invalid_parquet_columns_are_rejected_with_their_row(
-    tmp_path: Path, column: dict[str, list[Any]], problem: str, where: str
-) -> None:
-    path = tmp_path / "t.parquet"
-    parquet.write_table(pa.table(column), path)
-    with pytest.raises(MalformedLine, match=problem) as caught:
-        read_file(path, RATED)
-    assert caught.value.where == f"{path}: {where}"
-
-
 def test_invalid_rows_of_a_parquet_file_may_be_skipped(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = {"item_id": ["a", None, "c", "d"], "rating": [1.0, 2.0, float("nan"), 4.0]}
@@ -139,29 +132,6 @@ def test_the_nearest_name_of_a_missing_column_is_suggested(tmp_path: Path, name:
     assert caught.value.remedy == "did you mean items_id?"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("t.xlsx", b"PK", "is no Excel file"),
-        ("t.xls", b"", "not a kind of table"),
-        ("t.gz", b"", "not a kind of table"),
-        ("t.parquet", b"not one", "is not a Parquet file"),
-        ("t.parquet", b"", "is not a Parquet file"),
-        ("t.csv", b"", "has no header"),
-        ("t.csv", b"item_id\n\xff\n", "is not utf-8"),
-        ("t.csv", b'item_id,a\n"x\n', "never closed"),
-        ("t.csv.gz", b"item_id\n", "damaged"),
-    ],
-)
-def test_files_that_are_not_tables_are_rejected(
-    tmp_path: Path, name: str, content: bytes, problem: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(MalformedLine, match=problem):
-        read_file(path, ITEMS)
-
-
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
         require_file(tmp_path / "t.csv")
@@ -176,3 +146,145 @@ def test_errors_do_not_suggest_skipping_lines(remedy: str, expected: str) -> Non
         raise MalformedLine("2 cells instead of 3", where="a.csv:7", remedy=remedy)
     assert str(caught.value) == "a.csv:7: 2 cells instead of 3"
     assert caught.value.remedy == expected
+
+
+ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
+
+
+def write_texts(folder: Path, name: str) -> Path:
+    path, frame = folder / name, pd.DataFrame(ROWS)
+    if name.endswith(".parquet"):
+        frame.to_parquet(path)
+    elif ".jsonl" in name:
+        text = "\n\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS) + "\n"
+        open_file = gzip.open if name.endswith(".gz") else open
+        with open_file(path, "wt", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        frame.to_csv(path, sep="\t" if ".tsv" in name else ",", index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.tsv", "a.csv.gz", "A.CSV", "a.parquet", "a.jsonl", "a.jsonl.gz"]
+)
+def test_every_kind_of_file_has_the_same_text(tmp_path: Path, name: str) -> None:
+    table = read_text_table(write_texts(tmp_path, name))
+    assert table.ids("id").tolist() == ["007", "x"]
+    assert table.texts("text").tolist() == ['a, "b"\nc', ""]
+    assert table.optional("text").tolist() == ['a, "b"\nc', None]
+    assert table.optional("other").tolist() == [None, None]
+    assert table.numbers("n").tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert table.labels(["id", "n"]).to_dict("list") == {"text": ['a, "b"\nc', None]}
+
+
+def test_rows_know_their_line(tmp_path: Path) -> None:
+    assert read_text_table(write_texts(tmp_path, "a.csv")).place(1).endswith("a.csv:4")
+    assert read_text_table(write_texts(tmp_path, "a.jsonl")).place(1).endswith("a.jsonl:3")
+    assert (
+        read_text_table(write_texts(tmp_path, "a.parquet")).place(1).endswith("a.parquet: row 2")
+    )
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_list_of_numbers_is_joined_by_spaces(tmp_path: Path, name: str) -> None:
+    path, rows = tmp_path / name, [{"logs": [-1.5, -2.0]}, {"logs": []}]
+    if name == "a.parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert read_text_table(path).texts("logs").tolist() == ["-1.5 -2.0", ""]
+
+
+def test_json_objects_of_different_blocks_have_different_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 2)
+    path, rows = tmp_path / "a.jsonl", [{"a": "1"}, {}, {"b": "2"}, {"a": 3}, {"b": None}]
+    path.write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    table = read_text_table(path)
+    assert table.texts("a").tolist() == ["1", "", "", "3", ""]
+    assert table.texts("b").tolist() == ["", "", "2", "", ""]
+    assert table.place(4).endswith("a.jsonl:9")
+
+
+def test_malformed_cells_are_placed_at_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,n\na,1\n,x\nb, \na,NaN\n", encoding="utf-8")
+    table = read_text_table(path)
+    with pytest.raises(MalformedLine, match="an empty id") as caught:
+        table.ids("id")
+    assert caught.value.where == f"{path}:3"
+    with pytest.raises(MalformedLine, match="the n 'x' is not a number") as caught:
+        table.numbers("n")
+    assert caught.value.where == f"{path}:3"
+    with pytest.raises(UnknownColumn, match="no column 'ids'") as missing:
+        table.need("n", "ids")
+    assert "did you mean id?" in missing.value.remedy
+    with pytest.raises(MalformedLine, match="row 3 again") as caught:
+        table.refuse_repeats(table.texts("id"), lambda row: f"row {row} again")
+    assert caught.value.where == f"{path}:5"
+    assert f"{path}:2" in caught.value.remedy
+
+
+def test_columns_can_be_selected(tmp_path: Path) -> None:
+    path = tmp_path / "part=1" / "a.parquet"
+    path.parent.mkdir()
+    parquet.write_table(pa.table({"a": [1], "b": ["x"]}), path)
+    assert read_parquet(path).column_names == ["a", "b"]
+    assert read_parquet(path, ["b"]).to_pydict() == {"b": ["x"]}
+
+
+EXCEL: list[tuple[str | float | None, ...]] = [
+    ("id", "rank", "price", "name"),
+    ("007", 1, 1.5, "A & B"),
+    ("8", 2, None, None),
+]
+
+
+def test_an_excel_file_is_read_as_a_text_file(tmp_path: Path) -> None:
+    columns = TableColumns(needed={"id": "id", "rank": "id"}, others=True)
+    text = tmp_path / "a.csv"
+    text.write_text("id,rank,price,name\n007,1,1.5,A & B\n8,2,,\n")
+    excel = write_excel(tmp_path / "a.xlsx", EXCEL)
+    assert list_file_columns(excel) == list_file_columns(text)
+    frames = [read_file(path, columns).rows.table.to_pandas() for path in (text, excel)]
+    assert frames[1][["id", "rank"]].equals(frames[0][["id", "rank"]])
+    assert frames[1]["name"].tolist() == frames[0]["name"].tolist() == ["A & B", ""]
+    assert frames[0]["price"].tolist() == ["1.5", ""]
+    np.testing.assert_equal(frames[1]["price"].to_numpy(float), [1.5, np.nan])
+
+
+def test_faults_of_excel_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_excel(tmp_path / "a.xlsx", EXCEL)
+    with pytest.raises(UnknownColumn, match="no column 'item'"):
+        read_file(path, TableColumns(needed={"item": "id"}))
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "FREE_BYTES", 100)
+        patch.setattr(archives, "MAX_RATIO", 0)
+        with pytest.raises(MalformedLine, match="unpacks to more than 100 bytes"):
+            list_file_columns(path)
+    with pytest.raises(MalformedLine, match="two columns are called 'id'"):
+        list_file_columns(write_excel(path, [("id", "id"), ("1", "2")]))
+    with pytest.raises(MalformedLine, match="the first sheet is empty"):
+        list_file_columns(write_excel(path, []))
+    path.write_bytes(write_excel(path, EXCEL).read_bytes()[:-30])
+    with pytest.raises(MalformedLine, match="is no Excel file") as caught:
+        list_file_columns(path)
+    assert caught.value.remedy == "download or save it again, or save it as CSV"
+
+
+def test_numbers_may_have_spaces_around(tmp_path: Path) -> None:
+    column = pa.chunked_array([["1", " 2.5\t", ""], ["1e400"]])
+    numbers = parse_numbers(column, "rank", str)
+    np.testing.assert_array_equal(numbers, [1.0, 2.5, np.nan, np.inf])
+
+
+def test_text_is_decompressed_without_its_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.TXT.GZ"
+    path.write_bytes(gzip.compress("\ufeff\nä\r\nb".encode()))
+    assert read_text(path) == "\nä\r\nb".encode()
+    assert read_first_line(path) == "ä"
+    assert get_suffix(path) == ".txt"
+    with open_text(path) as file:
+        assert list(file) == ["\n", "ä\r\n", "b"]

@@ -25,14 +25,10 @@ from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.data.datasets.tables import refuse_repeated_ids
+from recbias.formats.delimited import require_every_line
 from recbias.formats.encode_ids import encode
 from recbias.formats.table_settings import TableSettings
-from recbias.formats.tables import (
-    TableColumns,
-    list_file_columns,
-    read_file,
-    require_every_line,
-)
+from recbias.formats.tables import TableColumns, list_file_columns, read_file
 
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 

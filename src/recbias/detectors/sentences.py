@@ -16,7 +16,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
 from recbias.numerics.certainty_factor import certainty_factor
 
 _ROUNDING = 1e-12

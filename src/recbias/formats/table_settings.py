@@ -17,7 +17,7 @@ from recbias.core.inherited_sections import InheritsSections
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.tables import TableFile, infer_column
-from recbias.formats.text_lines import shorten
+from recbias.formats.text_files import shorten
 
 ColumnType: TypeAlias = Literal["number", "yes_no", "text"]
 """The type that a column is read as."""

@@ -1,41 +1,59 @@
-"""A user's own tables: ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet`` and ``.xlsx``.
+"""Tables that users give: ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.xlsx``, ``.jsonl``.
 
 Identifiers are kept exactly as written: ``007`` stays ``007``.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recbias.core.arrays import AnyArray, BoolArray
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR
-from recbias.core.errors import Contradiction, MalformedLine, MissingFile, UnknownColumn
-from recbias.core.input_files import has_file
+from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn, WrongType
+from recbias.core.input_files import open_input
+from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.arrow import excel_files
-from recbias.formats.arrow.parquet_files import (
-    decode_dictionary,
-    locate_row,
-    read_parquet,
-    read_schema,
-    to_numbers,
-    to_text,
+from recbias.formats.archives import refuse_size
+from recbias.formats.delimited import (
+    SKIP_HINT,
+    BadLines,
+    Kind,
+    Layout,
+    Rows,
+    find_line_of_row,
+    read_header,
+    read_table,
+    read_texts,
+    refuse_same_names,
 )
-from recbias.formats.delimited.layout import SKIP_HINT, BadLines, Kind, Layout
-from recbias.formats.delimited.reader import Rows, find_line_of_row, read_header, read_table
-from recbias.formats.text_files import DELIMITERS, get_suffix
+from recbias.formats.encode_ids import find_repeat
+from recbias.formats.json_files import parse_json
+from recbias.formats.text_files import DELIMITERS, get_suffix, open_text, require_file, shorten
 
-NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
+EXCEL = ".xlsx"
+
+TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
+"""The suffixes of tables of text."""
+
+_BLOCK_ROWS = 2**14
+"""The number of JSON objects that are in memory at once, besides the columns of those before."""
+
+_NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 """A number as a column of numbers holds it, or an empty cell; ``007`` is text."""
 
 
@@ -112,18 +130,6 @@ class TableFile:
         return TableFile(self.path, rows, self.layout)
 
 
-def require_file(path: Path) -> Path:
-    """Return the path of a file.
-
-    Raises:
-        MissingFile: There is no such file.
-    """
-    if not has_file(path):
-        remedy = "paths are relative to the experiment file"
-        raise MissingFile("no such file", where=str(path), remedy=remedy)
-    return path
-
-
 def read_file(
     path: Path,
     columns: TableColumns,
@@ -145,14 +151,16 @@ def read_file(
         kinds = columns.select(names, str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
-    if suffix == excel_files.SUFFIX:
-        return _convert_table(path, excel_files.read_sheet(path), columns, bad_lines)
+    if suffix == EXCEL:
+        return _convert_table(path, _read_sheet(path), columns, bad_lines)
     if suffix not in DELIMITERS:
         remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_header(path, Layout(columns={}, delimiter=DELIMITERS[suffix], quoted=True))
-    kinds, sources = columns.select(header.names, f"{path}:1"), columns.list_sources(header.names)
+    refuse_same_names(header.names, f"{path}:{header.line}")
+    kinds = columns.select(header.names, f"{path}:{header.line}")
+    sources = columns.list_sources(header.names)
     in_file = {sources[name]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=DELIMITERS[suffix], quoted=True)
     rows = read(path, layout, bad_lines=bad_lines)
@@ -164,10 +172,11 @@ def list_file_columns(path: Path) -> list[str]:
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
         return list(read_schema(path).names)
-    if suffix == excel_files.SUFFIX:
-        return list(excel_files.read_sheet(path).column_names)
+    if suffix == EXCEL:
+        return list(_read_sheet(path).column_names)
     delimiter = DELIMITERS.get(suffix, ",")
     header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    refuse_same_names(header.names, f"{path}:{header.line}")
     return [name.partition(":")[0] for name in header.names]
 
 
@@ -183,7 +192,7 @@ def infer_column(column: Any) -> AnyArray:
     if pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy())
     filled = pc.not_equal(column, "")
-    if pc.any(filled).as_py() and pc.all(pc.match_substring_regex(column, NUMBER)).as_py():
+    if pc.any(filled).as_py() and pc.all(pc.match_substring_regex(column, _NUMBER)).as_py():
         numbers = pc.if_else(filled, column, pa.scalar(None, pa.string())).cast(pa.float64())
         return np.asarray(numbers.to_numpy())
     texts = np.asarray(column.to_numpy(), dtype=object)
@@ -232,11 +241,341 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     return to_text(column, location)
 
 
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """The columns of a file as Arrow arrays of text, in which an empty cell is ``""``.
+
+    Args:
+        path: The file.
+        columns: The arrays by name.
+        place: Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file.
+        header: Where the columns are named, ``file:line``; blank where no line names them.
+    """
+
+    path: Path
+    columns: Mapping[str, Any]
+    place: Callable[[int], str]
+    header: str = ""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def need(self, *names: str) -> None:
+        """Raise UnknownColumn if one of the columns is missing."""
+        for name in names:
+            if name not in self.columns:
+                message = f"there is no column {name!r}"
+                remedy = f"rename the column; {suggest(name, self.columns)}"
+                raise UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
+
+    def texts(self, name: str) -> Ids:
+        """Return a column of text as written, ``object[n]``."""
+        return np.array(self.columns[name].to_pylist(), dtype=object)
+
+    def optional(self, name: str) -> Ids:
+        """Return a column of text, None where the cell is empty or the column is missing."""
+        if name not in self.columns:
+            return np.full(len(self), None, dtype=object)
+        texts = self.texts(name)
+        texts[texts == ""] = None
+        return texts
+
+    def ids(self, name: str) -> Ids:
+        """Return a column of identifiers; raises MalformedLine if one is empty."""
+        texts = self.texts(name)
+        if (empty := np.flatnonzero(texts == "")).size:
+            raise MalformedLine(f"an empty {name}", where=self.place(int(empty[0])))
+        return texts
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers, ``float64[n]``; an empty cell is NaN."""
+        return parse_numbers(self.columns[name], name, self.place)
+
+    def labels(self, used: Sequence[str]) -> pd.DataFrame:
+        """Return all columns but ``used`` as text, None where a cell is empty."""
+        cells = {name: self.optional(name) for name in self.columns if name not in used}
+        return pd.DataFrame(cells, index=range(len(self)), dtype=object)
+
+    def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
+        """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
+        first, repeat = find_repeat(keys)
+        if repeat >= 0:
+            remedy = f"keep one of the rows; the other is at {self.place(first)}"
+            raise MalformedLine(what(repeat), where=self.place(repeat), remedy=remedy)
+
+
+def find_suffix(path: Path) -> str:
+    """Return ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet``, by the name of a file.
+
+    >>> find_suffix(Path("mine.csv.gz"))
+    '.csv'
+
+    Raises:
+        WrongType: The file has another suffix.
+    """
+    suffix = get_suffix(path)
+    if suffix not in TEXT_SUFFIXES:
+        remedy = f"name it {', '.join(TEXT_SUFFIXES)} or .csv.gz"
+        raise WrongType(f"{path.name} is no table of text", where="path", remedy=remedy)
+    return suffix
+
+
+def read_text_table(path: Path) -> TextTable:
+    """Return the table in a file.
+
+    Raises:
+        MissingFile: The file does not exist.
+        WrongType: Its suffix is not supported.
+        MalformedLine: A line does not fit, or the file has no rows.
+    """
+    suffix = find_suffix(path)
+    require_file(path)
+    readers = {".parquet": _read_parquet_texts, ".jsonl": _read_json_texts}
+    table = readers.get(suffix, _read_delimited_texts)(path)
+    if not len(table):
+        remedy = "add a row below the names of the columns"
+        raise MalformedLine("the file has no rows", where=str(path), remedy=remedy)
+    return table
+
+
+def parse_numbers(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
+    """Return Arrow text as ``float64``; white space around a number is ignored, blank is NaN.
+
+    Raises:
+        MalformedLine: A cell of the column ``name`` is not a number; ``locate`` returns the place
+            of a row, counted from 0.
+    """
+    texts = pc.utf8_trim_whitespace(column)
+    texts = pc.if_else(pc.equal(texts, ""), "nan", texts)
+    try:
+        return np.asarray(texts.cast(pa.float64()), dtype=np.float64)
+    except pa.ArrowInvalid as error:
+        row, text = next(
+            (row, text) for row, text in enumerate(texts.to_pylist()) if not _is_number(text)
+        )
+        message = f"the {name} {shorten(text)} is not a number"
+        raise MalformedLine(message, where=locate(row)) from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        pa.scalar(text, pa.string()).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _read_delimited_texts(path: Path) -> TextTable:
+    delimiter = DELIMITERS[get_suffix(path)]
+    names, _, line = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    refuse_same_names(names, f"{path}:{line}")
+    table, locate = read_texts(path, delimiter, names)
+    return TextTable(path, dict(zip(names, table.columns, strict=True)), locate, f"{path}:{line}")
+
+
+def _read_parquet_texts(path: Path) -> TextTable:
+    locate = partial(locate_row, path)
+    table = read_parquet(path)
+    columns = {
+        name: pa.chunked_array([_format_cells(column.to_pylist(), name, locate)])
+        if pa.types.is_nested(column.type)
+        else to_text(column, f"{path}: {name}")
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return TextTable(path, columns, locate)
+
+
+def _read_json_texts(path: Path) -> TextTable:
+    numbers = array("q")
+    blocks: list[tuple[int, dict[str, Any]]] = []
+    with open_text(path) as file:
+        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+        while block := list(islice(lines, _BLOCK_ROWS)):
+            numbers.extend([number for number, _ in block])
+            blocks.append((len(block), _parse_records(block, path)))
+    columns = {
+        name: pa.chunked_array(
+            [block.get(name, pa.array([""] * size, pa.string())) for size, block in blocks]
+        )
+        for name in dict.fromkeys(name for _, block in blocks for name in block)
+    }
+    return TextTable(path, columns, lambda row: f"{path}:{numbers[row]}")
+
+
+def _parse_records(lines: Sequence[tuple[int, str]], path: Path) -> dict[str, Any]:
+    """Return the columns of JSON objects, each with the number of its line."""
+    records = []
+    for number, line in lines:
+        record = parse_json(line.rstrip("\r\n"), path, line=number)
+        if not isinstance(record, dict):
+            remedy = "write one object per line"
+            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
+        records.append(record)
+    return {
+        name: _format_cells(
+            [record.get(name) for record in records], name, lambda row: f"{path}:{lines[row][0]}"
+        )
+        for name in dict.fromkeys(name for record in records for name in record)
+    }
+
+
+def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
+    """Return JSON or Parquet values as the text that CSV cells would hold."""
+    texts = [_format_cell(cell) for cell in cells]
+    if None in texts:
+        message = f"the {name} is neither text nor a number"
+        raise MalformedLine(message, where=locate(texts.index(None)))
+    return pa.array(texts, pa.string())
+
+
+def _format_cell(cell: Any) -> str | None:
+    """Return a value as text, None if it has none.
+
+    A list of numbers is joined by spaces, a list of texts by line ends; a line end within one of
+    the texts becomes a space.
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, (str, int, float)):
+        return str(cell)
+    if isinstance(cell, list) and all(isinstance(number, (int, float)) for number in cell):
+        return " ".join(map(str, cell))
+    if isinstance(cell, list) and all(isinstance(text, str) for text in cell):
+        return "\n".join(" ".join(text.splitlines()) for text in cell)
+    return None
+
+
+def read_schema(path: Path) -> Any:
+    """Return the ``pyarrow.Schema`` of a Parquet file.
+
+    Raises:
+        MalformedLine: The file is not a Parquet file.
+    """
+    from pyarrow import parquet  # slow, and not needed to plan
+
+    with _report_damage(path):
+        schema = parquet.read_schema(path)
+    refuse_same_names(schema.names, str(path))
+    return schema
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Return the ``pyarrow.Table`` in a Parquet file, or some of its columns.
+
+    Raises:
+        MalformedLine: The file is not a Parquet file, or its text is not UTF-8.
+    """
+    from pyarrow import parquet
+
+    read_schema(path)
+    names = None if columns is None else list(columns)
+    with _report_damage(path):
+        table = parquet.read_table(path, columns=names, partitioning=None)
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        remedy = "write its text as UTF-8"
+        raise MalformedLine(f"is damaged: {error}", where=str(path), remedy=remedy) from error
+    return table
+
+
+def locate_row(path: Path, row: int) -> str:
+    """Return ``file: row n`` of a row, counted from 0.
+
+    >>> locate_row(Path("a.parquet"), 4)
+    'a.parquet: row 5'
+    """
+    return f"{path}: row {row + 1:,}"
+
+
+def decode_dictionary(column: Any) -> Any:
+    """Return a dictionary-encoded column as its values; any other column as it is."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def to_text(column: Any, location: str) -> Any:
+    """Return a column as text, "" for null.
+
+    Raises:
+        MalformedLine: The type of the column cannot be converted.
+    """
+    return _cast_all(column, pa.string(), location, "text", "text or as whole numbers")
+
+
+def to_numbers(column: Any, location: str) -> Any:
+    """Return a column as ``float64``, NaN for null.
+
+    Raises:
+        MalformedLine: The type of the column cannot be converted.
+    """
+    return _cast_all(column, pa.float64(), location, "numbers", "numbers")
+
+
+def _cast_all(column: Any, arrow_type: Any, location: str, content: str, remedy: str) -> Any:
+    column, is_text = decode_dictionary(column), pa.types.is_string(arrow_type)
+    try:
+        return pc.fill_null(column.cast(arrow_type, safe=is_text), "" if is_text else np.nan)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        message = f"is a column of {column.type}, not of {content}"
+        raise MalformedLine(message, where=location, remedy=f"write it as {remedy}") from error
+
+
 @contextmanager
-def require_every_line() -> Iterator[None]:
-    """Remove the advice to skip malformed lines from the errors raised in this block."""
+def _report_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except MalformedLine as error:
-        remedy = "correct the line" if error.remedy == SKIP_HINT else error.remedy
-        raise MalformedLine(error.message, where=error.where, remedy=remedy) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        message = f"is not a Parquet file: {str(error)[:200]}"
+        remedy = "write or download it again: it may be truncated"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
+
+
+def _read_sheet(path: Path) -> Any:
+    """Return the ``pyarrow.Table`` of the first sheet; its first row names the columns.
+
+    A column of which each cell is a number or empty is ``float64``, any other one is text: a
+    whole number is written without a fraction, a date as ``2022-03-01 00:00:00``, and an empty
+    cell is null.
+
+    Raises:
+        MissingExtra: The package that reads Excel files is not installed.
+        MalformedLine: The file is not an Excel file, unpacks to too much, has no rows, or two
+            columns have one name.
+    """
+    require_packages(f"{path.name}, an Excel file,", "python-calamine", where=str(path))
+    from python_calamine import CalamineError
+
+    options: Any = {"engine": "calamine", "header": None, "na_filter": False, "dtype": object}
+    with open_input(path) as stream:
+        try:
+            with ZipFile(stream) as archive:
+                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+            frame = pd.read_excel(path, **options)
+        except (CalamineError, BadZipFile, ValueError, OverflowError) as error:
+            remedy = "download or save it again, or save it as CSV"
+            message = f"is no Excel file: {error}"
+            raise MalformedLine(message, where=str(path), remedy=remedy) from error
+    if frame.empty:
+        raise MalformedLine("the first sheet is empty", where=str(path))
+    names = [_format_excel_cell(cell) or "" for cell in frame.iloc[0]]
+    refuse_same_names(names, str(path))
+    cells = frame.iloc[1:]
+    columns = [_build_column(cells[at].tolist()) for at in frame.columns]
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _build_column(cells: list[Any]) -> Any:
+    is_number = [isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells]
+    is_empty = [cell is None or cell == "" for cell in cells]
+    if any(is_number) and all(a or b for a, b in zip(is_number, is_empty, strict=True)):
+        numbers = [None if empty else cell for cell, empty in zip(cells, is_empty, strict=True)]
+        is_whole = all(number is None or float(number).is_integer() for number in numbers)
+        return pa.array(numbers, pa.int64() if is_whole else pa.float64())
+    return pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
+
+
+def _format_excel_cell(cell: Any) -> str | None:
+    if cell is None or cell == "":
+        return None
+    is_whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell)) if is_whole else str(cell)

@@ -1,4 +1,4 @@
-"""Plain and gzip text files: opening, decoding and splitting into cells."""
+"""Plain and gzip text files in UTF-8: opening, decoding, first lines."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, TextIO
 
-from recbias.core.errors import MalformedLine
-from recbias.core.input_files import open_input
-from recbias.formats.limited.file_limits import CELL, describe_long_cell, get_limit
-from recbias.formats.limited.unpacked_files import unpack
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.input_files import has_file, open_input
+from recbias.formats.archives import unpack
 
-BOM = b"\xef\xbb\xbf"
+BOM = codecs.BOM_UTF8
 """The byte order mark that some programs write at the start of UTF-8 text."""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """The delimiter of a table, by the suffix of its file."""
 
-CHUNK_SIZE = 2**20
-"""Bytes that are decoded at once."""
+SAVE_AS_UTF_8 = "save the file as UTF-8"
 
-LARGEST_BLOCK = 2**31 - 1
-"""The largest block that Arrow reads at once, in bytes."""
+csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
+
+
+def require_file(path: Path) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        MissingFile: There is no such file.
+    """
+    if not has_file(path):
+        remedy = "paths are relative to the experiment file"
+        raise MissingFile("no such file", where=str(path), remedy=remedy)
+    return path
 
 
 def is_gzip(path: Path) -> bool:
@@ -68,29 +76,17 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
 
 
 def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
-    """Raise MalformedLine for UTF-16, for several byte order marks, and for CR as line end."""
+    """Raise MalformedLine for UTF-16, with or without its mark, and for CR as line end."""
     start = stream.peek(1)
-    remedy = "save the file as UTF-8"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _is_wide(start[:64]):
-        raise MalformedLine("is UTF-16 or UTF-32, not UTF-8", where=f"{path}:1", remedy=remedy)
-    if start.startswith(2 * BOM):
-        message, remedy = "starts with two byte order marks", "remove one of them"
+    halves = start[:64:2], start[1:64:2]
+    is_wide = len(start) > 8 and any(start[:64]) and not all(map(any, halves))
+    if is_wide or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        message = "is UTF-16 or UTF-32, not UTF-8"
+        raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
+    if b"\r" in start[:-1] and b"\n" not in start:
+        message = "its lines end with CR alone, as on a Mac before 2001"
+        remedy = "save it with LF or CR LF as line end"
         raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
-    if b"\r" in start.rstrip(b"\r") and b"\n" not in start:
-        with path.open("rb") as raw, unpack(raw, path) if is_gzip(path) else raw as content:
-            has_line_ends = any(
-                b"\n" in part for part in iter(partial(content.read, CHUNK_SIZE), b"")
-            )
-        if not has_line_ends:
-            message = "its lines end with CR alone, as on a Mac before 2001"
-            remedy = "save it with LF or CR LF as line end"
-            raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
-
-
-def _is_wide(start: bytes) -> bool:
-    """Return whether every second byte is 0, as in UTF-16 without a byte order mark."""
-    halves = start[::2], start[1::2]
-    return len(start) > 8 and any(not any(half) for half in halves) and any(start)
 
 
 @contextmanager
@@ -118,34 +114,27 @@ def read_text(path: Path) -> bytes:
     """
     with open_binary(path) as stream:
         data = stream.read().removeprefix(BOM)
-    validate_utf8(data, path)
+    decode(data, path)
     return data
 
 
-def validate_utf8(data: bytes, path: Path) -> None:
-    """Raise MalformedLine with the line of the first bytes that are not UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(data)
-    for start in range(0, len(data), CHUNK_SIZE):
-        undecoded = start - len(decoder.getstate()[0])
-        chunk = bytes(view[start : start + CHUNK_SIZE])
-        try:
-            decoder.decode(chunk, final=start + CHUNK_SIZE >= len(data))
-        except UnicodeDecodeError as error:
-            line = data.count(10, 0, undecoded + error.start) + 1
-            message = f"is not UTF-8: {error.reason}"
-            remedy = "save the file as UTF-8"
-            raise MalformedLine(message, where=f"{path}:{line}", remedy=remedy) from error
-
-
-@contextmanager
-def limit_cells() -> Iterator[None]:
-    """Set the longest cell of the csv module, which has one limit for the process."""
-    limit = csv.field_size_limit(get_limit(CELL))
+def decode(data: bytes, path: Path, line: int = 1) -> str:
+    """Return text that starts on a line of a file; MalformedLine if a line of it is not UTF-8."""
     try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
+        return data.decode()
+    except UnicodeDecodeError as error:
+        location = f"{path}:{line + data.count(10, 0, error.start)}"
+        message = f"is not UTF-8: {error.reason}"
+        raise MalformedLine(message, where=location, remedy=SAVE_AS_UTF_8) from error
+
+
+def read_first_line(path: Path) -> str:
+    """Return the first line that is not blank, without its line end; "" for an empty file."""
+    with open_binary(path) as file:
+        first = next(
+            (pair for pair in enumerate(file, 1) if pair[1].removeprefix(BOM).strip()), None
+        )
+    return decode(first[1].removeprefix(BOM), path, first[0]).rstrip("\r\n") if first else ""
 
 
 def split_line(line: str, delimiter: str, where: str = "") -> list[str]:
@@ -155,21 +144,32 @@ def split_line(line: str, delimiter: str, where: str = "") -> list[str]:
     ['a', 'b,c']
 
     Raises:
-        MalformedLine: A cell is too long, or has a line end without quotes.
+        MalformedLine: A cell has a line end without quotes.
     """
     try:
-        with limit_cells():
-            return next(csv.reader([line], delimiter=delimiter), [])
+        return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
     except csv.Error as error:
-        raise make_csv_error(error, where) from error
+        raise MalformedLine(str(error), where=where) from error
 
 
-def make_csv_error(error: csv.Error, where: str) -> MalformedLine:
-    """Return the user's error for one of the csv module."""
-    if "field limit" in str(error):
-        message, remedy = describe_long_cell()
-        return MalformedLine(message, where=where, remedy=remedy)
-    if "new-line" in str(error):
-        message = "a cell without quotes contains a line end (CR)"
-        return MalformedLine(message, where=where, remedy="put the cell in double quotes")
-    return MalformedLine(str(error), where=where)
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number.
+
+    >>> is_number("-1e-3"), is_number("score")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def shorten(value: object, max_length: int = 60) -> str:
+    """Return the representation of a value for a message, truncated if it is long.
+
+    >>> shorten("abc"), shorten("9" * 5000, 8)
+    ("'abc'", "'9999...")
+    """
+    text = repr(value)
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."

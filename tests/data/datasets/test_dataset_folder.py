@@ -8,8 +8,8 @@ import pytest
 from recbias.core.errors import MissingFile
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.json_lines import Fields
+from recbias.formats.delimited import Layout
+from recbias.formats.json_files import Fields
 
 
 @pytest.mark.parametrize("subfolder", ["ml-10m", "ml-10m/ml-10M100K", "ml-10M100K"])

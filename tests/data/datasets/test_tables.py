@@ -13,7 +13,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.tables import Tables
-from recbias.formats.delimited.layout import BadLines
+from recbias.formats.delimited import BadLines
 
 ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
@@ -117,7 +117,7 @@ def test_empty_timestamps_are_no_times(tmp_path: Path) -> None:
         ("u,a,,1", "rating is empty"),
         ("u,a,nan,1", "rating is not a finite number"),
         ("u,a,1e39,1", "rating is not a finite number"),
-        ("u,a,good,1", "rating is not a number"),
+        ("u,a,good,1", "rating is not a finite number"),
         ("u,a,1", "has 3 cells, not 4"),
         ("u,a,1,soon", "timestamp is neither"),
         ("u,a,1,", "timestamp is neither"),

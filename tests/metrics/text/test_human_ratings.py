@@ -12,7 +12,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.response_ratings import ResponseRatings, digest_response, write_ratings
+from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
 from recbias.metrics.text.human_ratings import HumanAgreement, HumanRate, HumanScore
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary

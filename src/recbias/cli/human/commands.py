@@ -58,7 +58,7 @@ def export_sheets(
 
         from recbias.cli.human.sources import list_items, read_sources, select_queries
         from recbias.core.input_files import to_local_path
-        from recbias.formats.annotation_sheets import SheetItem, parse_answers, write_sheets
+        from recbias.formats.ratings import SheetItem, parse_answers, write_sheets
 
         parse_answers(answers)
         candidates = read_sources(sources, dialogues, results, dataset_by)
@@ -91,15 +91,16 @@ def import_ratings(
         from recbias.cli.human.summary import describe_agreement, describe_rates
         from recbias.core.errors import NothingLeft
         from recbias.core.input_files import to_local_path
-        from recbias.formats.annotation_sheets import parse_answers, read_sheets
-        from recbias.formats.response_ratings import (
+        from recbias.formats.ratings import (
             MODELS,
             QUERY,
             RESPONSE,
             ResponseRatings,
+            parse_answers,
+            read_sheets,
             write_ratings,
         )
-        from recbias.formats.text_tables import read_text_table
+        from recbias.formats.tables import read_text_table
 
         key_table = read_text_table(to_local_path(key))
         key_table.need("question", ANSWERS, QUERY, RESPONSE, MODELS)

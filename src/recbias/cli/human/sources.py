@@ -21,11 +21,10 @@ from recbias.core.errors import (
 from recbias.core.input_files import has_file, to_local_path
 from recbias.core.suggestions import suggest
 from recbias.data.sentences.sentence_queries import read_dialogues
-from recbias.formats.annotation_sheets import SheetItem
-from recbias.formats.json_text import parse_json
-from recbias.formats.response_ratings import MODELS, QUERY, RESPONSE, digest_response
+from recbias.formats.json_files import parse_json
+from recbias.formats.ratings import MODELS, QUERY, RESPONSE, SheetItem, digest_response
+from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import open_text
-from recbias.formats.text_tables import read_text_table
 
 RESPONSES_FILE = "responses.jsonl"
 """The file of a run folder that holds the responses of its models."""

@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from recbias.formats.annotation_sheets import YES_NO
-from recbias.formats.response_ratings import ResponseRatings, rating_shares
+from recbias.formats.ratings import YES_NO, ResponseRatings, rating_shares
 from recbias.statistics.intervals import rating_share_interval
 from recbias.statistics.rater_agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 

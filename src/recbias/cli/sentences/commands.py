@@ -88,7 +88,7 @@ def annotate(
         import numpy as np
 
         from recbias.core.input_files import to_local_path
-        from recbias.formats.annotation_sheets import SheetItem, write_sheets
+        from recbias.formats.ratings import SheetItem, write_sheets
         from recbias.language.corpora.sentence_rows import read_rows
 
         rows = read_rows(to_local_path(sentences))
@@ -116,7 +116,7 @@ def agree(
 
         from recbias.core.errors import NothingLeft, UnknownIdentifier
         from recbias.core.input_files import to_local_path
-        from recbias.formats.annotation_sheets import read_sheets
+        from recbias.formats.ratings import read_sheets
         from recbias.formats.written_files import write_json_lines
         from recbias.language.corpora.sentence_rows import read_rows
         from recbias.statistics.rater_agreement import fleiss_kappa, krippendorff_alpha

@@ -9,9 +9,8 @@ from typing import Any
 
 from recbias.core.errors import MissingFile
 from recbias.core.input_files import has_file
-from recbias.formats.delimited.layout import BadLines, Layout
-from recbias.formats.delimited.reader import Rows, read_table
-from recbias.formats.json_lines import Fields, read_json_lines
+from recbias.formats.delimited import BadLines, Layout, Rows, read_table
+from recbias.formats.json_files import Fields, read_json_lines
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
-from recbias.formats.delimited.layout import BadLines, Layout
-from recbias.formats.delimited.reader import Rows, refuse_repeats
+from recbias.formats.delimited import BadLines, Layout, Rows, refuse_repeats
 from recbias.formats.encode_ids import align_columns, encode
 
 NAME = "goodbooks-10k"

@@ -27,9 +27,9 @@ from recbias.data.datasets.goodreads_fields import (
     USER_MAP,
     build_book_columns,
 )
-from recbias.formats.delimited.layout import BadLines
+from recbias.formats.delimited import BadLines
 from recbias.formats.encode_ids import align_columns, encode, scatter
-from recbias.formats.json_lines import to_times, validate_unique_lines
+from recbias.formats.json_files import to_times, validate_unique_lines
 
 Genre: TypeAlias = Literal[
     "all",

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.stage_context import warn
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.json_lines import Fields, to_texts
+from recbias.formats.delimited import Layout
+from recbias.formats.json_files import Fields, to_texts
 
 INTERACTIONS_CSV = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
 USER_MAP = Layout(columns={"user_id_csv": "int32", "user_id": "id"})

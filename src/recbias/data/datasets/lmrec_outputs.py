@@ -15,7 +15,8 @@ from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.stage_context import warn
-from recbias.formats.tables import TableColumns, TableFile, read_file, require_every_line
+from recbias.formats.delimited import require_every_line
+from recbias.formats.tables import TableColumns, TableFile, read_file
 
 COLUMNS = TableColumns(
     needed={

@@ -23,7 +23,7 @@ from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import require_files
 from recbias.data.datasets.lmrec_outputs import parse_kind, read_outputs
 from recbias.data.datasets.lmrec_sentences import LABELS_OF_KIND, tabulate_sentences
-from recbias.formats.tables import require_file
+from recbias.formats.text_files import require_file
 
 NAME = "lmrec-release"
 OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")

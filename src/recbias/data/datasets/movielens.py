@@ -27,8 +27,7 @@ from recbias.data.datasets.movielens_files import (
     TextFile,
 )
 from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
-from recbias.formats.delimited.layout import BadLines
-from recbias.formats.delimited.reader import Rows, find_line_of_row, refuse_repeats
+from recbias.formats.delimited import BadLines, Rows, find_line_of_row, refuse_repeats
 from recbias.formats.encode_ids import align_columns, encode
 
 YEAR = r"\((\d{4})(?:[-–]\d{0,4})?\)(?: ?\([A-Z]+\))?$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recbias.formats.delimited.layout import Kind, Layout
+from recbias.formats.delimited import Kind, Layout
 
 GENRE_FLAGS = (
     *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),

@@ -17,7 +17,7 @@ from recbias.core.errors import MissingFile, UnknownColumn
 from recbias.core.input_files import has_file
 from recbias.data.datasets.dataset_folder import Folder
 from recbias.data.datasets.movielens_files import Release
-from recbias.formats.delimited.layout import Layout
+from recbias.formats.delimited import Layout
 from recbias.formats.encode_ids import scatter
 
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]

@@ -18,21 +18,12 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.formats.delimited.layout import BadLines
+from recbias.formats.delimited import BadLines
 from recbias.formats.encode_ids import align_columns, encode, find_repeat
-from recbias.formats.interaction_tables import (
-    is_blank,
-    read_interactions,
-    to_seconds,
-)
+from recbias.formats.interactions import is_blank, read_interactions, to_seconds
 from recbias.formats.table_settings import TableSettings
-from recbias.formats.tables import (
-    TableColumns,
-    TableFile,
-    list_file_columns,
-    read_file,
-    require_file,
-)
+from recbias.formats.tables import TableColumns, TableFile, list_file_columns, read_file
+from recbias.formats.text_files import require_file
 
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}

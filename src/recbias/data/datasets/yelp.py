@@ -19,9 +19,9 @@ from recbias.core.input_files import has_file
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import Folder, require_files
-from recbias.formats.delimited.layout import BadLines
+from recbias.formats.delimited import BadLines
 from recbias.formats.encode_ids import align_columns, encode
-from recbias.formats.json_lines import Fields, to_texts, to_times, validate_unique_lines
+from recbias.formats.json_files import Fields, to_texts, to_times, validate_unique_lines
 
 BUSINESS = "yelp_academic_dataset_business.json"
 REVIEW = "yelp_academic_dataset_review.json"

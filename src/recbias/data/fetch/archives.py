@@ -15,7 +15,7 @@ from typing import IO, cast
 
 from recbias.core.errors import DownloadFailed
 from recbias.core.machine.memory import raise_shortage
-from recbias.formats.limited.archive_files import (
+from recbias.formats.archives import (
     ARCHIVE_ERRORS,
     BoundedReads,
     UnsupportedArchive,

@@ -20,7 +20,7 @@ from recbias.data.sentences.sentence_sets import (
     read_sentences,
     require_equal_numbers,
 )
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
 
 NAME = "chbias"
 GROUPS = {

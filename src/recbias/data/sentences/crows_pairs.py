@@ -13,7 +13,7 @@ from recbias.core.dataset.sentences import KEYS
 from recbias.core.errors import MalformedLine
 from recbias.data.datasets.dataset_folder import find_folder, require_files
 from recbias.data.sentences.sentence_sets import TARGET_SETS, make_dataset
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
 
 NAME = "crows_pairs"
 FILE = "crows_pairs_anonymized.csv"

@@ -20,8 +20,8 @@ from recbias.data.sentences.sentence_sets import (
     read_sentences,
     require_equal_numbers,
 )
-from recbias.formats.tables import require_file
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
+from recbias.formats.text_files import require_file
 
 NAME = "redditbias"
 GROUPS = {

@@ -23,7 +23,7 @@ from recbias.core.protocols import InputFile
 from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.queries.queries import Queries
 from recbias.core.queries.sentence_queries import tabulate_part
-from recbias.formats.text_tables import find_suffix, read_text_table
+from recbias.formats.tables import find_suffix, read_text_table
 
 CONTEXT, REFERENCE = "context", "reference"
 """The labels of a dialogue: its turns, one per line, and the answer to compare with."""

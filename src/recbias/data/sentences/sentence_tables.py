@@ -13,8 +13,8 @@ from recbias.core.dataset.sentences import KEYS, SENTENCE_PARTS
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile
 from recbias.core.protocols import InputFile
 from recbias.data.sentences.sentence_sets import Overlap, make_dataset
-from recbias.formats.tables import require_file
-from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
+from recbias.formats.tables import TextTable, find_suffix, read_text_table
+from recbias.formats.text_files import require_file
 
 NAME = "sentence_tables"
 COLUMNS = tuple(name for name in KEYS if name != "part")

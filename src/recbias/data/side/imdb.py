@@ -15,8 +15,7 @@ from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.errors import NothingLeft
 from recbias.core.input_files import has_file
 from recbias.data.fetch.transfer import transfer, wrap_write_errors
-from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.reader import read_table
+from recbias.formats.delimited import Layout, read_table
 
 URL = "https://datasets.imdbws.com/"
 TERMS = (

@@ -20,9 +20,10 @@ from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
-from recbias.formats.qrels import is_qrels, read_qrels
+from recbias.formats.delimited import require_every_line
+from recbias.formats.interactions import is_qrels, read_qrels
 from recbias.formats.table_settings import TableSettings
-from recbias.formats.tables import list_file_columns, require_every_line
+from recbias.formats.tables import list_file_columns
 
 MAX_LISTED = 3
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import suggest
-from recbias.formats.json_text import parse_json
+from recbias.formats.json_files import parse_json
 from recbias.formats.yaml.source_map import Document, KeyPath, Mark
 from recbias.formats.yaml.tree import read_source, read_text, suggest_file
 

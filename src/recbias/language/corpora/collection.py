@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.suggestions import suggest
-from recbias.formats.json_text import parse_json
+from recbias.formats.delimited import read_cells
+from recbias.formats.json_files import parse_json
+from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
-from recbias.formats.text_lines import TextLines
-from recbias.formats.text_tables import find_suffix, read_text_table
 from recbias.language.corpora.cleaning import (
     clean_sentences,
     clean_text,
@@ -209,10 +209,9 @@ def read_posts(path: Path) -> Iterator[str]:
     elif suffix == ".jsonl":
         yield from _read_json_posts(path)
     elif suffix in DELIMITERS:
-        records = TextLines(path, DELIMITERS[suffix]).records()
-        _, names = next(records, (1, []))
-        column = _find_text(names, path)
-        for _, cells in records:
+        rows = read_cells(path, DELIMITERS[suffix])
+        column = _find_text(next(rows, []), path)
+        for cells in rows:
             if len(cells) > column and (text := cells[column]):
                 yield text
     else:

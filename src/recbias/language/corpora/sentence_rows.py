@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
 
 
 def read_rows(path: Path, *needed: str) -> list[dict[str, str]]:

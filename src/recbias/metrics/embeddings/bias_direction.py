@@ -20,7 +20,7 @@ from recbias.core.input_files import has_file
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import collect_warnings, warn
-from recbias.formats.limited.number_arrays import read_numbers
+from recbias.formats.vectors import read_numbers
 from recbias.metrics.embeddings.entity_pairs import MIN_PAIRS, GroupPair, find_pairs
 from recbias.metrics.embeddings.entity_sets import SetPair, select_members
 from recbias.numerics.directions import (

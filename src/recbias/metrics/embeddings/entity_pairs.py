@@ -10,7 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import Contradiction, NothingLeft, UnknownIdentifier
-from recbias.formats.text_tables import read_text_table
+from recbias.formats.tables import read_text_table
 
 Entity: TypeAlias = Literal["users", "items"]
 

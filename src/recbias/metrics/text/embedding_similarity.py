@@ -16,7 +16,7 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile, ModelName
 from recbias.core.stage_context import warn
-from recbias.formats.word_vectors import check_vector_file, list_vector_packages, read_word_vectors
+from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
 from recbias.language.backends import check_model
 from recbias.language.model_folders import list_model_files
 from recbias.language.token_vectors import embed_tokens

@@ -16,7 +16,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.formats.response_ratings import rating_shares, read_ratings
+from recbias.formats.ratings import rating_shares, read_ratings
 from recbias.metrics.resampled_estimates import build_estimate
 from recbias.metrics.text.response_metrics import ResponseMetric, get_responses
 from recbias.metrics.text.sentence_pairs import group_sentences, require_label

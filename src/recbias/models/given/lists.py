@@ -16,9 +16,14 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.formats.lists.order import RowOrder, order_rows, validate_queries
-from recbias.formats.lists.read import check_name, read_rows
-from recbias.formats.lists.rows import ListRows
+from recbias.formats.lists import (
+    ListRows,
+    RowOrder,
+    check_name,
+    order_rows,
+    read_rows,
+    validate_queries,
+)
 from recbias.models.given.file_cache import read_once
 
 

@@ -14,7 +14,7 @@ from recbias.core.dataset.vocabulary import sort_naturally
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
-from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
+from recbias.formats.tables import TextTable, find_suffix, read_text_table
 from recbias.models.given.file_cache import read_once
 
 COLUMNS = ("query_id", "response", "reference")

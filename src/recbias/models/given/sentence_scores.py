@@ -16,10 +16,10 @@ from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
-from recbias.formats.text_tables import (
+from recbias.formats.tables import (
     TextTable,
     find_suffix,
-    parse_number_column,
+    parse_numbers,
     read_text_table,
 )
 from recbias.models.given.file_cache import read_once
@@ -153,7 +153,7 @@ def _read_token_lists(table: TextTable) -> FloatArray:
     def locate(token: int) -> str:
         return table.place(int(rows[token]))
 
-    numbers = parse_number_column(compute.list_flatten(cells), "log_probability", locate)
+    numbers = parse_numbers(compute.list_flatten(cells), "log_probability", locate)
     _refuse_positive(numbers, locate)
     return compute_perplexities(numbers, rows, len(cells))
 

@@ -10,8 +10,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
 from recbias.core.input_files import has_file
-from recbias.formats.limited.number_arrays import read_numbers
 from recbias.formats.text_files import read_text
+from recbias.formats.vectors import read_numbers
 
 
 def read_vectors(path: Path) -> AnyArray:

@@ -146,19 +146,6 @@ def drop_column(rows: Rows, rng: random.Random, _: bool) -> Rows:
     return [[cell for number, cell in enumerate(row) if number != at] for row in rows]
 
 
-def add_columns(count: int) -> Callable[[Rows, random.Random, bool], Rows]:
-    def change(rows: Rows, _rng: random.Random, header: bool) -> Rows:
-        width = max(0, count - len(rows[0]))
-        names = [f"c{number}" for number in range(width)]
-        cells = ["1"] * width
-        return [
-            [*row, *(names if header and not number else cells)] if any(row) else row
-            for number, row in enumerate(rows)
-        ]
-
-    return change
-
-
 def repeat_header(rows: Rows, _: random.Random, header: bool) -> Rows:
     return [rows[0], *rows] if header else rows
 
@@ -173,8 +160,6 @@ OF_ROWS: Mapping[str, Callable[[Rows, random.Random, bool], Rows]] = {
     "a column of one value": replace_column,
     "a repeated row": repeat_row,
     "a missing column": drop_column,
-    "20,000 columns": add_columns(20_000),
-    "100,000 columns": add_columns(100_000),
     "header only": lambda rows, _, header: [*rows[:1], [""]] if header else [[""]],
     "no header": lambda rows, _, header: rows[header:],
     "two headers": repeat_header,
@@ -288,9 +273,5 @@ OF_PARQUET: Mapping[str, Callable[[Any, random.Random], Any]] = {
     "a row twice": lambda table, _: pa.concat_tables([table, table.slice(0, 1)]),
     "one name twice": lambda table, _: table.rename_columns(
         [table.column_names[0]] * table.num_columns
-    ),
-    "20,000 columns more": lambda table, _: pa.table(
-        {**{name: table[name] for name in table.column_names}}
-        | {f"c{number}": pa.nulls(table.num_rows) for number in range(20_000)}
     ),
 }

@@ -13,8 +13,8 @@ import yaml
 
 from recbias.config.merge import read_spec
 from recbias.data.sentences.redditbias import RedditBias
-from recbias.formats.annotation_sheets import KEY_FILE, SheetItem, read_sheets, write_sheets
-from recbias.formats.word_vectors import read_word_vectors
+from recbias.formats.ratings import KEY_FILE, SheetItem, read_sheets, write_sheets
+from recbias.formats.vectors import read_word_vectors
 from recbias.language.corpora.collection import read_posts
 from recbias.language.corpora.sentence_rows import read_rows
 from recbias.language.groups.group_words import load_group_words

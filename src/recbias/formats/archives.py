@@ -1,0 +1,195 @@
+"""Compressed files: gzip streams and zip archives, refused where they unpack to too much."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, cast
+
+from recbias.core.errors import MalformedLine
+
+ARCHIVE_ERRORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+)
+"""What ``tarfile``, ``zipfile`` and ``gzip`` raise for a damaged archive."""
+
+LARGEST_READ = 16 * 2**20
+"""The most bytes of an archive that are read at once: the list of 10,000 members has fewer."""
+
+MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
+"""A file may unpack to 200 times its size, or to 64 MiB."""
+
+_ENCRYPTED, _UTF_8 = 1, 0x800  # bits of the flags of a member
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_OTHER_METHODS = {
+    9: "deflate64",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+    93: "zstandard",
+    95: "xz",
+    98: "PPMd",
+}
+
+
+_OTHER_FORMATS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"Rar!\x1a\x07": "RAR",
+}
+_UNICODE_NAME = 0x7075
+"""The extra field of a member with its name in UTF-8, as Info-ZIP writes it."""
+
+
+class UnsupportedArchive(ValueError):
+    """An archive, or a member of a zip archive, is packed in a way that is not read."""
+
+    remedy = "pack it again with deflate and without a password, as zip -r does"
+
+
+@contextmanager
+def open_zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive whose members can be read piece by piece.
+
+    One of ``ARCHIVE_ERRORS`` is raised if the archive is malformed, or if its list of members
+    would fill the memory.
+
+    Raises:
+        UnsupportedArchive: A member is encrypted, or compressed by another method than deflate:
+            of the others, Python unpacks a piece whole, which may be a thousand times as large.
+    """
+    with zipfile.ZipFile(cast("IO[bytes]", BoundedReads(stream))) as archive:
+        for entry in archive.infolist():
+            _require_readable(entry)
+        yield archive
+
+
+def _require_readable(entry: zipfile.ZipInfo) -> None:
+    name = repr(entry.filename[:60])
+    if entry.flag_bits & _ENCRYPTED:
+        raise UnsupportedArchive(f"{name} is encrypted, which is not supported")
+    if entry.compress_type not in _METHODS:
+        method = _OTHER_METHODS.get(entry.compress_type, "an unknown method")
+        message = f"{name} is compressed by {method}, which is not supported"
+        raise UnsupportedArchive(message)
+
+
+def require_known_format(start: bytes) -> None:
+    """Refuse an archive in a format that is not read, by its first bytes.
+
+    Raises:
+        UnsupportedArchive: It is compressed by bzip2, xz, 7-Zip, zstandard or RAR.
+    """
+    for magic, name in _OTHER_FORMATS.items():
+        if start.startswith(magic):
+            raise UnsupportedArchive(f"is compressed by {name}, which is not supported")
+
+
+def read_name(entry: zipfile.ZipInfo) -> str:
+    """Return the name of a member: that in UTF-8, if it has one and it belongs to the other."""
+    extra, at = entry.extra, 0
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at)
+        field, at = extra[at + 4 : at + 4 + size], at + 4 + size
+        if kind != _UNICODE_NAME or len(field) <= 5 or field[0] != 1:
+            continue
+        written = entry.orig_filename.encode("utf-8" if entry.flag_bits & _UTF_8 else "cp437")
+        if struct.unpack_from("<I", field, 1)[0] == zlib.crc32(written):
+            return field[5:].decode("utf-8")
+    return entry.filename
+
+
+@dataclass
+class BoundedReads:
+    """The bytes of an archive, of which no header is read that would fill the memory.
+
+    Args:
+        stream: The archive.
+        left: The most bytes that may be read until this is set anew.
+    """
+
+    stream: IO[bytes]
+    left: int = sys.maxsize
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; ValueError for more than ``LARGEST_READ`` or ``left``."""
+        most = min(LARGEST_READ, self.left)
+        data = self.stream.read(size if 0 <= size <= most else most + 1)
+        if len(data) > most:
+            is_long = size > LARGEST_READ
+            raise ValueError(
+                f"a header of {size:,} bytes" if is_long else "its headers are too long"
+            )
+        self.left -= len(data)
+        return data
+
+    def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position."""
+        return self.stream.seek(position, whence)
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.stream.tell()
+
+    def seekable(self) -> bool:
+        """Return whether positions can be chosen."""
+        return self.stream.seekable()
+
+
+def refuse_size(path: Path, n_bytes: int) -> None:
+    """Raise MalformedLine if a compressed file unpacks to too many bytes."""
+    limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
+    if n_bytes > limit:
+        message = f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size"
+        remedy = "if it is right, unpack it, and name that file"
+        raise MalformedLine(message, where=str(path), remedy=remedy)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, read once from its start; ``packed`` is the file."""
+
+    def __init__(self, packed: BufferedReader, path: Path) -> None:
+        super().__init__()
+        self.packed, self._content = packed, gzip.GzipFile(fileobj=packed)
+        self._path, self._position = path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        n_bytes = self._content.readinto(buffer)
+        self._position += n_bytes
+        if self._position > FREE_BYTES:
+            refuse_size(self._path, self._position)
+        return n_bytes
+
+
+@contextmanager
+def unpack(packed: BufferedReader, path: Path) -> Iterator[BufferedReader[Any]]:
+    """Yield the content of a gzip file.
+
+    Raises:
+        MalformedLine: The compressed data is damaged or truncated, or its content too large.
+    """
+    try:
+        with BufferedReader(_Unpacked(packed, path), 2**18) as stream:
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        message = f"the compressed data is damaged: {error}"
+        remedy = "download the file again: it is damaged or truncated"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error

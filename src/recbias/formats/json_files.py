@@ -1,0 +1,289 @@
+"""JSON: one object per line, read in bounded memory, and objects ``{query: {item: number}}``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from recbias.core.arrays import BoolArray, Codes, Ids
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.errors import MalformedLine
+from recbias.core.stage_context import warn
+from recbias.formats.delimited import (
+    SKIP_HINT,
+    BadLines,
+    Block,
+    Rows,
+    collect_rows,
+    read_blocks,
+)
+from recbias.formats.text_files import read_text
+
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]
+"""A JSON object as (key, value) pairs in file order; repeated keys are kept."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?P<colon>\s*:)?|[{}\[\]]|[^\s{}\[\]",:]+', re.DOTALL)
+"""A string, with the colon that makes it a key; a bracket; a number or word."""
+
+_ARROW_BLOCK = 4 * 2**20
+"""Bytes that one thread parses at a time; a block with a longer line is read line by line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """The fields to read.
+
+    Args:
+        types: The Arrow type of each field; a field that is missing on a line is null.
+        needed: Fields that must be on every line, neither null nor empty.
+        times: Converts the text of a field to seconds since 1970, null if it is not a time.
+    """
+
+    types: Mapping[str, Any]
+    needed: tuple[str, ...] = ()
+    times: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> Any:
+        """The ``pyarrow.Schema`` of the fields in the file."""
+        return pa.schema(list(self.types.items()))
+
+
+def read_json_lines(
+    path: Path,
+    fields: Fields,
+    *,
+    bad_lines: BadLines = "error",
+    keep: Callable[[Any], Any] | None = None,
+) -> Rows:
+    """Return the fields of every line; ``keep`` returns the rows to keep of the table of a block.
+
+    Raises:
+        MalformedLine: A line is not a JSON object, or a field is missing or of another type.
+        MissingFile: The file does not exist or cannot be read.
+    """
+    tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
+    empty = _convert_times(fields.schema.empty_table(), fields)
+    return collect_rows(path, tables, empty, keep)
+
+
+def parse_json(
+    text: str, path: Path, *, line: int = 1, pairs: Callable[[Any], Any] | None = None
+) -> Any:
+    """Return the value of a JSON text, which starts on a line of a file.
+
+    ``pairs`` converts the key-value pairs of an object; ``dict`` by default.
+
+    Raises:
+        MalformedLine: The text is not JSON, is nested too deeply, or contains a number with too
+            many digits or an unpaired surrogate.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=pairs)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half a character is no UTF-8
+    except json.JSONDecodeError as error:
+        location, reason = f"{path}:{line + error.lineno - 1}", error.msg
+    except RecursionError:
+        location, reason = f"{path}:{line}", "it is nested too deeply"
+    except UnicodeEncodeError:
+        location, reason = f"{path}:{line}", "an escape such as \\ud83d is half a character"
+    except ValueError as error:
+        location, reason = f"{path}:{line}", str(error).partition(";")[0]
+    else:
+        return value
+    raise MalformedLine(f"is not JSON: {reason}", where=location)
+
+
+def read_pairs(path: Path, shape: str) -> Pairs:
+    """Return the keys and values of the JSON object in a file.
+
+    Raises:
+        MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
+    """
+    value = parse_json(read_text(path).decode(), path, pairs=tuple)
+    if not isinstance(value, tuple):
+        raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
+    return value
+
+
+def locate_value(path: Path, number: int, *, depth: int, key: bool) -> str:
+    """Return ``file:line`` of a key, or of a value in a list, in a JSON file.
+
+    ``number`` counts the keys or values that ``depth`` brackets enclose, from 0.
+    """
+
+    def find_starts() -> Iterator[int]:
+        level = 0
+        for token in _TOKEN.finditer(text):
+            level += (token[0] in {"[", "{"}) - (token[0] in {"]", "}"})
+            if level == depth and token[0] not in "[]{}" and bool(token["colon"]) == key:
+                yield token.start()
+
+    text = read_text(path).decode()
+    start = next(islice(find_starts(), number, None), 0)
+    return f"{path}:{text.count(chr(10), 0, start) + 1}"
+
+
+def to_times(column: Any, name: str) -> npt.NDArray[np.int64] | None:
+    """Return a column of times; None, with a warning, if a row has no time."""
+    if column.null_count:
+        warn(f"{name}: {column.null_count:,} row(s) have no time, so the dataset has no times")
+        return None
+    return np.asarray(column.to_numpy())
+
+
+def to_texts(column: Any) -> Ids:
+    """Return a column of text, None for null and for an empty text."""
+    texts = np.array(column.to_numpy(zero_copy_only=False), dtype=object)
+    texts[texts == ""] = None
+    return texts
+
+
+def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
+    """Raise MalformedLine if an identifier, by its code on each line, is on two lines."""
+    repeated = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
+    if repeated.size:
+        message = f"{str(ids.ids[repeated[0]])!r} is on two lines"
+        raise MalformedLine(message, where=str(path), remedy="keep one line for each identifier")
+
+
+def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
+    data = block.data
+    lines = _parse_with_arrow(data, fields.schema) or _parse_line_by_line(data, fields.schema)
+    table = _convert_times(lines.table, fields)
+    row_problems: dict[int, str] = {}
+    for name, wrong, reason in _check_fields(lines.table, table, fields):
+        for row in np.flatnonzero(wrong):
+            row_problems.setdefault(int(row), f"{name} {reason}")
+    numbered = {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
+    problems = lines.problems | numbered
+    if problems and bad_lines == "error":
+        number = min(problems)
+        raise MalformedLine(problems[number], where=block.locate(number), remedy=SKIP_HINT)
+    if row_problems:
+        table = table.take(np.delete(np.arange(table.num_rows), sorted(row_problems)))
+    return table, len(problems)
+
+
+def _convert_times(table: Any, fields: Fields) -> Any:
+    for name, parse in fields.times.items():
+        position = table.schema.get_field_index(name)
+        table = table.set_column(position, name, parse(table[name]))
+    return table
+
+
+def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
+    """Yield a field, a mask of the rows in which it is invalid, and the reason."""
+    for name in fields.needed:
+        yield name, ~_is_filled(raw[name]), "is missing"
+    for name in fields.times:
+        yield name, table[name].is_null().to_numpy() & _is_filled(raw[name]), "is not a time"
+    for name in raw.column_names:
+        if pa.types.is_floating(raw[name].type):
+            numbers = pc.fill_null(raw[name], 0.0).to_numpy()
+            is_finite = np.abs(numbers) <= np.finfo(np.float32).max
+            yield name, ~is_finite, "is not a finite number"
+
+
+def _is_filled(column: Any) -> BoolArray:
+    if pa.types.is_string(column.type):
+        return np.asarray(pc.fill_null(pc.not_equal(column, ""), fill_value=False).to_numpy())
+    return np.asarray(column.is_valid().to_numpy())
+
+
+class _ParsedLines(NamedTuple):
+    """The valid lines of a block, their numbers from 0, and what is wrong with other numbers."""
+
+    table: Any
+    numbers: Any
+    problems: dict[int, str]
+
+
+def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
+    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one.
+
+    A line ``null`` ends the process inside Arrow, so each line must begin and end with a brace.
+    """
+    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    n_starts = data.startswith(b"{") + data.count(b"\n{")
+    n_ends = data.endswith(b"}") + data.count(b"}\n") + data.count(b"}\r\n")
+    if n_starts != n_lines or n_ends != n_lines:
+        return None
+    options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(data),
+            read_options=arrow_json.ReadOptions(block_size=_ARROW_BLOCK),
+            parse_options=options,
+        )
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    has_blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
+    if has_blank or table.num_rows != n_lines:
+        return None
+    return _ParsedLines(table, range(n_lines), {})
+
+
+def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
+    records, numbers, problems = [], [], {}
+    for number, text in enumerate(data.split(b"\n")):
+        if not text.strip():
+            continue
+        record, problem = _parse_record(text, schema)
+        if problem:
+            problems[number] = problem
+        else:
+            records.append(record)
+            numbers.append(number)
+    return _ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
+
+
+def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
+    """Return the fields of a line, and what is wrong with it ("" if nothing)."""
+    try:
+        record = json.loads(text)
+        if isinstance(record, dict):
+            return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
+    except UnicodeDecodeError:
+        return {}, "is not UTF-8"
+    except RecursionError:
+        return {}, "is nested too deeply"
+    except (ValueError, OverflowError) as error:
+        return {}, f"is not JSON: {str(error).partition(' for integer')[0]}"
+    except TypeError as error:
+        return {}, str(error)
+    return {}, "is not a JSON object"
+
+
+def _convert(value: Any, field: Any) -> Any:
+    """Return a JSON value as its Arrow type takes it; a number may stand for its text."""
+    type_ = field.type
+    if value is None:
+        return None
+    if pa.types.is_struct(type_) and isinstance(value, dict):
+        return {child.name: _convert(value.get(child.name), child) for child in type_}
+    if pa.types.is_list(type_) and isinstance(value, list):
+        return [_convert(element, type_.value_field) for element in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if pa.types.is_string(type_) and isinstance(value, str):
+        value.encode()  # an unpaired surrogate is a UnicodeEncodeError, a ValueError
+        return value
+    if pa.types.is_string(type_) and is_number:
+        return str(value)
+    if pa.types.is_floating(type_) and is_number:
+        return float(value)
+    message = f"{field.name} is not a {type_}: {str(value)[:40]!r}"
+    raise TypeError(message)

@@ -1,0 +1,636 @@
+"""Lists from other tools: tables, RecBole's, Elliot's, LensKit's, TREC runs and ranx's JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
+
+from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray, Ids
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary, sort_naturally
+from recbias.core.errors import (
+    BrokenContract,
+    MalformedLine,
+    UnknownColumn,
+    UnknownIdentifier,
+    WrongType,
+)
+from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import normalize_name, suggest
+from recbias.formats.delimited import Layout, read_header, read_texts
+from recbias.formats.encode_ids import find_repeat
+from recbias.formats.json_files import Pairs, locate_value, read_pairs
+from recbias.formats.tables import (
+    decode_dictionary,
+    locate_row,
+    parse_numbers,
+    read_parquet,
+    read_schema,
+    to_numbers,
+    to_text,
+)
+from recbias.formats.text_files import (
+    DELIMITERS,
+    get_suffix,
+    is_number,
+    read_first_line,
+    require_file,
+    shorten,
+)
+
+ListLayout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "lenskit"]
+"""The layout of a file of lists."""
+
+RowOrder = npt.NDArray[np.int64]
+
+RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
+"""A column in the header of a RecBole file: ``user_id:token``."""
+
+_PARQUET = (".parquet", ".parq")
+_TEXT = (".csv", ".tsv", ".txt", ".inter")
+_BY_NAME: Mapping[str, ListLayout] = {".trec": "trec", ".run": "trec", ".json": "ranx"}
+
+_RUN_COLUMNS = ("query_id", "iteration", "item_id", "rank", "score", "tag")
+_ELLIOT_COLUMNS = ("query_id", "item_id", "score")
+_ITEMS = "items"  # the column in which LensKit stores the items of a list
+_SHAPE = "{query: {item: score}} or {query: [item, ...]}"
+
+_ALIASES: Mapping[str, frozenset[str]] = {
+    "query_id": frozenset({"queryid", "query", "qid", "userid", "user", "uid"}),
+    "item_id": frozenset({"itemid", "item", "iid", "docid", "docno"}),
+    "rank": frozenset({"rank"}),
+    "score": frozenset({"score", "prediction", "rating"}),
+    "dataset": frozenset({"dataset"}),
+}
+"""The names that other tools use for each role, without case, ``_`` and ``-``."""
+
+_Locate: TypeAlias = Callable[[int], str]
+"""Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
+
+_Columns: TypeAlias = tuple["ListRows", dict[str, str]]
+"""The rows of a file, and the name of the column of each role."""
+
+_LARGEST_RANK = 2**53
+"""Up to here ``float64`` represents all whole numbers."""
+
+
+_EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
+    "its ids have spaces around them: write them without": str.strip,
+    "its ids are decimal numbers: write them as whole numbers": lambda key: key.removesuffix(".0"),
+    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
+}
+"""How another tool may have changed the ids, and the function that undoes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListRows:
+    """The rows of a file of lists, in file order.
+
+    Args:
+        path: The file.
+        query_ids: The queries of the file, in order of appearance.
+        item_ids: The items of the file, in order of appearance.
+        queries: Codes of the queries, ``int32[n]``.
+        items: Codes of the items, ``int32[n]``.
+        ranks: The ranks as written, ``float64[n]``, or None.
+        scores: The scores as written, ``float64[n]``, or None.
+        place: Returns the place of a row, for messages.
+        in_order: Whether rows of equal score are in list order; else in order of the item ids.
+        datasets: The labels of the datasets and the code of each row's dataset, or None if the
+            file has no column ``dataset``.
+    """
+
+    path: Path
+    query_ids: Vocabulary
+    item_ids: Vocabulary
+    queries: Codes
+    items: Codes
+    ranks: FloatArray | None
+    scores: FloatArray | None
+    place: _Locate
+    in_order: bool = False
+    datasets: tuple[Vocabulary, Codes] | None = None
+
+    def of_dataset(self, label: str) -> ListRows:
+        """Return the rows of a dataset, over the ids that occur in them.
+
+        All rows are returned if the label is "" or the file has no column ``dataset``.
+
+        Raises:
+            UnknownIdentifier: No row belongs to that dataset.
+        """
+        if self.datasets is None or not label:
+            return self
+        labels, codes = self.datasets
+        code = int(labels.find(np.array([label], dtype=object))[0])
+        if code < 0:
+            listed = ", ".join(map(repr, sorted(labels.ids)[:12])) or "none"
+            message = f"no row is of the dataset {label!r}: its column 'dataset' has {listed}"
+            remedy = "set such a label for the dataset, or remove the column"
+            raise UnknownIdentifier(message, where=str(self.path), remedy=remedy)
+        rows = replace(self, datasets=None).take(np.flatnonzero(codes == code))
+        query_ids, queries = _compact(rows.query_ids, rows.queries)
+        item_ids, items = _compact(rows.item_ids, rows.items)
+        return replace(rows, query_ids=query_ids, item_ids=item_ids, queries=queries, items=items)
+
+    def take(self, rows: AnyArray) -> ListRows:
+        """Return some of the rows, by position, over the same ids."""
+        return replace(
+            self,
+            queries=self.queries[rows],
+            items=self.items[rows],
+            ranks=None if self.ranks is None else self.ranks[rows],
+            scores=None if self.scores is None else self.scores[rows],
+            place=lambda row: self.place(int(rows[row])),
+            datasets=self.datasets and (self.datasets[0], self.datasets[1][rows]),
+        )
+
+
+def _compact(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
+    """Return the ids that occur, in order of appearance, and the codes over them."""
+    new_codes, old_codes = pd.factorize(codes)
+    return ids.take(old_codes), new_codes.astype(np.int32)
+
+
+def check_name(path: Path, layout: ListLayout | Literal["auto"]) -> None:
+    """Raise WrongType if the suffix of a file contradicts its layout.
+
+    Raises:
+        WrongType: The suffix is unknown and no layout is named, or a Parquet file has a layout of
+            text files.
+    """
+    suffix = get_suffix(path)
+    suffixes = (*_TEXT, *_PARQUET, *_BY_NAME)
+    if layout == "auto" and suffix not in suffixes:
+        message = f"{path.name} does not have the suffix of a file of lists"
+        remedy = f"name it {', '.join(suffixes)} (also with .gz), or set its layout"
+        raise WrongType(message, where="path", remedy=remedy)
+    if suffix in _PARQUET and layout not in {"auto", "table", "lenskit"}:
+        message = f"{path.name} is not in the {layout} layout"
+        remedy = "omit layout: a Parquet file is a table, or LensKit's"
+        raise WrongType(message, where="layout", remedy=remedy)
+
+
+def detect_layout(path: Path) -> ListLayout:
+    """Return the layout of a file, by its name and, if that leaves it open, its first line.
+
+    ``.json`` is ``ranx``; ``.trec`` and ``.run`` are ``trec``; Parquet is ``lenskit`` if it has a
+    column ``items`` of lists, else ``table``. Any other file is ``recbole`` if each cell of the
+    first line is a name with a type, ``elliot`` if it has three cells separated by tabs of which
+    the third is a number, ``trec`` if it has six cells of which the fourth and fifth are numbers,
+    and ``table`` otherwise.
+    """
+    suffix = get_suffix(path)
+    if suffix in _PARQUET:
+        return "lenskit" if _is_nested(path) else "table"
+    return _BY_NAME.get(suffix) or detect_by_line(read_first_line(path))
+
+
+def detect_by_line(line: str) -> ListLayout:
+    r"""Return the layout that the first line of a text file shows.
+
+    >>> detect_by_line("user_id:token\titem_id:token"), detect_by_line("1\t7\t0.5")
+    ('recbole', 'elliot')
+    """
+    cells = line.split("\t" if "\t" in line else ",")
+    if all(RECBOLE_COLUMN.fullmatch(cell.strip()) for cell in cells):
+        return "recbole"
+    if "\t" in line and len(cells) == 3 and is_number(cells[2]):
+        return "elliot"
+    words = line.split()
+    if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
+        return "trec"
+    return "table"
+
+
+def read_rows(path: Path, layout: ListLayout | Literal["auto"] = "auto") -> ListRows:
+    """Return the rows of a file of lists.
+
+    A warning names what was inferred: the layout if it was detected by the first line, and each
+    column with another name than its role or ``user_id``.
+
+    Raises:
+        MissingFile: The file does not exist.
+        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
+        MalformedLine: A line does not fit the layout, two columns match the same role, an
+            identifier is empty, or a rank or score is not a number.
+    """
+    require_file(path)
+    used_layout = detect_layout(path) if layout == "auto" else layout
+    try:
+        rows, roles = _READERS[used_layout](path)
+    except (MalformedLine, UnknownColumn) as error:
+        detected = detect_layout(path)
+        if layout in {"auto", detected}:
+            raise
+        remedy = f"by its name and first line it is {detected}: omit layout, or correct the file"
+        raise type(error)(error.message, where=error.where, remedy=remedy) from error
+    by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, *_PARQUET}
+    usual = {*roles, "user_id"}
+    inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
+    if inferred or (by_line and used_layout != "table"):
+        warn("; ".join([f"{path.name} was read as {used_layout}", *inferred]))
+    return rows
+
+
+def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
+    """Return the rows of a dataset, and their order: list by list, the best item first.
+
+    Rows with a score of minus infinity, which masks an item, are excluded with a warning.
+
+    Raises:
+        UnknownIdentifier: No row belongs to the dataset.
+        BrokenContract: A list contains an item or a rank twice, a rank that is not a whole
+            number, a score of NaN, or scores that increase with the rank.
+    """
+    rows = rows.of_dataset(dataset)
+    if rows.scores is not None and (n_masked := np.isneginf(rows.scores).sum()):
+        warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
+        rows = rows.take(np.flatnonzero(~np.isneginf(rows.scores)))
+    order = _sort(rows)
+    _validate_lists(rows, order)
+    return rows, order
+
+
+def _sort(rows: ListRows) -> RowOrder:
+    if rows.ranks is not None:
+        return np.lexsort((rows.ranks, rows.queries))
+    scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
+    if rows.in_order:
+        return np.lexsort((-scores, rows.queries))
+    positions = np.empty(len(rows.item_ids), dtype=np.int64)
+    positions[sort_naturally(rows.item_ids.ids)] = np.arange(positions.size)
+    return np.lexsort((positions[rows.items], -scores, rows.queries))
+
+
+def _validate_lists(rows: ListRows, order: RowOrder) -> None:
+    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
+    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "occurs twice in the list")
+    queries = rows.queries[order]
+    same_list = queries[1:] == queries[:-1]
+    if rows.ranks is not None:
+        not_whole = ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks)
+        _refuse(rows, not_whole, "has a rank that is not a whole number")
+        ranks = rows.ranks[order]
+        repeated = same_list & (ranks[1:] == ranks[:-1])
+        _refuse(rows, _mask_later(order, repeated), "repeats a rank in the list")
+    if rows.scores is not None:
+        _refuse(rows, np.isnan(rows.scores), "has a score of NaN")
+        scores = rows.scores[order]
+        rises = same_list & (scores[1:] > scores[:-1])
+        message = "has a higher score than the item ranked before it"
+        _refuse(rows, _mask_later(order, rises), message)
+
+
+def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
+    """Return a mask over the rows of the file: the later row of each wrong pair in ``order``."""
+    mask = np.zeros(order.size, dtype=bool)
+    mask[order[1:][wrong]] = True
+    return mask
+
+
+def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
+    """Raise BrokenContract with the first wrong row and the number of the others."""
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        item = rows.item_ids.ids[rows.items[row]]
+        query = rows.query_ids.ids[rows.queries[row]]
+        n_more = int(wrong.sum()) - 1
+        message = f"item {item!r} {problem} of query {query!r}"
+        message += f", and {n_more:,} more such rows" if n_more else ""
+        raise BrokenContract(message, where=rows.place(row))
+
+
+def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:
+    """Raise UnknownIdentifier if no query of a file is a query or a user of the dataset.
+
+    The remedy is the most likely explanation.
+    """
+    file_ids, users = rows.query_ids.ids, data.train.user_ids
+    if not file_ids.size or _has_any(queries.ids, file_ids) or _has_any(users, file_ids):
+        return
+    message = (
+        f"none of the {file_ids.size:,} queries of {rows.path.name} is evaluated: "
+        f"it has {_list_some(file_ids)}, the queries are {_list_some(queries.ids.ids)}"
+    )
+    location = rows.place(0) if rows.queries.size else str(rows.path)
+    raise UnknownIdentifier(message, where=location, remedy=_explain(rows, queries, data))
+
+
+def _explain(rows: ListRows, queries: Queries, data: TrainingData) -> str:
+    file_ids, query_ids = rows.query_ids.ids, queries.ids
+    if _has_any(data.train.item_ids, file_ids) and _has_any(query_ids, rows.item_ids.ids):
+        return "its columns of queries and items look swapped"
+    for explanation, undo in _EXPLANATIONS.items():
+        if _has_any(query_ids, np.array([undo(text) for text in file_ids], dtype=object)):
+            return explanation
+    nearest = suggest(str(file_ids[0]), [str(query) for query in query_ids.ids])
+    return f"use the ids of the dataset, not the internal numbers of a tool: {nearest}"
+
+
+def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
+    return bool((vocabulary.find(ids) >= 0).any())
+
+
+def _list_some(ids: Ids, n_listed: int = 3) -> str:
+    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")
+
+
+def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
+    """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
+
+    A column ``dataset`` names the dataset of each row. A column with the name of the role comes
+    before one with another tool's name for it.
+
+    If the table is ``ordered``, its lines may be in list order, without rank and score.
+
+    >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
+    {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
+
+    Raises:
+        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
+        MalformedLine: Two columns match the same role.
+    """
+    roles = {role: name for role in _ALIASES if (name := _find_column(role, names, location))}
+    for role in ("query_id", "item_id"):
+        if role not in roles:
+            remedy = f"rename the column to {role!r}; {suggest(role, names)}"
+            raise UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
+    if not (ordered or {"rank", "score"} & set(roles)):
+        remedy = (
+            "give each row a rank (1 is the best), a score, or both; "
+            "if the lines are in list order, set layout: recbole"
+        )
+        raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
+    return roles
+
+
+def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
+    exact = [name for name in names if name == role]
+    matches = exact or [name for name in names if normalize_name(name) in _ALIASES[role]]
+    if len(matches) < 2:
+        return matches[0] if matches else None
+    if len(set(matches)) == 1:
+        raise MalformedLine(f"two columns are called {matches[0]!r}", where=location)
+    listed = " and ".join(map(repr, matches))
+    remedy = f"rename the right one to {role!r}"
+    raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
+
+
+def _encode_rows(
+    columns: Mapping[str, Any], path: Path, locate: _Locate, *, in_order: bool = False
+) -> ListRows:
+    """Return the rows of Arrow columns.
+
+    Args:
+        columns: Chunked arrays ``query_id``, ``item_id`` and, if present, ``rank``, ``score`` and
+            ``dataset``.
+        path: The file they were read from.
+        locate: Returns the place of a row.
+        in_order: Whether rows of equal score are in list order.
+
+    Raises:
+        MalformedLine: An id is empty, or a rank or score is not a number.
+    """
+    query_ids, queries = _encode_column(columns["query_id"], "query_id", locate)
+    item_ids, items = _encode_column(columns["item_id"], "item_id", locate)
+    ranks, scores = (
+        _to_numbers(columns[name], name, locate) if name in columns else None
+        for name in ("rank", "score")
+    )
+    datasets = None
+    if "dataset" in columns:
+        datasets = _encode_column(columns["dataset"], "dataset", locate)
+    ids, codes = (query_ids, item_ids), (queries, items)
+    return ListRows(path, *ids, *codes, ranks, scores, locate, in_order, datasets)
+
+
+def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
+    """Return the identifiers of a chunked array in order of appearance, and each row's code.
+
+    Raises:
+        MalformedLine: A cell is empty.
+    """
+    texts = column.cast(pa.string())
+    empty = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
+    if compute.any(empty).as_py():
+        row = empty.index(value=True).as_py()
+        raise MalformedLine(f"an empty {name}", where=locate(row))
+    encoded = texts.dictionary_encode().combine_chunks()
+    ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
+    return Vocabulary(ids), encoded.indices.to_numpy().astype(np.int32, copy=False)
+
+
+def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
+    if pa.types.is_string(column.type):
+        numbers = parse_numbers(column, name, locate)
+    else:
+        numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
+    is_large = np.isfinite(numbers) & (np.abs(numbers) > _LARGEST_RANK)
+    if name == "rank" and is_large.any():  # rounding may make two such ranks equal
+        row = int(is_large.argmax())
+        message = f"the rank {shorten(column[row].as_py())} is beyond {_LARGEST_RANK:,}"
+        remedy = "number the items of each list from 1"
+        raise MalformedLine(message, where=locate(row), remedy=remedy)
+    return numbers
+
+
+def _read_table(path: Path) -> _Columns:
+    """Read a table with a header; the delimiter of ``.txt`` and others is detected."""
+    if get_suffix(path) in _PARQUET:
+        return _read_flat_parquet(path)
+    return _read_with_header(path, DELIMITERS.get(get_suffix(path)), typed=False)
+
+
+def _read_recbole(path: Path) -> _Columns:
+    """Read a table as users of RecBole write it.
+
+    Column names may have a type (``user_id:token``). Rows of equal score are in file order, and
+    without rank and score the lists are in that order.
+    """
+    return _read_with_header(path, None, typed=True)
+
+
+def _read_elliot(path: Path) -> _Columns:
+    """Read user, item and score separated by tabs, without a header."""
+    table, locate = read_texts(path, "\t", _ELLIOT_COLUMNS, header=False)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return _encode_rows(columns, path, locate, in_order=True), {}
+
+
+def _read_run(path: Path) -> _Columns:
+    """Read a TREC run: query, Q0, item, rank, score and tag, without a header."""
+    table, locate = read_texts(path, "", _RUN_COLUMNS, header=False)
+    if not table.num_rows:
+        raise MalformedLine("the file is empty", where=str(path))
+    columns = {role: table.column(role) for role in ("query_id", "item_id", "rank", "score")}
+    return _encode_rows(columns, path, locate), {}
+
+
+def _read_with_header(path: Path, delimiter: str | None, *, typed: bool) -> _Columns:
+    delimiter = delimiter or ("\t" if "\t" in read_first_line(path) else ",")
+    headers, _, line = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    names = [header.strip().partition(":")[0] for header in headers] if typed else headers
+    roles = _assign_roles(names, f"{path}:{line}", ordered=typed)
+    role_headers = {role: headers[names.index(name)] for role, name in roles.items()}
+    table, locate = read_texts(path, delimiter, [*role_headers.values()])
+    columns = {role: table.column(header) for role, header in role_headers.items()}
+    return _encode_rows(columns, path, locate, in_order=typed), roles
+
+
+def _read_json(path: Path) -> _Columns:
+    """Return the rows of a JSON file of lists; equal scores are in file order.
+
+    Raises:
+        MalformedLine: The file is not JSON or has another shape, names a query twice, or has a
+            score that is not a number.
+    """
+    lists = read_pairs(path, _SHAPE)
+    is_ranked = bool(lists) and isinstance(lists[0][1], list)
+    locate_query = partial(locate_value, path, depth=1, key=True)
+    _validate_queries(lists, list if is_ranked else tuple, locate_query)
+    locate = partial(locate_value, path, depth=2, key=not is_ranked)
+    rows = list(chain.from_iterable(items for _, items in lists))
+    columns = {"query_id": _repeat_queries(lists)}
+    columns["item_id"] = _convert_items(rows if is_ranked else [item for item, _ in rows], locate)
+    if not is_ranked:
+        columns["score"] = _convert_scores([score for _, score in rows], locate)
+    return _encode_rows(columns, path, locate, in_order=True), {}
+
+
+def _validate_queries(lists: Pairs, shape: type, locate: _Locate) -> None:
+    queries = [query for query, _ in lists]
+    _, repeat = find_repeat(np.array(queries, dtype=object))
+    if repeat >= 0:
+        message = f"the query {queries[repeat]!r} occurs twice"
+        raise MalformedLine(message, where=locate(repeat))
+    for number, (query, items) in enumerate(lists):
+        if not isinstance(items, shape):
+            message = f"query {query!r} does not have the form {_SHAPE}"
+            raise MalformedLine(message, where=locate(number))
+
+
+def _repeat_queries(lists: Pairs) -> Any:
+    queries = pa.array([query for query, _ in lists], pa.string())
+    owners = np.repeat(np.arange(len(lists)), [len(items) for _, items in lists])
+    return pa.chunked_array([queries.take(pa.array(owners))])
+
+
+def _convert_items(items: Sequence[Any], locate: _Locate) -> Any:
+    """Return the items as text; a whole number stands for its digits."""
+    _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
+    return pa.chunked_array([list(map(str, items))], pa.string())
+
+
+def _convert_scores(scores: Sequence[Any], locate: _Locate) -> Any:
+    _validate_types(scores, {int, float}, "a score is a number", locate)
+    try:
+        return pa.chunked_array([np.array(scores, dtype=np.float64)])
+    except OverflowError as error:
+        row = next(row for row, score in enumerate(scores) if abs(score) > sys.float_info.max)
+        raise MalformedLine("a score is too large", where=locate(row)) from error
+
+
+def _validate_types(values: Sequence[Any], types: set[type], rule: str, locate: _Locate) -> None:
+    if not set(map(type, values)) <= types:
+        row = next(row for row, value in enumerate(values) if type(value) not in types)
+        raise MalformedLine(f"{rule}, not {_describe(values[row])}", where=locate(row))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value)[:40]
+
+
+def _is_nested(path: Path) -> bool:
+    """Return whether each row of a Parquet file is a list, as in LensKit's layout.
+
+    Raises:
+        MalformedLine: The file is not a Parquet file.
+    """
+    schema = read_schema(path)
+    if _ITEMS not in schema.names:
+        return False
+    column_type = schema.field(_ITEMS).type
+    is_list = pa.types.is_list(column_type) or pa.types.is_large_list(column_type)
+    return bool(is_list and pa.types.is_struct(column_type.value_type))
+
+
+def _read_flat_parquet(path: Path) -> _Columns:
+    """Return the rows of a Parquet file with one row per item, and the column of each role."""
+    table = read_parquet(path)
+    roles = _assign_roles(table.column_names, str(path))
+    columns = {role: table.column(name) for role, name in roles.items()}
+    return _encode_rows(_convert_columns(columns, path), path, partial(locate_row, path)), roles
+
+
+def _read_lenskit(path: Path) -> _Columns:
+    """Read LensKit's Parquet layout, or a table.
+
+    A row is a list: its keys, and a column ``items`` of lists of ``item_id``, ``rank`` and
+    ``score``. A list may be empty. Without rank and score, the items are in list order.
+    """
+    if get_suffix(path) not in _PARQUET or not _is_nested(path):
+        return _read_table(path)
+    table = read_parquet(path)
+    lists = table.column(_ITEMS).combine_chunks()
+    keys = [name for name in table.column_names if name != _ITEMS]
+    items = compute.list_flatten(lists)
+    names = [field.name for field in items.type]
+    chunks = [pa.chunked_array([values]) for values in items.flatten()]
+    fields = dict(zip(names, chunks, strict=True))
+    roles = _assign_roles([*keys, *fields], str(path), ordered=True)
+    list_rows = compute.list_parent_indices(lists).to_numpy()
+    queries = _convert_column("query_id", table.column(roles["query_id"]), path)
+    query_ids, codes = _encode_column(queries, "query_id", partial(locate_row, path))
+    columns = {role: fields[name] for role, name in roles.items() if name in fields}
+    for role in ("query_id", "dataset"):
+        if roles.get(role) in keys:
+            columns[role] = table.column(roles[role]).take(list_rows)
+    if not {"rank", "score"} & set(columns):
+        starts = np.searchsorted(list_rows, list_rows)
+        columns["rank"] = pa.chunked_array([np.arange(1, list_rows.size + 1) - starts])
+
+    def locate(row: int) -> str:
+        return locate_row(path, int(list_rows[row]))
+
+    rows = _encode_rows(_convert_columns(columns, path), path, locate)
+    return replace(rows, query_ids=query_ids, queries=codes[list_rows]), roles
+
+
+def _convert_columns(columns: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    return {role: _convert_column(role, column, path) for role, column in columns.items()}
+
+
+def _convert_column(role: str, column: Any, path: Path) -> Any:
+    """Return a column as text; a rank or score as numbers, unless it is text."""
+    location, column = f"{path}: {role}", decode_dictionary(column)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if is_text or role not in {"rank", "score"}:
+        return to_text(column, location)
+    return column if pa.types.is_integer(column.type) else to_numbers(column, location)
+
+
+_READERS: Mapping[ListLayout, Callable[[Path], _Columns]] = {
+    "table": _read_table,
+    "trec": _read_run,
+    "elliot": _read_elliot,
+    "recbole": _read_recbole,
+    "ranx": _read_json,
+    "lenskit": _read_lenskit,
+}

@@ -1,0 +1,366 @@
+"""Sheets on which raters answer a question about texts, and the ratings of responses on them."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from recbias.core.arrays import FloatArray, Ids
+from recbias.core.digests import compute_digest, digest_file
+from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
+from recbias.core.stage_context import warn
+from recbias.formats.tables import TextTable, read_text_table
+from recbias.formats.written_files import write_json_lines, write_sheet
+
+ITEM, COLUMNS, DIGEST = "item", "columns", "sha256"
+"""The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""
+
+KEY_FILE = "key.jsonl"
+"""The file that says which text each item is; raters do not see it."""
+
+YES_NO: Mapping[str, float] = {
+    **dict.fromkeys(("yes", "y", "true", "1", "是"), 1.0),
+    **dict.fromkeys(("no", "n", "false", "0", "否"), 0.0),
+}
+"""The number of each answer to a question of yes or no, without regard to case."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+
+QUERY, RESPONSE, MODELS = "query_id", "response_sha256", "models"
+RATER, QUESTION, RATING = "rater", "question", "rating"
+"""The columns of a file of ratings."""
+
+_SUFFIX = ".jsonl"
+"""The suffix of a file of ratings."""
+
+
+@dataclass(frozen=True, eq=False)
+class SheetItem:
+    """What raters judge.
+
+    Args:
+        cells: The texts that raters see, by column; the same columns in every item.
+        key: What the key says of the item, such as its identifier; raters do not see it.
+    """
+
+    cells: Mapping[str, str]
+    key: Mapping[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """The answers of the raters.
+
+    Args:
+        key: The columns of the key as text, one cell per item.
+        ratings: The answers, ``float64[raters, items]`` in the order of the key; NaN where a cell
+            is empty.
+    """
+
+    key: Mapping[str, Ids]
+    ratings: FloatArray
+
+
+def write_sheets(
+    folder: Path,
+    contents: Sequence[SheetItem],
+    question: str,
+    n_raters: int,
+    rng: np.random.Generator,
+) -> list[Path]:
+    """Write a CSV sheet for each rater, and the key; return the paths of the sheets.
+
+    A sheet has the column ``item``, the texts and the question, whose cells are empty. Items have
+    random numbers, and each rater has an order of their own, so that neither says where a text
+    comes from. The key has a digest of the texts of each item.
+
+    Args:
+        folder: The folder, which must not hold sheets yet.
+        contents: The items.
+        question: The name of the column to fill in.
+        n_raters: The number of raters.
+        rng: The generator of the numbers and orders.
+
+    Raises:
+        Contradiction: The question is the name of another column.
+        Unwritable: A file exists, or cannot be written.
+    """
+    columns = [*(contents[0].cells if contents else ())]
+    if question in {ITEM, *columns}:
+        message = f"{question!r} is another column of the sheets"
+        raise Contradiction(message, where="question", remedy="give the question another name")
+    paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
+    for path in (*paths, folder / KEY_FILE):
+        if path.exists():
+            remedy = "give another folder: a filled sheet is never overwritten"
+            raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
+    width = len(str(len(contents)))
+    numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
+    rows, key = [], []
+    for number, content in zip(numbers, contents, strict=True):
+        cells = [clean_cell(content.cells[name]) for name in columns]
+        rows.append([number, *cells, ""])
+        key.append({ITEM: number, **content.key, COLUMNS: columns, DIGEST: digest_cells(cells)})
+    write_json_lines(folder / KEY_FILE, key)
+    for path in paths:
+        order = rng.permutation(len(rows))
+        write_sheet(path, (ITEM, *columns, question), [rows[row] for row in order])
+    return paths
+
+
+def parse_answers(text: str) -> Mapping[str, float]:
+    """Return the number of each possible answer: ``yes,no``, or the numbers of a scale.
+
+    >>> parse_answers("0, 1, 2")
+    {'0': 0.0, '1': 1.0, '2': 2.0}
+
+    Raises:
+        WrongType: These are not at least two distinct numbers.
+    """
+    names = [name.strip().lower() for name in text.split(",")]
+    if sorted(names) == ["no", "yes"]:
+        return YES_NO
+    try:
+        answers = {name: float(name) for name in names}
+    except ValueError:
+        answers = {}
+    numbers = {number for number in answers.values() if math.isfinite(number)}
+    if len(numbers) < max(2, len(names)):
+        remedy = "give yes,no or the numbers of a scale, such as 0,1,2"
+        raise WrongType(f"{text!r} are no answers", where="answers", remedy=remedy)
+    return answers
+
+
+def clean_cell(text: str) -> str:
+    """Return a text as it stands in a sheet: lines without control characters and outer space."""
+    lines = (" ".join(_CONTROL.sub(" ", line).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def digest_cells(cells: Sequence[str]) -> str:
+    """Return a digest of texts, the same after a spreadsheet has shown and saved them.
+
+    White space, and an apostrophe at the start, do not change it.
+    """
+    return compute_digest([_to_plain(cell) for cell in cells])
+
+
+def _to_plain(cell: str) -> str:
+    text = cell.encode("utf-8", "backslashreplace").decode("utf-8")
+    return " ".join(text.split()).lstrip("'")
+
+
+def read_sheets(
+    paths: Sequence[Path], key: Path, question: str, answers: Mapping[str, float] = YES_NO
+) -> Annotations:
+    """Return the answers on the sheets of the raters.
+
+    Args:
+        paths: The sheets, one per rater; a sheet may lack items.
+        key: The file ``key.jsonl`` that was written with them.
+        question: The column of the answers.
+        answers: The number of each answer, in lower case.
+
+    Raises:
+        MissingFile: A file does not exist.
+        UnknownColumn: A sheet lacks ``item``, a column of texts, or the question.
+        MalformedLine: An item is unknown or occurs twice, its texts were changed, or a cell is no
+            answer.
+        Contradiction: A sheet is given twice.
+    """
+    items = read_text_table(key)
+    items.need(ITEM, COLUMNS, DIGEST)
+    _compare_sheets(paths)
+    numbers = items.ids(ITEM)
+    items.refuse_repeats(numbers, lambda row: f"{numbers[row]!r} has two rows")
+    positions = {item: row for row, item in enumerate(numbers)}
+    digests = dict(zip(numbers, items.ids(DIGEST), strict=True))
+    columns = items.texts(COLUMNS)[0].split("\n")
+    ratings = np.full((len(paths), len(positions)), np.nan)
+    for rater, path in enumerate(paths):
+        sheet = read_text_table(path)
+        sheet.need(ITEM, *columns, question)
+        _refuse_changes(sheet, digests, columns)
+        _fill_row(ratings[rater], sheet, positions, question, answers)
+    return Annotations({name: items.texts(name) for name in items.columns}, ratings)
+
+
+def _compare_sheets(paths: Sequence[Path]) -> None:
+    """Refuse a sheet that is given twice, and warn of a copy of another one."""
+    seen: dict[str, Path] = {}
+    for number, path in enumerate(paths):
+        if os.path.realpath(path) in {os.path.realpath(other) for other in paths[:number]}:
+            remedy = "give the sheet of each rater once"
+            raise Contradiction("is given twice", where=str(path), remedy=remedy)
+        if (other := seen.setdefault(digest_file(path), path)) is not path:
+            warn(f"{path} is the same as {other}: a rater may count twice")
+
+
+def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Sequence[str]) -> None:
+    """Refuse items that are not in the key, or whose texts are not those of the key."""
+    texts = [sheet.texts(name) for name in columns]
+    for row, item in enumerate(sheet.ids(ITEM)):
+        if (number := item.strip()) not in digests:
+            remedy = "use the sheets and the key of the same folder"
+            message = f"{number!r} is not in the key"
+            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
+        if digest_cells([column[row] for column in texts]) != digests[number]:
+            message = f"the texts of {number!r} are not those that were written"
+            remedy = "copy the row from the sheet of another rater, and answer it again"
+            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
+
+
+def _fill_row(
+    ratings: FloatArray,
+    sheet: TextTable,
+    positions: Mapping[str, int],
+    question: str,
+    answers: Mapping[str, float],
+) -> None:
+    """Write the answers of one sheet into the row of its rater."""
+    items = [str(item).strip() for item in sheet.ids(ITEM)]
+    sheet.refuse_repeats(np.array(items), lambda row: f"{items[row]!r} has two rows")
+    for row, (item, cell) in enumerate(zip(items, sheet.texts(question), strict=True)):
+        if not (answer := cell.strip().lower()):
+            continue
+        rating = _read_answer(answer, answers)
+        if rating is None:
+            remedy = f"write one of {', '.join(answers)}, or leave the cell empty"
+            message = f"{question} is {cell!r}"
+            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
+        ratings[positions[item]] = rating
+
+
+def _read_answer(answer: str, answers: Mapping[str, float]) -> float | None:
+    """Return the number of an answer, which a spreadsheet may have written as ``1.0``."""
+    if answer in answers:
+        return answers[answer]
+    try:
+        number = float(answer)
+    except ValueError:
+        return None
+    return number if number in answers.values() else None
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseRatings:
+    """The ratings of responses.
+
+    Args:
+        query_ids: The query of each response.
+        digests: The digest of its text.
+        models: The labels of the models that gave it.
+        raters: The names of the raters.
+        ratings: ``float64[raters, responses]``; NaN where a rater gave none.
+    """
+
+    query_ids: Ids
+    digests: Ids
+    models: tuple[tuple[str, ...], ...]
+    raters: tuple[str, ...]
+    ratings: FloatArray
+
+    def __len__(self) -> int:
+        """Return the number of responses."""
+        return int(self.query_ids.size)
+
+    def select(self, query_ids: Iterable[str], texts: Iterable[str]) -> FloatArray:
+        """Return the ratings of responses, ``float64[raters, n]``; NaN where there are none.
+
+        A response is found by its query and its text, so that ratings of another text do not
+        count for it.
+        """
+        keys = zip(self.query_ids, self.digests, strict=True)
+        columns = {key: column for column, key in enumerate(keys)}
+        positions = [
+            columns.get((query_id, digest_response(text)), -1)
+            for query_id, text in zip(query_ids, texts, strict=True)
+        ]
+        none = np.full((len(self.raters), 1), np.nan)
+        return np.hstack([self.ratings, none])[:, np.array(positions, dtype=np.int64)]
+
+
+def digest_response(text: str) -> str:
+    """Return the digest by which ratings name the text of a response."""
+    return digest_cells([clean_cell(text)])
+
+
+def rating_shares(ratings: FloatArray, score: float) -> FloatArray:
+    """Return the share of the ratings of each response that equal a score, ``float64[n]``.
+
+    Ratings are ``float64[raters, n]``, NaN if missing; the share is NaN without a rating.
+
+    >>> rating_shares(np.array([[1, 0, np.nan], [1, 1, np.nan]]), 1.0).tolist()
+    [1.0, 0.5, nan]
+    """
+    n_ratings = (~np.isnan(ratings)).sum(axis=0)
+    shares = (ratings == score).sum(axis=0) / np.maximum(n_ratings, 1)
+    return np.asarray(np.where(n_ratings > 0, shares, np.nan))
+
+
+def write_ratings(path: Path, ratings: ResponseRatings, question: str) -> Path:
+    """Write a JSON object for each rating.
+
+    Raises:
+        WrongType: The name of the file does not end in ``.jsonl``.
+        Unwritable: The file exists, or cannot be written.
+    """
+    if path.suffix.lower() != _SUFFIX:
+        remedy = f"name it {path.with_suffix(_SUFFIX).name}"
+        raise WrongType(f"{path.name} is no file of JSON lines", where="--out", remedy=remedy)
+    return write_json_lines(path, _list_ratings(ratings, question))
+
+
+def _list_ratings(ratings: ResponseRatings, question: str) -> Iterator[dict[str, object]]:
+    for column, query_id in enumerate(ratings.query_ids):
+        of_response = {
+            QUERY: query_id,
+            RESPONSE: ratings.digests[column],
+            MODELS: ratings.models[column],
+        }
+        for rater, rating in zip(ratings.raters, ratings.ratings[:, column], strict=True):
+            if not np.isnan(rating):
+                yield {**of_response, RATER: rater, QUESTION: question, RATING: float(rating)}
+
+
+def read_ratings(path: Path) -> ResponseRatings:
+    """Return the ratings in a table with the columns that ``write_ratings`` writes.
+
+    Raises:
+        MissingFile: The file does not exist.
+        WrongType: It has another suffix than a table of text.
+        UnknownColumn: A column is missing.
+        MalformedLine: A rating is no number, a rater rated a response twice, or there are several
+            questions.
+    """
+    table = read_text_table(path)
+    table.need(QUERY, RESPONSE, MODELS, RATER, QUESTION, RATING)
+    names = (QUERY, RESPONSE, RATER, QUESTION)
+    queries, digests, raters, questions = (table.ids(name) for name in names)
+    values = table.numbers(RATING)
+    for row in range(len(table)):
+        if questions[row] != questions[0]:
+            message = f"the question is {questions[row]!r}, and {questions[0]!r} above"
+            remedy = "keep the ratings of each question in a file of their own"
+            raise MalformedLine(message, where=table.place(row), remedy=remedy)
+        if not np.isfinite(values[row]):
+            raise MalformedLine(f"the {RATING} is no number", where=table.place(row))
+    responses = np.array(
+        [f"{query}\n{text}" for query, text in zip(queries, digests, strict=True)]
+    )
+    table.refuse_repeats(
+        np.array([f"{key}\n{rater}" for key, rater in zip(responses, raters, strict=True)]),
+        lambda row: f"{raters[row]!r} already rated this response to {queries[row]!r}",
+    )
+    _, first, columns = np.unique(responses, return_index=True, return_inverse=True)
+    people, rows = np.unique(raters.astype(str), return_inverse=True)
+    ratings = np.full((people.size, first.size), np.nan)
+    ratings[rows, columns] = values
+    models = tuple(tuple(text.split("\n")) for text in table.texts(MODELS)[first])
+    return ResponseRatings(queries[first], digests[first], models, tuple(people), ratings)

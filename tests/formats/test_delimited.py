@@ -1,0 +1,260 @@
+"""Delimited text: whichever parser reads a block, and wherever it ends, the rows are the same."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MalformedLine
+from recbias.core.stage_context import collect_warnings, stage_context
+from recbias.formats import delimited
+from recbias.formats.delimited import (
+    Kind,
+    Layout,
+    find_line_of_row,
+    read_blocks,
+    read_encoded_table,
+    read_table,
+    read_texts,
+    refuse_repeats,
+)
+from recbias.formats.encode_ids import encode
+
+RATINGS = Layout(
+    columns={"user": "int32", "item": "int32", "rating": "float32", "timestamp": "int64"},
+    delimiter="::",
+    header=False,
+)
+TEXTS = Layout(columns={"id": "id", "note": "text"}, quoted=True)
+PIECES = ["a", ",", "\n", '"', '5" n', '"x\ny"', "a,b\n", 'a,"b"\n', '""']
+
+row = st.tuples(
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**31 - 1),
+    st.sampled_from([0.5, 1.0, 4.5, -2.0]),
+    st.integers(-(2**40), 2**40),
+)
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+
+
+def write(folder: Path, content: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+def read(
+    path: Path, layout: Layout, *, skip: bool = False, size: int = 2**20, arrow: bool = True
+) -> Any:
+    """Return what is read in blocks of a size: rows and skipped lines, or the error."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "BLOCK_SIZE", size)
+        patch.setattr(delimited, "PIECE_SIZE", size)
+        if not arrow:
+            patch.setattr(delimited, "_parse", lambda *_: None)
+        try:
+            rows = read_table(path, layout, bad_lines="skip" if skip else "error")
+        except MalformedLine as error:
+            return error.where, error.message
+    return rows.table.to_pydict(), rows.bad_lines
+
+
+@pytest.mark.filterwarnings("ignore:table.csv")
+@example(text='a,5" n\nb,"x\ny"\nc,d\n', size=4, quoted=True, skip=False)
+@given(
+    text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join),
+    size=st.integers(1, 12),
+    quoted=st.booleans(),
+    skip=st.booleans(),
+)
+def test_every_parser_and_size_of_block_gives_the_same(
+    tmp_path_factory: pytest.TempPathFactory, text: str, size: int, quoted: bool, skip: bool
+) -> None:
+    path = write(tmp_path_factory.mktemp("table"), "id,note\n" + text)
+    layout = Layout(columns=TEXTS.columns, quoted=quoted)
+    expected = read(path, layout, skip=skip, arrow=False)
+    assert read(path, layout, skip=skip) == expected
+    assert read(path, layout, skip=skip, size=size) == expected
+    assert read(path, layout, skip=skip, size=size, arrow=False) == expected
+
+
+@pytest.mark.filterwarnings("ignore:table.csv")
+@given(text=st.text(st.sampled_from("0123456789::::.- \n\n"), max_size=40), ended=st.booleans())
+def test_arrow_and_the_line_by_line_parser_read_the_same_numbers(
+    tmp_path_factory: pytest.TempPathFactory, text: str, ended: bool
+) -> None:
+    columns: dict[str, Kind] = {"user": "int32", "item": "int32", "rating": "float32"}
+    layout = Layout(columns=columns, delimiter="::", header=False)
+    path = write(tmp_path_factory.mktemp("table"), text + "\n" * ended)
+    assert read(path, layout) == read(path, layout, arrow=False)
+
+
+@given(rows=st.lists(row, max_size=30))
+def test_ratings_are_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, float, int]]
+) -> None:
+    lines = "".join("::".join(map(str, cells)) + "\n" for cells in rows)
+    table = read_table(write(tmp_path_factory.mktemp("reading"), lines), RATINGS)
+    columns = [table.numbers(name).tolist() for name in RATINGS.columns]
+    assert list(zip(*columns, strict=True)) == rows
+
+
+@given(rows=st.lists(st.tuples(text.filter(bool), text), max_size=20), size=st.integers(1, 60))
+def test_quoted_text_is_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], size: int
+) -> None:
+    content = io.StringIO(newline="")
+    csv.writer(content, quoting=csv.QUOTE_ALL).writerows([("id", "note"), *rows])
+    path = write(tmp_path_factory.mktemp("reading"), content.getvalue())
+    columns, _ = read(path, TEXTS, size=size)
+    assert list(zip(columns["id"], columns["note"], strict=True)) == rows
+
+
+@pytest.mark.parametrize("size", [10, 2**20])
+def test_a_malformed_line_in_a_large_file_is_placed_or_skipped(tmp_path: Path, size: int) -> None:
+    good = [f"{i}::7::4::{i}" for i in range(500)]
+    path = write(tmp_path, "\n".join([*good[:321], "1::2::3", *good[321:]]) + "\n")
+    where, message = read(path, RATINGS, size=size)
+    assert (where, message[:11]) == (f"{path}:322", "has 3 cells")
+    with collect_warnings() as notes:
+        columns, n_bad = read(path, RATINGS, skip=True, size=size)
+    assert (len(columns["user"]), n_bad) == (500, 1)
+    assert notes == ["table.csv: 1 malformed line(s) skipped"]
+
+
+@pytest.mark.parametrize(
+    ("content", "n_rows"),
+    [
+        ("", 0),
+        ("1::2::3::4\r\n2::2::3::4\r\n", 2),
+        ("\n\n1::2::3::4\n\n", 1),
+        ("\ufeff1::2::3::4\n", 1),
+        (" 1 :: 2::-3::4\n", 1),
+        ("1::2::500::4\n", 1),
+        ("1::2::3::4\n" * 20_000 + "1::2::4.5::4\n", 20_001),
+    ],
+)
+def test_line_ends_blanks_and_numbers_of_other_sizes(
+    tmp_path: Path, content: str, n_rows: int
+) -> None:
+    assert len(read_table(write(tmp_path, content), RATINGS)) == n_rows
+
+
+def test_a_last_line_without_line_end_is_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path, "1::2::3::4\n1::3::3::40")
+    with collect_warnings() as notes:
+        assert len(read_table(path, RATINGS)) == 2
+    assert notes == ["table.csv: the last line has no line end; the file may be truncated"]
+
+
+def test_a_missing_number_is_nan_in_a_column_that_allows_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,year\na,1999\nb,\nc,-720\n")
+    years = read_table(path, Layout(columns={"id": "id", "year": "float64"})).numbers("year")
+    np.testing.assert_array_equal(years, [1999, np.nan, -720])
+
+
+def test_latin_1_is_read_where_the_layout_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "u.item"
+    path.write_bytes(b'1|Am\xe9lie\n2|5" nail\n')
+    columns: dict[str, Kind] = {"item": "int32", "title": "text"}
+    layout = Layout(columns=columns, delimiter="|", header=False, encoding="latin-1")
+    assert read_table(path, layout).texts("title").tolist() == ["Amélie", '5" nail']
+
+
+def test_a_stray_quote_before_the_end_of_a_block_hides_no_cell(tmp_path: Path) -> None:
+    plain = [(f"i{n}", "a plain note") for n in range(3_000)] + [("stray", '5" nail')]
+    quoted = [(f"m{n}", "two\nlines") for n in range(2_000)]
+    content = io.StringIO(newline="")
+    content.write("id,note\n" + "".join(f"{name},{note}\n" for name, note in plain))
+    csv.writer(content, lineterminator="\n").writerows(quoted)
+    path = write(tmp_path, content.getvalue())
+    columns, _ = read(path, TEXTS, size=2**14)
+    assert [*zip(*columns.values(), strict=True)] == plain + quoted
+
+
+def test_the_header_may_follow_blank_lines_and_hold_line_ends(tmp_path: Path) -> None:
+    path = write(tmp_path, '\ufeff\n"id\nx",note\na,1\n')
+    table = read_table(path, Layout(columns={"id\nx": "id", "note": "int32"}, quoted=True)).table
+    assert table.to_pydict() == {"id\nx": ["a"], "note": [1]}
+    assert find_line_of_row(path, Layout(columns={"note": "text"}, quoted=True), 0) == 4
+
+
+def test_rows_can_be_selected_per_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_SIZE", 30)
+    path = write(tmp_path, "".join(f"{i}::1::{i % 6}::0\n" for i in range(60)))
+    sizes: list[int] = []
+
+    def keep(table: Any) -> Any:
+        sizes.append(table.num_rows)
+        return table.slice(0, 1)
+
+    rows = read_table(path, RATINGS, keep=keep)
+    assert sum(sizes) == 60
+    assert len(rows) == len(sizes) > 10
+
+
+def test_progress_counts_compressed_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_SIZE", 500)
+    path = tmp_path / "file.csv.gz"
+    path.write_bytes(gzip.compress(b"h\n" + b"x\n" * 1000))
+    progress: list[tuple[str, int, int]] = []
+    with stage_context(on_progress=lambda *report: progress.append(report)):
+        blocks = list(read_blocks(path, skip=2))
+    assert b"".join(block.data for block in blocks) == b"x\n" * 1000
+    assert blocks[1].locate(0) == f"{path}:{2 + 250}"  # a header, then 250 lines of 2 bytes
+    assert progress[-1] == ("read file.csv.gz", path.stat().st_size, path.stat().st_size)
+
+
+def test_a_repeated_identifier_is_reported_with_both_lines(tmp_path: Path) -> None:
+    path = write(tmp_path, 'id,note\na,"1\n2"\nb,3\na,4\n')
+    ids, (codes,) = encode(read_table(path, TEXTS).table["id"])
+    with pytest.raises(MalformedLine, match="'a' has a row already") as caught:
+        refuse_repeats(path, TEXTS, codes, ids)
+    assert caught.value.where == f"{path}:5"
+    assert "line 2" in caught.value.remedy
+
+
+def test_identifiers_of_many_blocks_are_those_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_SIZE", 500)
+    rng = np.random.default_rng(1)
+    users = rng.integers(0, 90, 1000).astype(str).tolist()
+    users[700], users[701] = "x,y", "007"
+    lines = [f'"{user}",{rating}' for user, rating in zip(users, rng.random(1000), strict=True)]
+    path = write(tmp_path, "\n".join(["user,rating", *lines, ""]))
+    layout = Layout(columns={"user": "id", "rating": "float32"}, quoted=True)
+    encoded, plain = read_encoded_table(path, layout), read_table(path, layout)
+    assert encoded.numbers("rating").tolist() == plain.numbers("rating").tolist()
+    (ids, (codes,)), (other_ids, (other_codes,)) = (
+        encode(rows.table["user"]) for rows in (encoded, plain)
+    )
+    assert ids.ids.tolist() == other_ids.ids.tolist()
+    assert codes.tolist() == other_codes.tolist()
+    assert ids.ids[codes].tolist() == users
+
+
+@pytest.mark.parametrize(
+    "text", [" a   b\n", "a b\n", "a\tb\n", "\na  b \n\n", "a b", " \na \tb\r\n"]
+)
+def test_any_number_of_spaces_and_tabs_separates_cells(tmp_path: Path, text: str) -> None:
+    table, locate = read_texts(
+        write(tmp_path, f"{text}c d\n" * text.endswith("\n") or text), "", ("x", "y"), header=False
+    )
+    assert table.to_pylist()[0] == {"x": "a", "y": "b"}
+    lines = text.split("\n")
+    assert locate(0).endswith(f":{next(n for n, line in enumerate(lines, 1) if line.strip())}")
+
+
+def test_cells_of_any_length_are_read_as_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "a,b\n007," + "x" * 3_000_000 + "\n")
+    table, _ = read_texts(path, ",", ("b", "a"))
+    assert table.to_pydict() == {"b": ["x" * 3_000_000], "a": ["007"]}

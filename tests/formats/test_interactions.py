@@ -1,0 +1,179 @@
+"""Interactions of other tools and their times; judgements of TREC."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.stage_context import collect_warnings
+from recbias.data.datasets.tables import INTERACTIONS, Tables
+from recbias.formats.interactions import (
+    is_blank,
+    is_qrels,
+    read_interactions,
+    read_qrels,
+    to_seconds,
+)
+
+TREC = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 0\n"
+GRADES = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 0}}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def load(path: Path) -> Dataset:
+    return Tables(interactions=path).load(path.parent, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        # RecBole: the names have types, in any order, with others between
+        (
+            "a.inter",
+            "user_id:token\titem_id:token\trating:float\ttimestamp:float\n07\tb\t5\t60\n07\ta\t3.5\t90\n",
+        ),
+        (
+            "a.csv",
+            "item_id:token,x:float,timestamp:float,user_id:token,rating:float\nb,,60,07,5\na,,90.5,07,3.5\n",
+        ),
+        # Elliot: no header
+        ("train.tsv", "07\tb\t5.0\t60\n07\ta\t3.5\t90\n"),
+        # and a table
+        ("b.tsv", "user_id\titem_id\trating\ttimestamp\n07\tb\t5\t60\n07\ta\t3.5\t90\n"),
+    ],
+)
+def test_the_rows_of_every_tool_are_read(tmp_path: Path, name: str, text: str) -> None:
+    rows = load(write(tmp_path, name, text)).interactions
+    assert rows.user_ids.ids[rows.users].tolist() == ["07", "07"]
+    assert rows.item_ids.ids[rows.items].tolist() == ["b", "a"]
+    assert rows.values.tolist() == [5.0, 3.5]
+    assert rows.times is not None
+    assert rows.times.tolist() == [60, 90]
+
+
+def test_timestamps_are_optional_in_elliot_files(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(b"1\t7\t1\n2\t7\t1\n"))
+    rows = load(tmp_path / "train.tsv.gz").interactions
+    assert rows.user_ids.ids.tolist() == ["1", "2"]
+    assert rows.times is None
+
+
+def test_rows_are_located_by_line(tmp_path: Path) -> None:
+    table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
+    assert table.where(1).endswith("a.tsv:2")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("978300760", 978_300_760),
+        ("978300760.9", 978_300_760),
+        ("-1", -1),
+        ("1970-01-02", 86_400),
+        ("1970-01-01 00:01:00", 60),
+        ("1970-01-01T00:01:00.75", 60),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("1970-01-01T00:00:00Z", 0),
+        ("1969-12-31T23:59:59", -1),
+    ],
+)
+def test_numbers_are_seconds_and_text_is_iso_8601(text: str, seconds: int) -> None:
+    times, wrong = to_seconds(pa.chunked_array([[text]]))
+    assert (times.tolist(), wrong.tolist()) == ([seconds], [False])
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2019-02-31", "12:30", "1e9", "05/25/2019"])
+@pytest.mark.parametrize("other", ["5", "2019-05-25"])
+def test_other_text_is_not_a_time(text: str, other: str) -> None:
+    _, wrong = to_seconds(pa.chunked_array([[other, text]]))
+    assert wrong.tolist() == [False, True]
+
+
+def test_numbers_and_dates_cannot_be_mixed() -> None:
+    _, wrong = to_seconds(pa.chunked_array([["2019-05-25", "5"]]))
+    assert wrong.tolist() == [True, False]
+
+
+def test_numeric_columns_are_rounded_down_to_seconds() -> None:
+    times, wrong = to_seconds(pa.chunked_array([[7.9, float("nan"), float("inf")]]))
+    assert (times.tolist(), wrong.tolist()) == ([7, 0, 0], [False, True, True])
+
+
+@pytest.mark.parametrize(
+    ("cells", "blank"),
+    [(["", ""], True), (["", "1"], False), ([float("nan")], True), ([1.0], False)],
+)
+def test_a_column_without_times_is_blank(cells: list[str] | list[float], blank: bool) -> None:
+    assert is_blank(pa.chunked_array([cells])) is blank
+
+
+def pairs(rows: Interactions) -> list[tuple[str, str, float]]:
+    users, items = rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items]
+    return list(zip(users.tolist(), items.tolist(), rows.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(("test.qrels", True), ("TEST.QREL.GZ", True), ("qrels.txt", True), ("a.json.gz", True)),
+        *(("a.trec", True), ("test.csv", False), ("qrels", False), ("a.tsv.gz", False)),
+    ],
+)
+def test_qrels_are_recognized_by_their_suffix(name: str, expected: bool) -> None:
+    assert is_qrels(Path(name)) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.qrels", TREC),
+        ("a.txt", TREC.replace(" ", "\t").replace("\n", "\r\n")),
+        ("a.trec", "\ufeff" + TREC.replace(" 0 ", "  Q0\t ") + "\n \n"),
+        ("a.json", json.dumps(GRADES)),
+    ],
+)
+def test_relevant_items_are_the_rows(tmp_path: Path, name: str, text: str) -> None:
+    with collect_warnings() as messages:
+        rows = read_qrels(write(tmp_path, name, text), 1)
+    assert pairs(rows) == [("q1", "d1", 1.0), ("q1", "d3", 2.0)]
+    assert rows.user_ids.ids.tolist() == ["q1"]
+    counts = "1 of 2 queries have no item of grade 1 or more"
+    assert messages == [f"{name}: {counts} and are excluded from the evaluation"]
+
+
+def test_a_higher_least_grade_selects_fewer_items(tmp_path: Path) -> None:
+    with collect_warnings():
+        assert pairs(read_qrels(write(tmp_path, "a.qrels", TREC), 2)) == [("q1", "d3", 2.0)]
+        assert len(read_qrels(write(tmp_path, "a.qrels", TREC), 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.qrels.gz", TREC), ("a.json.gz", json.dumps(GRADES))]
+)
+def test_compressed_judgements_are_read(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    with collect_warnings():
+        assert len(read_qrels(tmp_path / name, 1)) == 2
+
+
+def test_ids_of_judgements_are_kept_as_written(tmp_path: Path) -> None:
+    rows = read_qrels(write(tmp_path, "a.qrels", '007 0 "a 1\n007 0 NA 1\n'), 1)
+    assert pairs(rows) == [("007", '"a', 1.0), ("007", "NA", 1.0)]
+
+
+@pytest.mark.parametrize("name", ["a.qrels", "a.json"])
+def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
+    assert len(read_qrels(write(tmp_path, name, "{}" if name == "a.json" else ""), 1)) == 0
