@@ -14,7 +14,6 @@ from annotated_types import Ge, Interval, MinLen
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UnknownName, UserError
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import record_fact, warn
@@ -27,9 +26,8 @@ from recbias.detectors.judgements import (
 )
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import complete, plan_requests
-from recbias.language.chat.request_memory import plan_replies
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.rubrics import Rubric, find_rubric
 from recbias.language.replies.label_json import make_label_schema
 from recbias.language.replies.label_reading import Form
@@ -123,16 +121,6 @@ class LLMJudge:
     def load_rubric(self) -> Rubric:
         """Return the rubric."""
         return find_rubric(str(self.rubric))
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the prompts with the texts, of the replies, and of a local model.
-
-        Each item has a text of its own at most. None if a local model is not on this machine.
-        """
-        length = sizes.get("item_characters", TEXT * sizes["items"]) / max(sizes["items"], 1)
-        characters = len(self.load_rubric().content) + min(length, self.max_chars or length)
-        replies = plan_replies(self.llm, self.samples * sizes["items"], characters)
-        return None if replies is None else replies._replace(fit=replies.lists, lists=0.0)
 
     def plan_label_requests(self, items: Attributes) -> list[PlannedRequest]:
         """Return the requests of ``label``, without sending any."""

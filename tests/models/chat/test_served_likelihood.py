@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recbias.language.chat.backends.http_backend import MalformedReply
+from recbias.language.chat.backends.likelihood_backend import read_reply
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
@@ -18,10 +20,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, RequestRefused
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.language.causal_models import load_causal_model
-from recbias.language.chat.backends.http_backend import MalformedReply
-from recbias.language.chat.backends.likelihood_backend import read_reply
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
 from recbias.models.chat.likelihood import LMLikelihood
 from recbias.models.chat.served_likelihood import ServedScorer, read_mean
 from support.chat.chat_requests import make_model

@@ -16,8 +16,8 @@ from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.language.chat.client import plan_requests
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import (
     HistoryItem,
     RenderedPrompt,

@@ -13,7 +13,6 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, WrongType
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.devices import Device
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -23,11 +22,10 @@ from recbias.core.stage_context import report_progress, warn
 from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
 from recbias.language.chat.client import plan_requests
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.likelihood import TextScorer
 from recbias.language.likelihood_search import TextSearch
 from recbias.language.prompts.recommendation_prompts import HistoryItem
-from recbias.models.chat.likelihood_memory import plan_local, plan_served
 from recbias.models.chat.served_likelihood import ServedScorer
 from recbias.models.chat.titles import Histories, read_titles
 from recbias.models.chat.unfinished_lists import UnfinishedLists
@@ -143,12 +141,6 @@ class LMLikelihood:
         if self.model is not None:
             check_causal_model(self.model, self.revision)
         read_titles(data, self.title, self.year)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the titles, and of the model or of the requests to its server."""
-        if self.model is None:
-            return plan_served(sizes)
-        return plan_local(self.model, self.precision, self.prompt, self.max_history, sizes)
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend``, without sending any; none in the process."""

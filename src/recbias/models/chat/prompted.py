@@ -13,7 +13,6 @@ from annotated_types import Gt, Le
 from recbias.core.arrays import Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UserError
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
@@ -21,9 +20,8 @@ from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
-from recbias.language.chat.request_memory import PER_TITLE, plan_replies
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import RenderedPrompt
 from recbias.language.prompts.request_prompts import RequestPrompt, find_request_prompt
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
@@ -103,16 +101,6 @@ class ChatRecommender:
         """Refuse columns that the items do not have."""
         if data.train.n_items:
             read_titles(data, self.title, self.year)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the titles, the prompts and replies, and of a local model.
-
-        It is None if a local model is not on this machine.
-        """
-        n_requests = sizes.get("queries", sizes["users"])
-        length = sizes.get("text_bytes", TEXT * n_requests) / max(n_requests, 1)
-        characters = len(self.load_prompt().content) + length
-        return plan_replies(self.llm, n_requests, characters, beside=PER_TITLE * sizes["items"])
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend``, without sending any."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recbias.core.errors import UserError
-from recbias.core.machine.expected import Sizes
 from recbias.core.stage_context import record_fact, warn
-from recbias.language.chat.request_memory import TITLE
 from recbias.language.prompts.mitigations import find_mitigation
 from recbias.language.prompts.prompt_files import find_prompt
 from recbias.language.prompts.recommendation_prompts import RecommendationPrompt, RenderedPrompt
@@ -28,16 +26,6 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
     except UserError as error:
         raise error.locate_at("prompt") from error
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
-
-
-def count_characters(
-    prompt: RecommendationPrompt, sizes: Sizes, n_candidates: float = 0.0
-) -> float:
-    """Return the number of characters of a prompt with a history of the mean length, about."""
-    n_shown = sizes.get("training", sizes["interactions"]) / max(sizes["users"], 1)
-    if prompt.history.max_items is not None:
-        n_shown = min(n_shown, prompt.history.max_items)
-    return len(prompt.content) + TITLE * (n_shown + n_candidates)
 
 
 def report_histories(prompt: RecommendationPrompt, prompts: Sequence[RenderedPrompt]) -> None:

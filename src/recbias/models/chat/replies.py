@@ -12,8 +12,8 @@ from recbias.core.arrays import Ids
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import record_fact
 from recbias.language.chat.client import complete
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import RenderedPrompt
 from recbias.language.replies.reply_outcomes import ReplyOutcomes
 from recbias.language.replies.reply_parsing import ParsedReply, parse_reply

@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction, UserError
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import (
@@ -26,10 +25,9 @@ from recbias.core.protocols import (
 )
 from recbias.core.queries.queries import Queries
 from recbias.language.causal_model_files import list_causal_model_files
-from recbias.language.chat.request_memory import plan_replies
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.models.chat.fitted_reranking import FittedReranking
-from recbias.models.chat.prompting import count_characters, load_prompt
+from recbias.models.chat.prompting import load_prompt
 from recbias.models.chat.shortlists import Presentation
 from recbias.models.chat.titles import read_titles
 
@@ -134,24 +132,6 @@ class LMRerank:
             check()
         except UserError as error:
             raise error.locate_at("candidates") from error
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the other model, and of the prompts and replies.
-
-        It is None if the other model does not say what it needs, or a local chat model is not on
-        this machine.
-        """
-        model = self.candidates.model
-        plans = hasattr(model, "plan_memory")
-        base: ModelMemory | None = model.plan_memory(sizes) if plans else None
-        prompt, _ = load_prompt(str(self.prompt), self.mitigation)
-        characters = count_characters(prompt, sizes, self.n_candidates)
-        n_requests = self.orders * sizes.get("queries", sizes["users"])
-        replies = plan_replies(self.llm, n_requests, characters)
-        if base is None or replies is None:
-            return None
-        libraries = (*base.lists_with, *replies.lists_with)
-        return base._replace(lists=base.lists + replies.lists, lists_with=libraries)
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend`` under the seed 0, without sending any."""

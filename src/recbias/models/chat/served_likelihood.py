@@ -11,8 +11,8 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.stage_context import warn
 from recbias.language.chat.client import complete
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
 
 MAX_REQUESTS = 20_000
 """About how many requests are prepared at a time."""

@@ -12,7 +12,6 @@ from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.machine.expected import ModelMemory, Sizes
 from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
@@ -21,13 +20,12 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
-from recbias.language.chat.request_memory import PER_TITLE, plan_replies
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
 from recbias.language.replies.reply_outcomes import resolve_replies
-from recbias.models.chat.prompting import count_characters, load_prompt, report_histories
+from recbias.models.chat.prompting import load_prompt, report_histories
 from recbias.models.chat.replies import make_responses, record_matching, request_titles
 from recbias.models.chat.titles import Histories, read_titles
 
@@ -110,16 +108,6 @@ class WOK:
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have."""
         read_titles(data, self.title, self.year)
-
-    def plan_memory(self, sizes: Sizes) -> ModelMemory | None:
-        """Return the memory of the titles, the prompts and replies, and of a local model.
-
-        It is None if a local model is not on this machine.
-        """
-        prompt, _ = load_prompt(str(self.prompt), self.mitigation)
-        characters = count_characters(prompt, sizes)
-        n_requests = sizes.get("queries", sizes["users"])
-        return plan_replies(self.llm, n_requests, characters, beside=PER_TITLE * sizes["items"])
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend``, without sending any."""

@@ -9,11 +9,10 @@ import pytest
 from recbias.core.errors import MissingReplies
 from recbias.core.stage_context import collect_warnings
 from recbias.language.causal_models import CausalModel
-from recbias.language.chat.backends.transformers_backend import TransformersBackend
+from recbias.language.chat.backends import Failure, TransformersBackend
 from recbias.language.chat.client import complete
-from recbias.language.chat.failures import Failure
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 
