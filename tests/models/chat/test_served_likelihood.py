@@ -21,8 +21,7 @@ from recbias.language.causal_models import load_causal_model
 from recbias.language.chat.backends import LikelihoodBackend, NoReply
 from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest, Message
-from recbias.models.chat.likelihood import LMLikelihood
-from recbias.models.chat.served_likelihood import ServedScorer, read_mean
+from recbias.models.chat.likelihood import LMLikelihood, ServedScorer, read_mean
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
 from support.chat.echo_servers import answer_without_echo, make_echo, make_echo_reply

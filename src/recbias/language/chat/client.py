@@ -281,7 +281,7 @@ class _Dispatch:
             self._done.set()
 
     def _take(self) -> list[_Job]:
-        """Return requests to send, as soon as the limits allow it; none if the thread has ended."""
+        """Return requests to send as soon as the limits allow it; none if the thread has ended."""
         batch: list[_Job] = []
         while not batch:
             with self._lock:

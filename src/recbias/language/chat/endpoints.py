@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -19,7 +20,7 @@ from recbias.core.models.devices import Device
 from recbias.core.packages import require_packages
 from recbias.core.printable import make_printable
 from recbias.core.protocols import ModelName
-from recbias.language.causal_model_files import identify_files
+from recbias.language.causal_model_files import identify_files, list_causal_model_files
 from recbias.language.chat.requests import ChatRequest, Decoding, Message, strip_url
 from recbias.numerics.devices import find_device
 
@@ -255,6 +256,10 @@ class LanguageModel:
     def is_local(self) -> bool:
         """Whether the model runs in this process."""
         return self.provider == "transformers"
+
+    def list_files(self) -> tuple[Path, ...]:
+        """Return the files of a model in the process; none of one on a server."""
+        return list_causal_model_files(self.model) if self.is_local else ()
 
     @property
     def server(self) -> str:

@@ -71,8 +71,11 @@ class Spending(NamedTuple):
 
     def plus(self, other: Spending, sign: int = 1) -> Spending:
         """Return the sum, or with the sign -1 the difference."""
-        pairs = zip(self, other, strict=True)
-        return Spending(*(own + sign * theirs for own, theirs in pairs))
+        return Spending(
+            self.requests + sign * other.requests,
+            self.tokens + sign * other.tokens,
+            self.money + sign * other.money,
+        )
 
 
 class Permission(NamedTuple):
@@ -205,13 +208,13 @@ class SharedLimits:
 
         A time that is further ahead than it is ever set is of a clock that was set back.
         """
-        ends = [(state["paused_until"], MAX_PAUSE)]
+        ends: list[tuple[float, float]] = [(state["paused_until"], MAX_PAUSE)]
         if self.requests_per_minute:
             ends.append((state["next_request"], 60 / self.requests_per_minute))
         if self.tokens_per_minute:
             ends.append((state["next_tokens"], _MAX_SPACING))
-        waits = [(end - self.clock(), longest) for end, longest in ends]
-        return max([0.0, *(wait for wait, longest in waits if wait <= longest + 1)])
+        now = self.clock()
+        return max([0.0, *(end - now for end, longest in ends if end - now <= longest + 1)])
 
     def _get_spent(self, state: Mapping[str, Any]) -> Spending:
         entry = state["spending"].get(self.run)

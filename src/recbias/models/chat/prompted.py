@@ -18,7 +18,6 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import SAMPLE, Queries
-from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
 from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
@@ -28,11 +27,7 @@ from recbias.language.replies.catalogue_titles import CatalogueTitles, index_tit
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import ParsedReply
 from recbias.language.replies.said_titles import index_said_titles
-from recbias.models.chat.replies import make_responses, record_matching, request_titles
-from recbias.models.chat.titles import read_titles
-
-TEXT = 100.0
-"""The number of characters of the text of a query where it is not known."""
+from recbias.models.chat.titles import make_responses, read_titles, record_matching, request_titles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +85,7 @@ class ChatRecommender:
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""
-        is_local = self.llm.provider == "transformers"
-        return list_causal_model_files(self.llm.model) if is_local else ()
+        return self.llm.list_files()
 
     def load_prompt(self) -> RequestPrompt:
         """Return the prompt."""
