@@ -21,8 +21,11 @@ from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.language.chat.client import plan_requests
 from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.prompts.recommendation_prompts import RenderedPrompt
-from recbias.language.prompts.request_prompts import RequestPrompt, find_request_prompt
+from recbias.language.prompts.recommendation_prompts import (
+    RenderedPrompt,
+    RequestPrompt,
+    find_request_prompt,
+)
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import ParsedReply

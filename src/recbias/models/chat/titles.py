@@ -18,12 +18,12 @@ from recbias.core.stage_context import record_fact, warn
 from recbias.language.chat.client import complete
 from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest
-from recbias.language.prompts.mitigations import find_mitigation
-from recbias.language.prompts.prompt_files import find_prompt
 from recbias.language.prompts.recommendation_prompts import (
     HistoryItem,
     RecommendationPrompt,
     RenderedPrompt,
+    find_mitigation,
+    find_prompt,
 )
 from recbias.language.replies.reply_outcomes import ReplyOutcomes
 from recbias.language.replies.reply_parsing import ParsedReply, parse_reply
