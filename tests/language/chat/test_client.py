@@ -188,15 +188,6 @@ def test_a_budget_of_zero_sends_nothing_and_says_so(tmp_path: Path, limit: str) 
     assert not server.payloads
 
 
-def test_a_budget_of_zero_allows_stored_replies(tmp_path: Path) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        requests = make_requests(model, 5)
-        complete(requests, model, folder=tmp_path)
-        thrifty = replace(model, budget=Budget(requests=0))
-        assert len(complete(requests, thrifty, folder=tmp_path)) == 5
-
-
 def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:
     with serve_chat(echo) as server, stage_context(run_id="first"):
         model = make_model(server, budget=Budget(requests=30))

@@ -92,14 +92,6 @@ def test_a_budget_is_never_exceeded(
     assert limits.reserve(ONE).exceeded == exceeded
 
 
-def test_a_reply_that_used_less_leaves_the_rest_to_others(limits: SharedLimits) -> None:
-    limits = replace(limits, budget=Budget(tokens=100))
-    assert not limits.reserve(ONE).exceeded
-    limits.settle(ONE, Spending(requests=1, tokens=0))
-    assert not limits.reserve(ONE).exceeded
-    assert limits.reserve(ONE).exceeded == "tokens"
-
-
 def test_each_run_has_its_own_budget(limits: SharedLimits, clock: Clock) -> None:
     limits = replace(limits, budget=Budget(requests=1))
     other = replace(limits, run="b")

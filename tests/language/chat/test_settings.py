@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -152,8 +152,3 @@ def test_a_schema_is_used_only_if_structured_output_is_set() -> None:
     assert request == plain.build_request(messages)
     request = structured.build_request(messages, response_schema=schema, sample=2)
     assert (request.decoding.response_schema, request.sample) == (schema, 2)
-
-
-def test_settings_are_data_of_the_spec() -> None:
-    model = LanguageModel(model="small", extra_body={"cache_prompt": False})
-    assert set(as_plain(model)) == {name for name in asdict(model) if not name.startswith("_")}

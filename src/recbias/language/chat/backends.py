@@ -62,8 +62,8 @@ _REFUSAL = re.compile(
 """Matches the message of a server that refuses a parameter, and not its value."""
 
 _COMPLETE = re.compile(
-    "(stop|eos|eostoken|stoptoken|endturn|stopsequence|completed?|done|toolcalls?|tooluse"
-    "|functioncall|normal|endoftext|finish(ed)?|success)?"
+    "((stop|eos|end)(tokens?|tokenids?|turn|oftext|sequence|word|string)?|completed?|done"
+    "|toolcalls?|tooluse|functioncall|normal|finish(ed)?|success)?"
 )
 """Matches finish reasons of vendors, in small letters without other characters."""
 

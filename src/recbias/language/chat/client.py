@@ -209,7 +209,7 @@ class _Dispatch:
         run = get_context().run_id or _name_process()
         self._limits = SharedLimits.of_model(self.model, self.store.folder, run)
         self._concurrency = Concurrency(self.backend.concurrency)
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._done = threading.Event()
         self._chance = random.Random()

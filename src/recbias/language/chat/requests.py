@@ -126,7 +126,7 @@ class ChatReply:
     Args:
         text: What the model wrote, unchanged but for lone surrogates, which no file can hold; of a
             likelihood, the tokens of the text and their log-probabilities, a JSON object.
-        outcome: ``complete``; ``length`` if the maximum number of tokens cut it off; ``refusal``
+        outcome: ``complete``; ``length`` if a limit of tokens or time cut it off; ``refusal``
             if the model or a content filter refused; ``empty`` without text; ``failed`` if the
             server rejected this request.
         prompt_tokens: The tokens of the conversation, as the server counted them.
