@@ -224,7 +224,8 @@ class HttpBackend(Backend):
         """Return the reply in an answer; some servers report errors by an answer of status 200."""
         body = _parse_json(text)
         if not isinstance(body, Mapping):
-            raise NoReply(f"the answer is not a JSON object: {text.strip() or 'it is empty'}")
+            start = text.strip()[:_MAX_MESSAGE_LENGTH] or "it is empty"
+            raise NoReply(f"the answer is not a JSON object: {start}")
         choice = _get_choice(body)
         error = body if _has_error(body) else choice if _has_error(choice) else None
         if error is None and body.get("detail") and not choice and "content" not in body:
@@ -295,7 +296,7 @@ class OpenAIBackend(HttpBackend):
             "top_k": decoding.top_k,
             "seed": decoding.seed,
             "stop": list(decoding.stop) or None,
-            "response_format": response_format if schema else None,
+            "response_format": None if schema is None else response_format,
         }
         return {
             "model": request.model,
@@ -339,7 +340,7 @@ class AnthropicBackend(HttpBackend):
             "top_p": decoding.top_p,
             "top_k": decoding.top_k,
             "stop_sequences": list(decoding.stop) or None,
-            "output_config": output_config if schema else None,
+            "output_config": None if schema is None else output_config,
         }
         return {
             "model": request.model,

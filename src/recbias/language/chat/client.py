@@ -195,7 +195,7 @@ class _Dispatch:
     _rejected: list[tuple[_Job, Failure]] = field(default_factory=list)
     _unanswered: list[Failure] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
-    _error: BaseException | None = None
+    _error: Exception | None = None
     _n_requests: int = 0
     _n_threads: int = 0
     _n_in_flight: int = 0
@@ -272,7 +272,7 @@ class _Dispatch:
                     self._stopped.wait(max(delay for _, delay in again))
                     with self._lock:
                         self._jobs.extend(job for job, _ in again)
-        except BaseException as error:  # noqa: BLE001  # raised in the thread of the caller
+        except Exception as error:  # noqa: BLE001  # raised in the thread of the caller
             with self._lock:
                 self._n_threads -= 1
             self._error = self._error or error
