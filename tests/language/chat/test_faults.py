@@ -12,7 +12,6 @@ import pytest
 from recbias.core.errors import MissingReplies, RequestRefused
 from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import LanguageModel
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import (
     Answer,
@@ -140,15 +139,6 @@ def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
         complete(make_requests(model, 1000), model, folder=tmp_path)
     assert "check base_url" in caught.value.remedy
     assert server.base_url in str(caught.value)
-
-
-def test_a_host_that_does_not_exist_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-    model = LanguageModel(model="small", base_url="http://nowhere.invalid/v1", retries=0)
-    with pytest.raises(MissingReplies, match=r"nowhere\.invalid/v1 have no reply"):
-        complete(make_requests(model, 3), model, folder=tmp_path)
 
 
 def test_a_server_that_rejects_everything_is_asked_three_times(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.config.settings import as_plain
 from recbias.core.errors import UserError
@@ -26,7 +24,6 @@ KEY = "sk-planted-0123456789"
 PASSWORD = "planted-password"
 QUERY = "planted-query-value"
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 SECRETS = (KEY, PASSWORD, QUERY, BASIC)
 
 
@@ -118,12 +115,6 @@ def test_parts_of_secrets_are_hidden(text: str) -> None:
     for secret in ("sk-abKEYPLANT99abc", "user7:PASSPLANT77", "dXNlcjc6UEFTU1BMQU5UNzc="):
         parts = [secret[i : i + 8] for i in range(len(secret) - 7)]
         assert not any(part in hidden for part in parts)
-
-
-@given(TEXTS.filter(lambda key: len(key) >= 8), TEXTS)
-def test_a_key_is_hidden_anywhere_in_a_text(key: str, text: str) -> None:
-    shown = Credentials(key=key).hide_in(f"{text}{key}{text}")
-    assert key not in shown.replace(HIDDEN, "") or key in HIDDEN or key in text + text
 
 
 def test_short_words_that_serve_as_keys_are_left_in_texts() -> None:

@@ -26,11 +26,17 @@ from recbias.language.prompts.recommendation_prompts import (
     RequestPrompt,
     find_request_prompt,
 )
-from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
+from recbias.language.replies.catalogue_titles import CatalogueTitles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import ParsedReply
 from recbias.language.replies.said_titles import index_said_titles
-from recbias.models.chat.titles import make_responses, read_titles, record_matching, request_titles
+from recbias.models.chat.titles import (
+    index_items,
+    make_responses,
+    read_titles,
+    record_matching,
+    request_titles,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +136,7 @@ class ChatRecommender:
         if not data.train.n_items:
             return FittedChatRecommender(self, None)
         titles = read_titles(data, self.title, self.year)
-        names, years = [name for name, _ in titles], [year for _, year in titles]
-        popularity = data.train.item_counts()
-        catalogue = index_titles(names, years, popularity, threshold=self.threshold)
-        return FittedChatRecommender(self, catalogue)
+        return FittedChatRecommender(self, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)

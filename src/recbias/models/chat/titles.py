@@ -25,6 +25,7 @@ from recbias.language.prompts.recommendation_prompts import (
     find_mitigation,
     find_prompt,
 )
+from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes
 from recbias.language.replies.reply_parsing import ParsedReply, parse_reply
 from recbias.language.replies.title_forms import normalize_title, restore_article, split_year
@@ -64,6 +65,14 @@ def read_titles(data: TrainingData, title: str, year: str | None) -> list[Histor
         (restore_article(name) or str(ids[code]), years[code])
         for code, (name, _) in enumerate(pairs)
     ]
+
+
+def index_items(
+    data: TrainingData, titles: Sequence[HistoryItem], threshold: float | None
+) -> CatalogueTitles:
+    """Return the index of the titles of all items; of equal titles the most popular is meant."""
+    names, years = [name for name, _ in titles], [year for _, year in titles]
+    return index_titles(names, years, data.train.item_counts(), threshold=threshold)
 
 
 def _read_column(data: TrainingData, setting: str, name: str) -> list[str]:

@@ -22,10 +22,11 @@ from recbias.language.chat.client import plan_requests
 from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
 from recbias.language.prompts.recommendation_prompts import HistoryItem, RenderedPrompt
-from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
+from recbias.language.replies.catalogue_titles import CatalogueTitles
 from recbias.language.replies.reply_outcomes import resolve_replies
 from recbias.models.chat.titles import (
     Histories,
+    index_items,
     load_prompt,
     make_responses,
     read_titles,
@@ -122,10 +123,7 @@ class WOK:
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedWOK:
         """Index the titles of the catalogue; nothing is trained."""
         titles = read_titles(data, self.title, self.year)
-        names, years = [name for name, _ in titles], [year for _, year in titles]
-        popularity = data.train.item_counts()
-        catalogue = index_titles(names, years, popularity, threshold=self.threshold)
-        return FittedWOK(self, titles, catalogue)
+        return FittedWOK(self, titles, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)
