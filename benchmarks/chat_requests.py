@@ -17,7 +17,7 @@ from pathlib import Path
 
 from recbias.language.chat.client import complete
 from recbias.language.chat.requests import ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.endpoints import LanguageModel
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 

@@ -172,10 +172,12 @@ def test_public_names_are_documented() -> None:
 
 def test_source_has_no_assert_print_or_broad_exception() -> None:
     for module, tree in parse_modules().items():
-        # plug-ins, and the readers of models (tokenizers), raise plain exceptions
+        # plug-ins, and the readers of models (tokenizers), raise plain exceptions; a thread hands
+        # what it raises to its caller
         boundary = module in {
             "recbias.runner.boundary",
             "recbias.language.backends",
+            "recbias.language.chat.client",
         }
         for node in ast.walk(tree):
             location = f"{module}:{getattr(node, 'lineno', 0)}"

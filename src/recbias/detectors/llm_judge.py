@@ -24,10 +24,9 @@ from recbias.detectors.judgements import (
     mark_labelled,
     read_judgements,
 )
-from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import complete, plan_requests
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.rubrics import Rubric, find_rubric
 from recbias.language.replies.label_json import make_label_schema
 from recbias.language.replies.label_reading import Form
@@ -116,7 +115,7 @@ class LLMJudge:
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""
-        return list_causal_model_files(self.llm.model) if self.llm.is_local else ()
+        return self.llm.list_files()
 
     def load_rubric(self) -> Rubric:
         """Return the rubric."""

@@ -96,8 +96,8 @@ REGISTRIES: Mapping[str, Registry] = {
 LISTINGS = Registry(
     "listing",
     {
-        "prompts": "recbias.language.prompts.request_prompts:load_all_prompts",
-        "mitigations": "recbias.language.prompts.mitigations:load_mitigations",
+        "prompts": "recbias.language.prompts.rubrics:load_all_prompts",
+        "mitigations": "recbias.language.prompts.recommendation_prompts:load_mitigations",
         "terms": "recbias.language.terms.term_files:load_term_lists",
     },
     "recbias.listings",

@@ -1,14 +1,18 @@
+"""What is sent in the formats of OpenAI and Anthropic, and what is read from the answers."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recbias.language.chat.backends.backend import open_backend
-from recbias.language.chat.failures import Failure
+from recbias.core.errors import RequestRefused
+from recbias.core.stage_context import collect_facts, collect_warnings
+from recbias.language.chat.client import complete
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, Message
-from recbias.language.chat.settings import LanguageModel
-from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import (
     Answer,
     ChatServer,
@@ -25,51 +29,41 @@ CONVERSATION = (
     Message("user", 'Braces {x}, quotes "\u201c\u2019, <b>HTML</b>,\nlines, \U0001f3ac'),
 )
 ALL = {"temperature": 0.0, "top_p": 0.9, "top_k": 250, "seed": 3, "max_tokens": 99}
+SCHEMA = {"type": "object", "properties": {"titles": {"type": "array"}}}
 
 
-def ask(server: ChatServer, **settings: Any) -> ChatReply | Failure:
-    """Send one request, again as long as parameters are negotiated."""
+def ask(server: ChatServer, folder: Path, **settings: Any) -> ChatReply:
     model = make_model(server, **settings)
-    backend = open_backend(model)
-    answer: ChatReply | Failure = Failure(cause="", message="", reaction="resend")
-    while isinstance(answer, Failure) and answer.reaction == "resend":
-        (answer,) = backend.answer(make_requests(model, 1))
-    backend.close()
-    return answer
+    with collect_warnings():
+        (reply,) = complete(make_requests(model, 1), model, folder=folder)
+    return reply
 
 
-def anthropic_url(server: ChatServer) -> dict[str, Any]:
+def use_anthropic(server: ChatServer) -> dict[str, Any]:
     return {"provider": "anthropic", "base_url": server.origin}
 
 
-def test_openai_gets_the_messages_and_parameters() -> None:
+def test_openai_gets_the_messages_and_parameters(tmp_path: Path) -> None:
     with serve_chat() as server:
-        model = make_model(server, **ALL, extra_body={"cache_prompt": False})
-        (reply,) = open_backend(model).answer([model.build_request(CONVERSATION)])
-    assert server.payloads == [
-        {
-            "model": "small",
-            "messages": [
-                {"role": message.role, "content": message.content} for message in CONVERSATION
-            ],
-            **ALL,
-            "cache_prompt": False,
-        }
-    ]
-    assert isinstance(reply, ChatReply)
-    assert (reply.text, reply.outcome, reply.finish_reason) == (
-        "1. Alien (1979)",
-        "complete",
-        "stop",
-    )
+        extra = {"cache_prompt": False}
+        model = make_model(server, **ALL, extra_body=extra, structured_output=True)
+        request = model.build_request(CONVERSATION, response_schema=SCHEMA)
+        (reply,) = complete([request], model, folder=tmp_path)
+    (payload,) = server.payloads
+    assert payload.pop("response_format")["json_schema"]["schema"] == SCHEMA
+    messages = [{"role": sent.role, "content": sent.content} for sent in CONVERSATION]
+    assert payload == {"model": "small", "messages": messages, **ALL, **extra}
+    assert (reply.text, reply.outcome) == ("1. Alien (1979)", "complete")
     assert (reply.prompt_tokens, reply.completion_tokens) == (10, 5)
     assert (reply.served_model, reply.fingerprint) == ("small", "fp_1")
 
 
-def test_anthropic_gets_the_messages_and_parameters() -> None:
+def test_anthropic_gets_the_messages_and_parameters(tmp_path: Path) -> None:
     with serve_chat() as server:
-        model = LanguageModel(model="small", **anthropic_url(server), top_k=250, max_tokens=99)
-        (reply,) = open_backend(model).answer([model.build_request(CONVERSATION)])
+        settings = {"top_k": 250, "max_tokens": 99, "structured_output": True}
+        model = make_model(server, **use_anthropic(server), **settings)
+        request = model.build_request(CONVERSATION, response_schema=SCHEMA)
+        (reply,) = complete([request], model, folder=tmp_path)
     assert server.payloads == [
         {
             "model": "small",
@@ -78,214 +72,193 @@ def test_anthropic_gets_the_messages_and_parameters() -> None:
             "max_tokens": 99,
             "temperature": 0.0,
             "top_k": 250,
+            "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
         }
     ]
-    assert isinstance(reply, ChatReply)
+    assert "anthropic-version" in server.headers[0]
     assert (reply.text, reply.outcome) == ("1. Alien (1979)", "complete")
     assert (reply.prompt_tokens, reply.completion_tokens) == (10, 5)
 
 
-def test_a_schema_is_sent_in_the_form_of_the_provider() -> None:
-    schema = {"type": "object", "properties": {"titles": {"type": "array"}}}
-    with serve_chat() as server:
-        for settings in ({"base_url": server.base_url}, anthropic_url(server)):
-            model = LanguageModel(model="small", structured_output=True, **settings)
-            request = model.build_request(CONVERSATION, response_schema=schema)
-            open_backend(model).answer([request])
-    openai, anthropic = server.payloads
-    assert openai["response_format"]["json_schema"]["schema"] == schema
-    assert anthropic["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "Well, "}]},
+    {"type": "text", "text": "1. Alien"},
+    {"type": "text", "text": " (1979)"},
+]
+REFUSED = {"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}
 
 
 @pytest.mark.parametrize(
     ("body", "outcome", "text"),
     [
-        (make_reply("1. Alien", "length"), "length", "1. Alien"),
-        (make_reply(None, "content_filter"), "refusal", ""),
-        (make_reply(""), "empty", ""),
+        (make_reply("1. Alien"), "complete", "1. Alien"),
+        (make_reply(PARTS), "complete", "1. Alien (1979)"),
+        (make_reply(["1. Alien"]), "complete", "1. Alien"),
         (make_reply(" \n"), "empty", " \n"),
         (make_reply(None), "empty", ""),
         (make_reply(None, "tool_calls"), "empty", ""),
-        (
-            make_reply(
-                None,
-                choices=[
-                    {"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}
-                ],
-            ),
-            "refusal",
-            "I cannot.",
-        ),
+        (make_reply(None, choices=[REFUSED]), "refusal", "I cannot."),
+        (make_reply("1. Alien", error=None, detail=None), "complete", "1. Alien"),
+        (make_reply("1. Alien", error={"code": 0, "message": ""}), "complete", "1. Alien"),
+        (make_anthropic_reply("1. Alien"), "complete", "1. Alien"),
+        (make_anthropic_reply("1. Alien") | {"content": PARTS}, "complete", "1. Alien (1979)"),
+        (make_anthropic_reply(""), "empty", ""),
+        (make_anthropic_reply("I cannot", "refusal"), "refusal", "I cannot"),
     ],
 )
-def test_a_reply_without_text_to_read_is_an_outcome(
-    body: dict[str, Any], outcome: str, text: str
+def test_only_a_complete_reply_has_an_answer(
+    tmp_path: Path, body: dict[str, Any], outcome: str, text: str
 ) -> None:
     with serve_chat(lambda _: Answer(body)) as server:
-        reply = ask(server)
-    assert isinstance(reply, ChatReply)
-    assert (reply.outcome, reply.text, reply.answer) == (outcome, text, "")
+        reply = ask(server, tmp_path, **(use_anthropic(server) if "content" in body else {}))
+    assert (reply.outcome, reply.text) == (outcome, text)
+    assert reply.answer == (text if outcome == "complete" else "")
+
+
+ENDS = {
+    "complete": "stop end_turn eos_token stop_sequence STOP COMPLETE tool_calls normal endoftext",
+    "length": (
+        "length max_tokens MAX_TOKENS model_length model_context_window_exceeded token_limit "
+        "max_output_tokens ERROR_LIMIT tokenLimitReached FINISH_REASON_MAX_TOKENS time_limit "
+        "not_finished pause_turn"
+    ),
+    "refusal": (
+        "content_filter content_filtered SAFETY refusal PROHIBITED_CONTENT BLOCKLIST SPII "
+        "RECITATION guardrail_intervened sensitive ERROR_TOXIC"
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "outcome"),
-    [
-        ("1. Alien", "max_tokens", "length"),
-        ("I cannot", "refusal", "refusal"),
-        ("", "end_turn", "empty"),
-        ("1. Alien", "stop_sequence", "complete"),
-    ],
+    ("outcome", "reason"), [(end, reason) for end in ENDS for reason in ENDS[end].split()]
 )
-def test_anthropic_has_the_same_outcomes(text: str, reason: str, outcome: str) -> None:
-    script: Script = lambda _: Answer(make_anthropic_reply(text, reason))  # noqa: E731
-    with serve_chat(script) as server:
-        reply = ask(server, **anthropic_url(server))
-    assert isinstance(reply, ChatReply)
+def test_finish_reasons_of_vendors(tmp_path: Path, outcome: str, reason: str) -> None:
+    with serve_chat(lambda _: Answer(make_reply("1. Alien", reason))) as server:
+        model = make_model(server)
+        with collect_warnings() as warnings:
+            (reply,) = complete(make_requests(model, 1), model, folder=tmp_path)
     assert (reply.outcome, reply.finish_reason) == (outcome, reason)
+    assert not any("not known" in warning for warning in warnings)
 
 
-def test_a_prompt_that_a_content_filter_blocks_is_a_refusal() -> None:
-    error = make_error(400, "The prompt was filtered", code="content_filter")
-    with serve_chat(lambda _: error) as server:
-        reply = ask(server)
-    assert isinstance(reply, ChatReply)
-    assert reply.outcome == "refusal"
+def test_an_unknown_finish_reason_is_said_once(tmp_path: Path) -> None:
+    with serve_chat(lambda _: Answer(make_reply("1. Alien", "banana"))) as server:
+        model = make_model(server)
+        with collect_warnings() as warnings:
+            replies = complete(make_requests(model, 5), model, folder=tmp_path)
+    assert {reply.outcome for reply in replies} == {"complete"}
+    assert len(warnings) == 1
+    assert "5 replies ended by 'banana'" in warnings[0]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
+        {"error": {"message": "busy", "code": 503}},
+        {"error": {"message": "busy", "code": "unavailable"}, "choices": []},
+        {"error": "busy"},
+        {"detail": "busy"},
+        {"detail": [{"loc": ["body"], "msg": "busy"}]},
+        make_reply("1. Al", "error"),
+        make_reply("1. Al", "abort"),
+        make_reply("1. Al", "insufficient_system_resource"),
+        make_reply("1. Al", "network_error"),
+        make_reply("1. Al", error="busy"),
+        make_reply("", choices=[{"message": {"content": "1. Al"}, "error": {"code": 502}}]),
+        {"choices": [], "usage": {}},
+        {"choices": [{"message": None}]},
         b"<html>It works!</html>",
         b'{"choices": [{"message": {"content": "1. Al',
-        b'"text"',
-        b"[" * 100_000,
-        b"\xff\xfe{",
-        {"choices": []},
-        {"choices": None},
-        {"choices": [{"message": None}]},
-        {"choices": "text"},
+        b"",
     ],
 )
-def test_an_answer_in_another_format_is_sent_again(body: Any) -> None:
-    with serve_chat(lambda _: Answer(body)) as server:
-        for settings in ({}, anthropic_url(server)):
-            failure = ask(server, **settings)
-            assert isinstance(failure, Failure)
-            assert (failure.cause, failure.reaction) == ("invalid JSON", "retry")
+def test_an_error_in_an_answer_of_status_200_is_sent_again(tmp_path: Path, body: Any) -> None:
+    with serve_chat(faults=[Answer(body)]) as server, collect_facts() as facts:
+        model = make_model(server)
+        (reply,) = complete(make_requests(model, 1), model, folder=tmp_path)
+    assert reply.text == "1. Alien (1979)"
+    assert facts["requests_sent"] == 2
+    (cause,) = [name for name in facts if name.startswith("failed_requests.")]
+    assert cause.removeprefix("failed_requests.") in {"500", "502", "503", "invalid JSON"}
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+    assert 'Al"' not in "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
+
+
+def test_an_error_in_an_answer_of_anthropic_is_sent_again(tmp_path: Path) -> None:
+    fault = Answer({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+    with serve_chat(faults=[fault, Answer({"type": "message"})]) as server:
+        assert ask(server, tmp_path, **use_anthropic(server)).text == "1. Alien (1979)"
+    assert len(server.payloads) == 3
+
+
+def test_a_prompt_that_a_content_filter_blocks_is_a_refusal(tmp_path: Path) -> None:
+    error = make_error(400, "The prompt was filtered", code="content_filter")
+    with serve_chat(lambda _: error) as server:
+        assert ask(server, tmp_path).outcome == "refusal"
 
 
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": None, "completion_tokens": -3}, {"prompt_tokens": "9"}]
 )
-def test_a_server_may_leave_out_the_usage(usage: Any) -> None:
+def test_a_server_may_leave_out_the_usage(tmp_path: Path, usage: Any) -> None:
     with serve_chat(lambda _: Answer(make_reply("1. Alien", usage=usage))) as server:
-        reply = ask(server)
-    assert isinstance(reply, ChatReply)
+        reply = ask(server, tmp_path)
     assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
 
 
-def refuse(refused: set[str], error: Answer) -> Script:
-    return lambda payload: error if refused & set(payload) else answer_done(payload)
+def refuse(name: str, error: Answer) -> Script:
+    return lambda payload: error if name in payload else answer_done(payload)
 
 
-def test_max_tokens_is_renamed_where_it_is_refused() -> None:
+OF_TEMPERATURE = (
+    "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) "
+    "value is supported."
+)
+OF_TOP_P = "`temperature` and `top_p` cannot both be specified."
+OF_SEED = [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("temperature", make_error(400, OF_TEMPERATURE, code="unsupported_value")),
+        ("top_k", make_error(400, "Unrecognized request argument supplied: top_k")),
+        ("seed", Answer({"detail": OF_SEED}, 422)),
+        ("top_p", make_error(400, OF_TOP_P, type="invalid_request_error")),
+    ],
+)
+def test_a_refused_parameter_is_left_out(tmp_path: Path, name: str, error: Answer) -> None:
+    with serve_chat(refuse(name, error)) as server:
+        reply = ask(server, tmp_path, **ALL)
+    assert reply.negotiated == (f"no {name}",)
+    assert set(server.payloads[0]) - set(server.payloads[1]) == {name}
+    assert len(server.payloads) == 2
+
+
+def test_max_tokens_is_renamed_where_it_is_refused(tmp_path: Path) -> None:
     message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     error = make_error(400, message, param="max_tokens", code="unsupported_parameter")
-    with serve_chat(refuse({"max_tokens"}, error)) as server:
-        reply = ask(server, max_tokens=99)
-    assert isinstance(reply, ChatReply)
+    with serve_chat(refuse("max_tokens", error)) as server:
+        reply = ask(server, tmp_path, max_tokens=99)
     assert reply.negotiated == ("max_completion_tokens for max_tokens",)
     assert server.payloads[1]["max_completion_tokens"] == 99
     assert len(server.payloads) == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "body"),
-    [
-        (
-            "temperature",
-            400,
-            {
-                "error": {
-                    "message": "Unsupported value: 'temperature' does not support 0.0 with this "
-                    "model. Only the default (1) value is supported.",
-                    "param": "temperature",
-                    "code": "unsupported_value",
-                }
-            },
-        ),
-        ("top_k", 400, {"error": {"message": "Unrecognized request argument supplied: top_k"}}),
-        (
-            "seed",
-            422,
-            {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]},
-        ),
-        (
-            "top_p",
-            400,
-            {
-                "type": "error",
-                "error": {
-                    "type": "invalid_request_error",
-                    "message": "`temperature` and `top_p` cannot both be specified.",
-                },
-            },
-        ),
-    ],
+    ("message", "n_sent"),
+    [("temperature must be at most 1", 1), ("max_tokens is not supported", 2)],
 )
-def test_a_refused_parameter_is_left_out(name: str, status: int, body: dict[str, Any]) -> None:
-    with serve_chat(refuse({name}, Answer(body, status))) as server:
-        reply = ask(server, **ALL)
-    assert isinstance(reply, ChatReply)
-    assert reply.negotiated == (f"no {name}",)
-    assert set(server.payloads[0]) - set(server.payloads[1]) == {name}
-    assert len(server.payloads) == 2
+def test_what_cannot_be_negotiated_is_refused(tmp_path: Path, message: str, n_sent: int) -> None:
+    error = make_error(400, message)
+    with serve_chat(lambda _: error) as server, pytest.raises(RequestRefused, match=message):
+        ask(server, tmp_path)
+    assert len(server.payloads) == n_sent
 
 
-def test_a_value_out_of_range_is_not_left_out() -> None:
-    error = make_error(400, "temperature must be at most 1", param="temperature")
-    with serve_chat(lambda _: error) as server:
-        failure = ask(server)
-    assert isinstance(failure, Failure)
-    assert (failure.reaction, len(server.payloads)) == ("reject", 1)
-
-
-def test_a_parameter_that_is_refused_in_both_forms_is_rejected() -> None:
-    error = make_error(400, "max_tokens is not supported", code="unsupported_parameter")
-    with serve_chat(lambda _: error) as server:
-        failure = ask(server)
-    assert isinstance(failure, Failure)
-    assert (failure.reaction, len(server.payloads)) == ("reject", 2)
-
-
-def test_an_error_in_an_answer_of_status_200_counts_by_its_code() -> None:
-    error = Answer({"error": {"message": "slow down", "code": 429}})
-    with serve_chat(lambda _: error) as server:
-        failure = ask(server)
-    assert isinstance(failure, Failure)
-    assert failure.is_rate_limit
-
-
-def test_a_hanging_server_is_given_up() -> None:
-    with serve_chat(lambda _: Answer(make_reply("late"), seconds=30)) as server:
-        failure = ask(server, timeout_s=0.2)
-    assert isinstance(failure, Failure)
-    assert (failure.cause, failure.reaction) == ("timeout", "retry")
-
-
-@pytest.mark.parametrize("cut", [0, 40])
-def test_a_cut_answer_is_sent_again(cut: int) -> None:
-    with serve_chat(lambda _: Answer(make_reply("1. Alien"), cut=cut)) as server:
-        failure = ask(server)
-    assert isinstance(failure, Failure)
-    assert (failure.cause, failure.reaction) == ("connection", "retry")
-
-
-def test_a_server_that_is_not_there_is_a_failed_connection() -> None:
-    with serve_chat() as server:
-        pass
-    failure = ask(server)
-    assert isinstance(failure, Failure)
-    assert failure.cause == "connection"
-    assert "refused" in failure.message
+def test_an_answer_with_the_code_of_a_refused_key_stops(tmp_path: Path) -> None:
+    error = Answer({"error": {"message": "no such key", "code": 401}})
+    with serve_chat(lambda _: error) as server, pytest.raises(RequestRefused, match="no such key"):
+        ask(server, tmp_path)
+    model = LanguageModel(model="small", base_url=server.base_url)
+    assert count_missing(make_requests(model, 1), tmp_path) == 1

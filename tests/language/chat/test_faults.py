@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-import threading
+import email.utils
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recbias.core.errors import MissingReplies, RequestRefused, ServiceError
+from recbias.core.errors import MissingReplies, RequestRefused
 from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.language.chat.client import complete, count_missing
-from recbias.language.chat.providers import Provider
-from recbias.language.chat.settings import LanguageModel
-from support.chat.chat_requests import make_model, make_requests
+from recbias.language.chat.client import complete
+from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import (
     Answer,
-    ChatServer,
     answer_done,
     make_error,
     make_reply,
@@ -28,7 +23,6 @@ from support.chat.chat_server import (
 
 QUOTA = make_error(429, "You exceeded your current quota", code="insufficient_quota")
 TOO_FAST = make_error(429, "Rate limit reached", code="rate_limit_exceeded")
-SLOW_DOWN = Answer(TOO_FAST.body, 429, {"Retry-After": "1"})
 
 
 @pytest.mark.parametrize(
@@ -39,12 +33,12 @@ SLOW_DOWN = Answer(TOO_FAST.body, 429, {"Retry-After": "1"})
         (make_error(503, "loading model"), "503"),
         (make_error(408), "408"),
         (make_error(409), "409"),
+        (make_error(529, "Overloaded"), "529"),
+        (make_error(429, "Quota exceeded: 10 requests per minute"), "429"),
         (Answer(make_reply("1. Alien"), cut=0), "connection"),
         (Answer(make_reply("1. Alien"), cut=60), "connection"),
         (Answer(b'{"choices": [{"mess'), "invalid JSON"),
         (Answer(b"<html>"), "invalid JSON"),
-        (Answer(b"<html>", headers={"Content-Type": "text/html; charset=zlib"}), "invalid JSON"),
-        (Answer(b"busy", 500, {"Content-Type": "text/plain; charset=undefined"}), "500"),
         (Answer(make_reply("late"), seconds=30), "timeout"),
     ],
 )
@@ -58,52 +52,6 @@ def test_a_passing_fault_is_sent_again(tmp_path: Path, fault: Answer, cause: str
     assert facts[f"failed_requests.{cause}"] == 2
 
 
-@pytest.mark.parametrize("count", [10**400, -1, True, "12", 1.5, None])
-def test_an_implausible_number_of_tokens_is_unknown(tmp_path: Path, count: Any) -> None:
-    usage = {"prompt_tokens": count, "completion_tokens": 5}
-    answer = Answer(make_reply("1. Alien", usage=usage))
-    with serve_chat(lambda _: answer) as server:
-        model = make_model(server)
-        replies = complete(make_requests(model, 2), model, folder=tmp_path)
-    assert [(reply.prompt_tokens, reply.completion_tokens) for reply in replies] == [(0, 5)] * 2
-
-
-def serve_without_end(listener: socket.socket, part: bytes, pause: float) -> None:
-    """Answer each connection with a body that never ends."""
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            return
-        with connection, suppress(OSError):
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            while True:
-                connection.sendall(part)
-                time.sleep(pause)
-
-
-@pytest.mark.parametrize(
-    ("part", "pause", "timeout_s", "message"),
-    [
-        (b" " * 2**20, 0.0, 6.0, "the answer has more than 16,777,216 bytes"),
-        (b" ", 0.02, 0.1, "the answer had not ended after 1 s"),
-    ],
-)
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_an_answer_without_end_is_given_up(
-    tmp_path: Path, part: bytes, pause: float, timeout_s: float, message: str, provider: Provider
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = ChatServer(origin=f"http://127.0.0.1:{listener.getsockname()[1]}")
-        arguments = (listener, part, pause)
-        threading.Thread(target=serve_without_end, args=arguments, daemon=True).start()
-        model = make_model(server, provider=provider, timeout_s=timeout_s, retries=0)
-        with pytest.raises(ServiceError, match=message):
-            complete(make_requests(model, 1), model, folder=tmp_path)
-        listener.shutdown(socket.SHUT_RDWR)
-
-
 @pytest.mark.parametrize(
     ("fault", "remedy"),
     [
@@ -112,6 +60,7 @@ def test_an_answer_without_end_is_given_up(
         (make_error(403, "no access"), "allowed to do"),
         (make_error(404, "The model does not exist"), "check model and base_url"),
         (make_error(402, "Insufficient balance"), "correct what the server names"),
+        (Answer({"error": "no such route"}, 405), "correct what the server names"),
         (Answer(TOO_FAST.body, 429, {"Retry-After": "86400"}), "run again later"),
     ],
 )
@@ -123,7 +72,8 @@ def test_a_lasting_fault_stops_at_once_with_the_remedy(
         with pytest.raises(RequestRefused) as caught:
             complete(make_requests(model, 40), model, folder=tmp_path)
     assert len(server.payloads) == 1
-    assert fault.body["error"]["message"] in str(caught.value)
+    error = fault.body["error"]
+    assert (error if isinstance(error, str) else error["message"]) in str(caught.value)
     assert remedy in caught.value.remedy
 
 
@@ -191,15 +141,6 @@ def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert server.base_url in str(caught.value)
 
 
-def test_a_host_that_does_not_exist_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-    model = LanguageModel(model="small", base_url="http://nowhere.invalid/v1", retries=0)
-    with pytest.raises(MissingReplies, match=r"nowhere\.invalid/v1 have no reply"):
-        complete(make_requests(model, 3), model, folder=tmp_path)
-
-
 def test_a_server_that_rejects_everything_is_asked_three_times(tmp_path: Path) -> None:
     error = make_error(400, "max_tokens must be at most 100")
     with serve_chat(lambda _: error) as server:
@@ -228,7 +169,6 @@ def test_a_prompt_that_the_server_rejects_is_a_failed_reply(tmp_path: Path) -> N
     assert set(warnings) == {"2 of 10 replies have no text to read: 2 failed"}
 
 
-@pytest.mark.slow
 def test_a_rate_limit_shared_by_all_requests_exhausts_no_retries(tmp_path: Path) -> None:
     answered: list[float] = []
 
@@ -252,17 +192,43 @@ def test_a_server_that_only_limits_is_given_up(tmp_path: Path) -> None:
     assert len(server.payloads) == 3
 
 
-def test_retry_after_pauses_all_requests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["seconds", "milliseconds", "date"])
+def test_retry_after_pauses_all_requests(tmp_path: Path, form: str) -> None:
     with serve_chat() as server:
         model = make_model(server)
         complete(make_requests(model, 1), model, folder=tmp_path)
-        server.faults.append(SLOW_DOWN)
+        headers = {
+            "seconds": {"Retry-After": "1"},
+            "milliseconds": {"retry-after-ms": "1000"},
+            "date": {"Retry-After": email.utils.formatdate(time.time() + 2, usegmt=True)},
+        }
+        server.faults.append(Answer(TOO_FAST.body, 429, headers[form]))
         complete(make_requests(model, 40), model, folder=tmp_path)
-    gaps = [
-        later - earlier
-        for earlier, later in zip(server.arrivals[1:], server.arrivals[2:], strict=False)
-    ]
-    assert max(gaps) > 0.9
+    pairs = zip(server.arrivals[1:], server.arrivals[2:], strict=False)
+    assert max(later - earlier for earlier, later in pairs) > 0.7
+
+
+@pytest.mark.parametrize("text", ["soon", "nan", "-5", "Mon, 99 Foo"])
+def test_an_unreadable_retry_after_is_no_wait(tmp_path: Path, text: str) -> None:
+    fault = Answer(TOO_FAST.body, 429, {"Retry-After": text})
+    with serve_chat(faults=[fault]) as server:
+        model = make_model(server)
+        complete(make_requests(model, 3), model, folder=tmp_path)
+    assert len(server.payloads) == 4
+
+
+def test_the_same_replies_with_any_concurrency(tmp_path: Path) -> None:
+    def script(payload: dict[str, Any]) -> str:
+        return f"reply to {payload['messages'][-1]['content']}"
+
+    def run(concurrency: int) -> list[str]:
+        with serve_chat(script, [make_error(500), TOO_FAST]) as server:
+            model = make_model(server, concurrency=concurrency)
+            requests = make_requests(model, 30)
+            replies = complete(requests, model, folder=tmp_path / str(concurrency))
+        return [reply.text for reply in replies]
+
+    assert run(1) == run(3) == run(32) == [f"reply to prompt {i}" for i in range(30)]
 
 
 def test_requests_per_minute_hold(tmp_path: Path) -> None:

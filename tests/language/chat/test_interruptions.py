@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from recbias.language.chat.client import complete, count_missing
+from recbias.language.chat.client import complete
 from recbias.language.chat.requests import ChatRequest
-from support.chat.chat_requests import make_model, make_requests
+from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import Answer, ChatServer, make_reply, serve_chat
 
 ROOT = Path(__file__).parents[3]
@@ -90,7 +90,6 @@ def test_an_interrupted_process_keeps_the_replies_in_flight(tmp_path: Path) -> N
         assert missing == N_REQUESTS - len(server.payloads)
 
 
-@pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_a_hanging_server(tmp_path: Path) -> None:
     def script(payload: dict[str, Any]) -> Answer:
         is_late = len(server.payloads) > 55

@@ -17,8 +17,8 @@ from recbias.core.errors import RequestRefused
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.detectors.llm_judge import LLMJudge
 from recbias.language.chat.client import complete
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import Message
-from recbias.language.chat.settings import LanguageModel
 
 needs_packages = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None

@@ -53,11 +53,6 @@ def test_replies_without_titles_have_no_titles_in_common(tmp_path: Path) -> None
     assert (facts["repeated_same_text"], facts["repeated_same_titles"]) == (10, 0)
 
 
-def test_without_a_reader_only_texts_are_compared(tmp_path: Path) -> None:
-    facts, _ = repeat(tmp_path, echo, read=None)
-    assert "repeated_same_titles" not in facts
-
-
 def test_repeats_are_planned_stored_and_never_sent_twice(tmp_path: Path) -> None:
     with serve_chat(echo) as server:
         model = make_model(server, repeatability=0.25)

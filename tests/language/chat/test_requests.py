@@ -12,7 +12,6 @@ from recbias.language.chat.requests import (
     ChatRequest,
     Decoding,
     Message,
-    estimate_tokens,
 )
 
 REQUEST = ChatRequest(
@@ -61,20 +60,6 @@ def test_secrets_of_the_url_are_not_part_of_a_request() -> None:
     request = replace(REQUEST, base_url="http://me:password1@localhost/v1/?key=password2#x")
     assert request == REQUEST
     assert "password" not in repr(request)
-
-
-@given(st.text() | st.text(st.characters(categories=["Cs"])))
-def test_any_text_can_be_sent(text: str) -> None:
-    message = Message("user", text)
-    assert message.content.encode().decode() == message.content
-    assert len(replace(REQUEST, messages=(message,)).address) == 64
-    assert estimate_tokens([message]) >= 8 + len(message.content) / 3
-
-
-def test_only_a_complete_reply_has_an_answer() -> None:
-    assert ChatReply(text="1. Alien").answer == "1. Alien"
-    assert ChatReply(text="1. Al", outcome="length").answer == ""
-    assert ChatReply(text="I cannot help", outcome="refusal").answer == ""
 
 
 @given(st.text() | st.text(st.characters(categories=["Cs"])))

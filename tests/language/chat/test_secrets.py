@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.config.settings import as_plain
 from recbias.core.errors import UserError
 from recbias.core.stage_context import stage_context
 from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import HIDDEN, Credentials, strip_url
-from recbias.language.chat.providers import Provider
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.endpoints import HIDDEN, Credentials, LanguageModel, Provider
+from recbias.language.chat.requests import strip_url
 from support.chat.chat_requests import make_requests
 from support.chat.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
 
@@ -107,13 +104,17 @@ def test_a_server_that_is_not_there_shows_no_secret(
     assert "planted" not in run(plant(server, "openai"), tmp_path, caplog)
 
 
-@given(
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=8, max_size=40),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+@pytest.mark.parametrize(
+    "text",
+    ["key: XNlcjc6UEFTU1BMQU5UNzc= refused", "sk-ab...PLANT99abc", "PASSPLANT77", "user7:PASSPL"],
 )
-def test_a_key_is_hidden_anywhere_in_a_text(key: str, text: str) -> None:
-    shown = Credentials(key=key).hide_in(f"{text}{key}{text}")
-    assert key not in shown.replace(HIDDEN, "") or key in HIDDEN or key in text + text
+def test_parts_of_secrets_are_hidden(text: str) -> None:
+    credentials = Credentials(key="sk-abKEYPLANT99abc", userinfo="user7:PASSPLANT77")
+    hidden = credentials.hide_in(text)
+    assert HIDDEN in hidden
+    for secret in ("sk-abKEYPLANT99abc", "user7:PASSPLANT77", "dXNlcjc6UEFTU1BMQU5UNzc="):
+        parts = [secret[i : i + 8] for i in range(len(secret) - 7)]
+        assert not any(part in hidden for part in parts)
 
 
 def test_short_words_that_serve_as_keys_are_left_in_texts() -> None:
@@ -123,7 +124,6 @@ def test_short_words_that_serve_as_keys_are_left_in_texts() -> None:
 @pytest.mark.parametrize(
     ("url", "stripped"),
     [
-        ("http://a/v1", "http://a/v1"),
         ("http://a/v1///", "http://a/v1"),
         ("http://u:p@a:80/v1?k=v#f", "http://a:80/v1"),
         ("http://u:p@w@a/v1", "http://a/v1"),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,10 +9,8 @@ from recbias.config.build import Builder
 from recbias.config.merge import read_mapping
 from recbias.config.settings import as_plain
 from recbias.core.errors import MissingExtra, RequestRefused, UserError
-from recbias.language.chat.endpoints import is_loopback
-from recbias.language.chat.providers import PROVIDERS
+from recbias.language.chat.endpoints import PROVIDERS, LanguageModel
 from recbias.language.chat.requests import Message
-from recbias.language.chat.settings import LanguageModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ def test_the_mapping_of_the_contract_is_read() -> None:
             "concurrency": 8,
             "retries": 6,
             "timeout_s": 60,
-            "extra_body": {"cache_prompt": False},
+            "extra_body": {"cache_prompt": False, "prompt_cache_key": "a", "min_tokens": 2},
             "prices": {"input": 10, "output": 30},
             "budget": {"requests": 100, "money": 1.5},
         }
@@ -74,6 +72,8 @@ def test_the_mapping_of_the_contract_is_read() -> None:
         ({"budget": {"money": 1.0}}, "llm.budget: a budget of money needs prices"),
         ({"budget": {"euros": 1.0}}, "llm.budget.euros: not a setting"),
         ({"extra_body": {"stream": True}}, "llm.extra_body: stream cannot be set here"),
+        ({"extra_body": {"api_key": "x"}}, "llm.extra_body: api_key seems to be a secret"),
+        ({"extra_body": {"auth": {"access_token": "x"}}}, "auth.access_token seems to be a"),
         ({"api_key": "sk-1"}, "llm.api_key: not a setting of WOK.llm"),
     ],
 )
@@ -114,6 +114,11 @@ def test_a_missing_key_is_an_error_before_anything_is_sent(
         LanguageModel(model="claude", provider="anthropic").check_access()
     with pytest.raises(RequestRefused, match="MY_KEY with the key is not set"):
         LanguageModel(model="m", base_url="http://[::1]/v1", api_key_env="MY_KEY").check_access()
+    for host in ("http://localhost.example.org", "http://128.0.0.1"):
+        with pytest.raises(RequestRefused):
+            LanguageModel(model="m", base_url=host).check_access()
+    for host in ("http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:8000/v1"):
+        LanguageModel(model="m", base_url=host).check_access()
     LanguageModel(model="m", base_url="http://localhost:8000/v1").check_access()
     LanguageModel(model="m", base_url="https://me:password@example.org").check_access()
 
@@ -147,23 +152,3 @@ def test_a_schema_is_used_only_if_structured_output_is_set() -> None:
     assert request == plain.build_request(messages)
     request = structured.build_request(messages, response_schema=schema, sample=2)
     assert (request.decoding.response_schema, request.sample) == (schema, 2)
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("http://127.0.0.1:1", True),
-        ("http://127.9.9.9", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://localhost", True),
-        ("http://localhost.example.org", False),
-        ("http://128.0.0.1", False),
-    ],
-)
-def test_loopback_is_this_machine(url: str, expected: bool) -> None:
-    assert is_loopback(url) == expected
-
-
-def test_settings_are_data_of_the_spec() -> None:
-    model = LanguageModel(model="small", extra_body={"cache_prompt": False})
-    assert set(as_plain(model)) == {name for name in asdict(model) if not name.startswith("_")}

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import OutOfRange, UnknownName
-from recbias.language.prompts.mitigations import (
+from recbias.language.prompts.recommendation_prompts import (
+    RecommendationPrompt,
     find_mitigation,
     load_mitigations,
+    load_packaged,
+    read_prompt,
 )
-from recbias.language.prompts.prompt_files import load_packaged, read_prompt
-from recbias.language.prompts.recommendation_prompts import RecommendationPrompt
 from support.files.prompt_files import PAPER, write_prompt
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile, UnknownName
-from recbias.language.prompts.prompt_files import (
+from recbias.language.prompts.recommendation_prompts import (
     find_prompt,
     load_packaged,
     read_prompt,

@@ -12,7 +12,7 @@ import recbias
 from recbias import api
 from recbias.core.errors import Faults
 from recbias.core.models.devices import is_cuda, omit_device_numbers
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.models.factorization.ranking_models import BPRMF
 from recbias.models.unpersonalised import MostPop
 from recbias.numerics import devices

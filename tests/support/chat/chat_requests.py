@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from recbias.language.chat.client import plan_requests
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
 from support.chat.chat_server import ChatServer
 
 
@@ -16,3 +19,9 @@ def make_model(server: ChatServer, **settings: Any) -> LanguageModel:
 def make_requests(model: LanguageModel, n: int) -> list[ChatRequest]:
     """Return n requests with the prompts ``prompt 0``, ``prompt 1``, ..."""
     return [model.build_request([Message("user", f"prompt {i}")]) for i in range(n)]
+
+
+def count_missing(requests: Sequence[ChatRequest], folder: Path | None = None) -> int:
+    """Return how many requests have no reply stored in a folder."""
+    planned = plan_requests(requests, LanguageModel(model="any"), folder)
+    return len({request.address for request in planned if not request.is_stored})

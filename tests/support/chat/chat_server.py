@@ -47,7 +47,7 @@ def make_error(status: int, message: str = "", **fields: Any) -> Answer:
     return Answer({"error": {"message": message, **fields}}, status)
 
 
-def make_reply(text: str | None, finish_reason: str = "stop", **fields: Any) -> dict[str, Any]:
+def make_reply(text: Any, finish_reason: str = "stop", **fields: Any) -> dict[str, Any]:
     """Return the JSON of a chat completion: 10 tokens of prompt, 5 of reply."""
     return {
         "id": "chat-1",

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit, urlunsplit
 
 from recbias.core.digests import compute_digest
-from recbias.language.chat.endpoints import strip_url
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 """Who a message is from."""
@@ -126,7 +126,7 @@ class ChatReply:
     Args:
         text: What the model wrote, unchanged but for lone surrogates, which no file can hold; of a
             likelihood, the tokens of the text and their log-probabilities, a JSON object.
-        outcome: ``complete``; ``length`` if the maximum number of tokens cut it off; ``refusal``
+        outcome: ``complete``; ``length`` if a limit of tokens or time cut it off; ``refusal``
             if the model or a content filter refused; ``empty`` without text; ``failed`` if the
             server rejected this request.
         prompt_tokens: The tokens of the conversation, as the server counted them.
@@ -187,16 +187,12 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     )
 
 
-def classify_text(text: str, *, is_cut: bool, is_refused: bool) -> Outcome:
-    """Return the outcome of a reply that arrived.
+def strip_url(url: str) -> str:
+    """Return a URL without user name, password, query, fragment and final slash.
 
-    >>> classify_text("1. Alien (1979)", is_cut=False, is_refused=False)
-    'complete'
-    >>> classify_text(" ", is_cut=True, is_refused=False)
-    'length'
+    >>> strip_url("https://me:secret@example.org/v1/?key=secret")
+    'https://example.org/v1'
     """
-    if is_refused:
-        return "refusal"
-    if is_cut:
-        return "length"
-    return "complete" if text.strip() else "empty"
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import as_file, files
 from itertools import count
-from pathlib import Path
 
-from recbias.core.errors import UnknownName
-from recbias.core.input_files import has_file
-from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml.marked_text import MarkedValue
 from recbias.language.chat.requests import Message
-from recbias.language.prompts.prompt_slots import SlottedText, parse_slots
+from recbias.language.prompts.recommendation_prompts import (
+    RecommendationPrompt,
+    RequestPrompt,
+    SlottedText,
+    find_in,
+    load_folder,
+    load_packaged,
+    load_request_prompts,
+    parse_template,
+    read_head,
+)
 
-SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}
+_SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}
 """The slots of a template."""
 
 
@@ -75,11 +80,12 @@ def make_marker(text: str) -> str:
 
 def load_rubrics() -> dict[str, Rubric]:
     """Return the packaged rubrics by name."""
-    folder = files("recbias.language.prompts").joinpath("packaged").joinpath("rubrics")
-    with as_file(folder) as path:
-        return {
-            file.stem: _parse(read_marked(file), file.stem) for file in sorted(path.glob("*.yaml"))
-        }
+    return load_folder("packaged/rubrics", _parse)
+
+
+def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt | Rubric]:
+    """Return all packaged prompts by name: of histories, of requests, and rubrics."""
+    return {**load_packaged(), **load_request_prompts(), **load_rubrics()}
 
 
 def find_rubric(name: str) -> Rubric:
@@ -89,25 +95,20 @@ def find_rubric(name: str) -> Rubric:
         UnknownName: The name is neither.
         MalformedLine: The file has no kinds or no template, or the template lacks the text.
     """
-    packaged = load_rubrics()
-    if name in packaged:
-        return packaged[name]
-    if has_file(Path(name)):
-        return _parse(read_marked(Path(name)), name)
-    message = f"{name!r} is neither a packaged rubric nor a file"
-    raise UnknownName(message, where="rubric", remedy=suggest(name, packaged))
+    return find_in(load_rubrics(), name, _parse, "rubric")
 
 
 def _parse(tree: MarkedValue, name: str) -> Rubric:
-    top = tree.mapping("the file", ("about", "source", "kinds", "template"))
-    if "template" not in top:
-        raise tree.fault("there is no template", remedy="write template: |- and the text below it")
+    about, source, template = read_head(tree, "kinds")
+    top = tree.mapping("the file")
     if "kinds" not in top:
         raise tree.fault("there are no kinds", remedy="write kinds: {age: [age, old, young]}")
-    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
-    return Rubric(
-        name, about, source, _parse_kinds(top["kinds"]), _parse_template(top["template"])
-    )
+    lines = parse_template(template, _SLOTS)
+    n_texts = [slot for line in lines for slot in line.slots].count("text")
+    if n_texts != 1:
+        message = f"the template has the slot {{text}} {n_texts} times"
+        raise template.fault(message, remedy="write {text} once, on a line of its own")
+    return Rubric(name, about, source, _parse_kinds(top["kinds"]), lines)
 
 
 def _parse_kinds(marked: MarkedValue) -> dict[str, tuple[str, ...]]:
@@ -121,15 +122,3 @@ def _parse_kinds(marked: MarkedValue) -> dict[str, tuple[str, ...]]:
         spellings = (kind, kind.replace("_", " "), *listed)
         words[kind] = tuple(dict.fromkeys(word.strip().casefold() for word in spellings))
     return words
-
-
-def _parse_template(marked: MarkedValue) -> tuple[SlottedText, ...]:
-    lines = tuple(
-        parse_slots(line, marked, SLOTS, f"line {number} of the template")
-        for number, line in enumerate(marked.text("the template").splitlines(), 1)
-    )
-    n_texts = [slot for line in lines for slot in line.slots].count("text")
-    if n_texts != 1:
-        message = f"the template has the slot {{text}} {n_texts} times"
-        raise marked.fault(message, remedy="write {text} once, on a line of its own")
-    return lines

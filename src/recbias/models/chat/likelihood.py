@@ -1,7 +1,8 @@
-"""Recommendation by the likelihood of titles under a language model."""
+"""LMLikelihood: titles ranked by their likelihood under a language model."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +19,101 @@ from recbias.core.models.planned_requests import PlannedRequest
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import report_progress, warn
+from recbias.core.stage_context import Checkpoints, report_progress, warn
 from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
-from recbias.language.chat.client import plan_requests
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.client import complete, plan_requests
+from recbias.language.chat.endpoints import LanguageModel
+from recbias.language.chat.requests import ChatReply, ChatRequest, Message
 from recbias.language.likelihood import TextScorer
 from recbias.language.likelihood_search import TextSearch
 from recbias.language.prompts.recommendation_prompts import HistoryItem
-from recbias.models.chat.served_likelihood import ServedScorer
 from recbias.models.chat.titles import Histories, read_titles
-from recbias.models.chat.unfinished_lists import UnfinishedLists
 from recbias.numerics.devices import find_device
+from recbias.numerics.sparse.topk import top_k
 
-SLOT = "{history}"
+
+@dataclass(eq=False)
+class _UnfinishedLists:
+    """The lists of the first queries, which a checkpoint holds."""
+
+    items: Codes
+    scores: AnyArray
+    n_complete: int
+    checkpoints: Checkpoints
+
+    @classmethod
+    def resume(cls, n_queries: int, k: int) -> _UnfinishedLists:
+        """Return the lists of the last checkpoint, or empty ones."""
+        checkpoints = Checkpoints.current()
+        stored = checkpoints.load()
+        if stored is not None:
+            arrays = stored["items"].copy(), stored["scores"].copy()
+            return cls(*arrays, int(stored["n_complete"]), checkpoints)
+        items = np.full((n_queries, k), -1, dtype=np.int32)
+        return cls(items, np.full((n_queries, k), np.nan, dtype=np.float32), 0, checkpoints)
+
+    def rank(self, row: int, candidates: AnyArray, scores: FloatArray) -> None:
+        """Store the best candidates of a query; a score of -inf is excluded."""
+        columns, self.scores[row] = (
+            array[0] for array in top_k(scores[None], self.items.shape[1])
+        )
+        self.items[row] = np.where(columns < 0, -1, candidates[columns])
+
+    def make_checkpoint(self) -> Mapping[str, AnyArray]:
+        """Return the arrays from which the work can be resumed."""
+        n_complete = np.array(self.n_complete)
+        return {"items": self.items, "scores": self.scores, "n_complete": n_complete}
+
+
+_MAX_REQUESTS = 20_000
+"""About how many requests are prepared at a time."""
+
+
+@dataclass(frozen=True)
+class ServedScorer:
+    """Scores the same texts after any number of contexts, by one request for each pair.
+
+    Args:
+        llm: The model.
+        texts: The texts; there is at least one.
+    """
+
+    llm: LanguageModel
+    texts: Sequence[str]
+
+    def build_requests(self, contexts: Sequence[str]) -> Iterator[list[ChatRequest]]:
+        """Yield the requests of all texts after each context, those of some contexts at a time."""
+        size, build = max(1, _MAX_REQUESTS // len(self.texts)), self.llm.build_likelihood_request
+        for start in range(0, len(contexts), size):
+            messages = [Message("user", context) for context in contexts[start : start + size]]
+            yield [build(message, text) for message in messages for text in self.texts]
+
+    def score_after(self, contexts: Sequence[str]) -> Iterator[FloatArray]:
+        """Yield the mean log-probability of the tokens of each text after each context.
+
+        It is NaN, with a warning, where the server rejected the request.
+        """
+        for requests in self.build_requests(contexts):
+            scores = np.array([read_mean(reply) for reply in complete(requests, self.llm)])
+            if np.isnan(scores).any():
+                warn(f"{np.isnan(scores).sum():,} titles without a likelihood are not ranked")
+            yield from scores.reshape(-1, len(self.texts))
+
+
+def read_mean(reply: ChatReply) -> float:
+    """Return the mean log-probability of a reply; NaN where there is none.
+
+    >>> read_mean(ChatReply(text='{"tokens": ["A", "b"], "log_probabilities": [-1.0, -2.0]}'))
+    -1.5
+    """
+    try:
+        return float(np.mean(json.loads(reply.answer)["log_probabilities"]))
+    except (ValueError, KeyError, TypeError):
+        return float("nan")
+
+
+_SLOT = "{history}"
 """The place of the history in a prompt."""
 
 
@@ -101,9 +183,9 @@ class LMLikelihood:
     def __post_init__(self) -> None:
         """Refuse prompts without a place for the history, or with it where there is none."""
         for setting, expected in (("prompt", 1), ("neutral_prompt", 0)):
-            count = getattr(self, setting).count(SLOT)
+            count = getattr(self, setting).count(_SLOT)
             if count != expected:
-                message = f"{SLOT} occurs {count} times, not {expected}"
+                message = f"{_SLOT} occurs {count} times, not {expected}"
                 raise WrongType(message, where=setting, remedy=f"write it {expected} times")
         self._check_source()
         if not self.neutral_prompt.strip():
@@ -177,7 +259,7 @@ class FittedLikelihood:
         candidates, debias = np.flatnonzero(data.candidates), self.settings.debias
         scorer = self._load_scorer(candidates)
         neutral = next(scorer.score_after([self.settings.neutral_prompt])) if debias else None
-        lists = UnfinishedLists.resume(len(queries), k)
+        lists = _UnfinishedLists.resume(len(queries), k)
         remaining = [items for items in histories[lists.n_complete :] if items.size]
         contexts = [self.write_prompt(items) for items in remaining]
         seen = (np.isin(candidates, items) for items in remaining)
@@ -211,7 +293,7 @@ class FittedLikelihood:
         """Return the prompt with the newest items of a history, the oldest of them first."""
         n_shown = self.settings.max_history or history.size
         lines = [f"- {self._name(item)}" for item in history[-n_shown:]]
-        return self.settings.prompt.replace(SLOT, "\n".join(lines))
+        return self.settings.prompt.replace(_SLOT, "\n".join(lines))
 
     def _name(self, item: int) -> str:
         title, year = self.titles[item]

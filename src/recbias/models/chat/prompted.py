@@ -18,21 +18,25 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import SAMPLE, Queries
-from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
-from recbias.language.prompts.recommendation_prompts import RenderedPrompt
-from recbias.language.prompts.request_prompts import RequestPrompt, find_request_prompt
-from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
+from recbias.language.prompts.recommendation_prompts import (
+    RenderedPrompt,
+    RequestPrompt,
+    find_request_prompt,
+)
+from recbias.language.replies.catalogue_titles import CatalogueTitles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import ParsedReply
 from recbias.language.replies.said_titles import index_said_titles
-from recbias.models.chat.replies import make_responses, record_matching, request_titles
-from recbias.models.chat.titles import read_titles
-
-TEXT = 100.0
-"""The number of characters of the text of a query where it is not known."""
+from recbias.models.chat.titles import (
+    index_items,
+    make_responses,
+    read_titles,
+    record_matching,
+    request_titles,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +94,7 @@ class ChatRecommender:
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""
-        is_local = self.llm.provider == "transformers"
-        return list_causal_model_files(self.llm.model) if is_local else ()
+        return self.llm.list_files()
 
     def load_prompt(self) -> RequestPrompt:
         """Return the prompt."""
@@ -133,10 +136,7 @@ class ChatRecommender:
         if not data.train.n_items:
             return FittedChatRecommender(self, None)
         titles = read_titles(data, self.title, self.year)
-        names, years = [name for name, _ in titles], [year for _, year in titles]
-        popularity = data.train.item_counts()
-        catalogue = index_titles(names, years, popularity, threshold=self.threshold)
-        return FittedChatRecommender(self, catalogue)
+        return FittedChatRecommender(self, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,22 @@ from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import plan_requests
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatRequest
-from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.recommendation_prompts import HistoryItem, RenderedPrompt
-from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
+from recbias.language.replies.catalogue_titles import CatalogueTitles
 from recbias.language.replies.reply_outcomes import resolve_replies
-from recbias.models.chat.prompting import load_prompt, report_histories
-from recbias.models.chat.replies import make_responses, record_matching, request_titles
-from recbias.models.chat.titles import Histories, read_titles
+from recbias.models.chat.titles import (
+    Histories,
+    index_items,
+    load_prompt,
+    make_responses,
+    read_titles,
+    record_matching,
+    report_histories,
+    request_titles,
+)
 
 SCHEMA = {
     "type": "object",
@@ -102,8 +108,7 @@ class WOK:
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of a model that runs in the process."""
-        is_local = self.llm.provider == "transformers"
-        return list_causal_model_files(self.llm.model) if is_local else ()
+        return self.llm.list_files()
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have."""
@@ -118,10 +123,7 @@ class WOK:
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedWOK:
         """Index the titles of the catalogue; nothing is trained."""
         titles = read_titles(data, self.title, self.year)
-        names, years = [name for name, _ in titles], [year for _, year in titles]
-        popularity = data.train.item_counts()
-        catalogue = index_titles(names, years, popularity, threshold=self.threshold)
-        return FittedWOK(self, titles, catalogue)
+        return FittedWOK(self, titles, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)

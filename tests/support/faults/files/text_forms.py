@@ -18,8 +18,7 @@ from recbias.formats.vectors import read_word_vectors
 from recbias.language.corpora.collection import read_posts
 from recbias.language.corpora.sentence_rows import read_rows
 from recbias.language.groups.group_words import load_group_words
-from recbias.language.prompts.prompt_files import find_prompt
-from recbias.language.prompts.request_prompts import find_request_prompt
+from recbias.language.prompts.recommendation_prompts import find_prompt, find_request_prompt
 from recbias.language.prompts.rubrics import find_rubric
 from recbias.language.templates.fairllm_prompts import FaiRLLMPrompts
 from recbias.language.templates.templates import Templates

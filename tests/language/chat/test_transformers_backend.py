@@ -9,11 +9,10 @@ import pytest
 from recbias.core.errors import MissingReplies
 from recbias.core.stage_context import collect_warnings
 from recbias.language.causal_models import CausalModel
-from recbias.language.chat.backends.transformers_backend import TransformersBackend
+from recbias.language.chat.backends import Failure, TransformersBackend
 from recbias.language.chat.client import complete
-from recbias.language.chat.failures import Failure
+from recbias.language.chat.endpoints import LanguageModel
 from recbias.language.chat.requests import ChatReply, ChatRequest, Message
-from recbias.language.chat.settings import LanguageModel
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 
@@ -66,17 +65,6 @@ def test_a_reply_that_the_maximum_cuts_off_has_that_outcome(backend: Transformer
     assert not reply.answer
 
 
-def test_a_reply_that_ends_at_once_is_empty() -> None:
-    network = make_network("llama", tie_word_embeddings=True)
-    network.model.embed_tokens.weight.data[2] = 0  # the logits are the norm's product with these:
-    network.lm_head.weight.data.zero_()  # all are 0, and the first of the greatest is token 0
-    network.generation_config.eos_token_id = 0
-    backend = TransformersBackend(CausalModel(make_tokenizer(), network), 4)
-    (reply,) = backend.answer(make_requests(["a"]))
-    assert isinstance(reply, ChatReply)
-    assert (reply.outcome, reply.text, reply.completion_tokens) == ("empty", "", 1)
-
-
 def test_a_prompt_that_is_too_long_is_rejected_alone(backend: TransformersBackend) -> None:
     fits, longer = "x" * (512 - 8 - 2), "x" * (512 - 8 - 1)
     first, second = backend.answer(make_requests([fits, longer]))
@@ -84,14 +72,6 @@ def test_a_prompt_that_is_too_long_is_rejected_alone(backend: TransformersBacken
     assert isinstance(second, Failure)
     assert second.reaction == "reject"
     assert "a prompt of 505 tokens and a reply of 8 exceed the 512 tokens" in second.message
-
-
-def test_greedy_and_sampled_requests_are_answered_in_order(backend: TransformersBackend) -> None:
-    greedy = make_requests(["a", "b"])
-    sampled = make_requests(["a", "b"], temperature=1.0)
-    mixed = [greedy[0], sampled[0], greedy[1], sampled[1]]
-    expected = [*answer(backend, greedy), *answer(backend, sampled)]
-    assert answer(backend, mixed) == [expected[i] for i in (0, 2, 1, 3)]
 
 
 def test_a_model_in_the_process_answers_and_its_replies_are_stored(tmp_path: Path) -> None:
