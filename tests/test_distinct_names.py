@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recbias.config.declarations.hints import (
+from recbias.config.settings import (
     get_item_type,
     is_selected_model,
     list_choices,
@@ -17,9 +17,9 @@ from recbias.config.declarations.hints import (
     strip_annotations,
 )
 from recbias.config.plugin_spec import PluginSpec
-from recbias.config.resolve import Resolver
+from recbias.config.entries import Resolver
 from recbias.config.settings import is_valid, read_settings
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 
 FILES = ("one.csv", "two.csv")

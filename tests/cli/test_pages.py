@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from recbias.cli.pages import describe_default, read_page, reflow, split_entries, split_sections
-from recbias.config.declarations.type_text import Parameter
+from recbias.config.settings import Parameter
 from recbias.registry import REGISTRIES
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]

@@ -11,7 +11,7 @@ from recbias.config.build import Builder
 from recbias.config.settings import as_plain, read_settings
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
 from recbias.core.protocols import InputFile, ModelName
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from support.models import fake_plugins
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from recbias.config.load_experiment import load_experiment
-from recbias.config.merge import read_mapping, read_spec
+from recbias.config.source import read_mapping, read_spec
 from recbias.core.errors import Faults, WrongType
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 
 

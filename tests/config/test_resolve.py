@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from recbias.config.entry import find_other_kind
+from recbias.config.entries import find_other_kind
 from recbias.config.plugin_spec import Grouping, PluginSpec, Range
-from recbias.config.resolve import Resolver
-from recbias.formats.yaml.source_map import Document
+from recbias.config.entries import Resolver
+from recbias.formats.yaml import Document
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
 

@@ -10,14 +10,14 @@ import pytest
 
 from recbias.config.build import Builder
 from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
-from recbias.config.search_space import (
+from recbias.config.entries import (
     build_base,
     get_packaged_space,
     load_packaged_spaces,
     read_space,
 )
 from recbias.core.errors import Contradiction, UnknownName
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 from support.commands import invoke_recbias
 from support.models import fake_plugins

@@ -16,7 +16,7 @@ from recbias.formats.lists.read import read_rows
 from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import read_text
 from recbias.formats.text_tables import read_text_table
-from recbias.formats.yaml.tree import read_file as read_yaml
+from recbias.formats.yaml import read_file as read_yaml
 
 COLUMNS = TableColumns(needed={"query_id": "id", "item_id": "id"}, others=True)
 

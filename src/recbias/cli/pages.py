@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recbias.config.declarations.docstrings import read_docstring, read_section, read_summary
-from recbias.config.declarations.type_text import Parameter, list_parameters
+from recbias.config.settings import Parameter, list_parameters
+from recbias.core.docstrings import read_docstring, read_section, read_summary
 from recbias.core.packages import find_extras, list_libraries
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import DIRECTION_LABELS

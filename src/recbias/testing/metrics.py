@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recbias.config.declarations.docstrings import read_section
+from recbias.core.docstrings import read_section
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement

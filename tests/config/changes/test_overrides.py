@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from recbias.config.changes.overrides import find_entry, split_path
-from recbias.config.changes.swept_values import find_target
-from recbias.config.merge import read_spec
+from recbias.config.source import find_entry, split_path
+from recbias.config.sweep import find_target
+from recbias.config.source import read_spec
 from recbias.core.errors import Contradiction, Faults, UnknownKey
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 
 MODELS = "models: [MostPop, {name: ItemKNN, label: wide}, ItemKNN, {name: BPR-MF}]\n"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from recbias.config.changes.sweep_settings import MOST_COMBINATIONS, read_sweep
-from recbias.config.changes.swept_values import Target
-from recbias.config.merge import read_mapping, read_spec
+from recbias.config.sweep import MOST_COMBINATIONS, read_sweep
+from recbias.config.sweep import Target
+from recbias.config.source import read_mapping, read_spec
 from recbias.core.errors import Faults
 
 HEAD = "dataset: ml-1m\nmodels: [MostPop, {name: ItemKNN, candidates: A}, ItemKNN]\n"

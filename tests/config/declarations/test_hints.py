@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from annotated_types import Gt
 
-from recbias.config.declarations.hints import (
+from recbias.config.settings import (
     accepts_model_name,
     as_yaml_name,
     descend,

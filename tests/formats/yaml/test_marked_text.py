@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import BadYaml, Faults, MalformedLine, MissingFile, UserError
-from recbias.formats.yaml.marked_text import MAX_BYTES, MarkedValue, read_marked
+from recbias.formats.yaml import MAX_BYTES, MarkedValue, read_marked
 
 
 def write(path: Path, text: str) -> Path:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.formats.yaml.scalars import parse_scalar
+from recbias.formats.yaml import parse_scalar
 
 
 @pytest.mark.parametrize(

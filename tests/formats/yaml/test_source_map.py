@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import ConfigError, Faults, OutOfRange, UnknownKey
-from recbias.formats.yaml.source_map import Document, Mark, format_key_path
+from recbias.formats.yaml import Document, Mark, format_key_path
 
 
 def document() -> Document:

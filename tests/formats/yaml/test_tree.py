@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import BadYaml, MissingFile
-from recbias.formats.yaml.source_map import Document, Mark
-from recbias.formats.yaml.tree import MAX_BYTES, dump, read_file, read_text, suggest_file
+from recbias.formats.yaml import Document, Mark
+from recbias.formats.yaml import MAX_BYTES, dump, read_file, read_text, suggest_file
 
 
 def read(text: str) -> Document:

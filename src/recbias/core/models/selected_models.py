@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from pydantic_core import core_schema
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender
@@ -22,6 +23,13 @@ class SelectedModel:
 
     name: str
     model: Any
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> core_schema.CoreSchema:
+        """Let pydantic find the model that a text stands for among those of its context."""
+        return core_schema.with_info_plain_validator_function(
+            lambda text, info: info.context[text]
+        )
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from recbias.core.errors import OutOfRange, UnknownName
 from recbias.core.printable import make_printable
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.prompts.recommendation_prompts import RecommendationPrompt
 
 MAX_SENTENCE_LENGTH = 2000

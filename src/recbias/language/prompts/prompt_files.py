@@ -11,7 +11,7 @@ from typing import Literal, cast
 from recbias.core.errors import UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.prompts.prompt_slots import SlottedText, parse_slots
 from recbias.language.prompts.recommendation_prompts import HistoryFormat, RecommendationPrompt
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue
+from recbias.formats.yaml import MarkedValue
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 

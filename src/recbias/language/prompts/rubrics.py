@@ -12,7 +12,7 @@ from pathlib import Path
 from recbias.core.errors import UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.chat.requests import Message
 from recbias.language.prompts.prompt_slots import SlottedText, parse_slots
 
