@@ -232,7 +232,8 @@ class _Preparation:
     def prepare(self, hint: Hint, raw: Any, inner: KeyPath) -> Any:
         """Return a value with absolute paths, and texts in place of models."""
         member = select_member(hint, raw)
-        cls, item_type = strip_annotations(member), get_item_type(member)
+        cls: type = strip_annotations(member)
+        item_type = get_item_type(member)
         if is_selected_model(member) and self.builder.resolve_entry is not None:
             self.models[str(inner)] = self.select_model(raw, inner, self.builder.resolve_entry)
             return str(inner)
@@ -319,7 +320,7 @@ def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
     for key in location:
         is_key = isinstance(raw, dict) and key in raw
         if is_key or (isinstance(raw, list) and isinstance(key, int) and key < len(raw)):
-            raw, inner = raw[key], (*inner, key)  # type: ignore[index]  # as it has the key
+            raw, inner = raw[key], (*inner, key)
     return inner
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from recbias.config.build import Builder
 from recbias.config.checks import CheckSpec, find_metrics, resolve_checks
+from recbias.config.entries import Resolver
 from recbias.config.experiment import Experiment
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec
-from recbias.config.entries import Resolver
 from recbias.config.settings import read_settings
 from recbias.config.source import read_spec
 from recbias.config.specs import ExperimentFile, validate_name

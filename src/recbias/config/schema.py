@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.checks import CheckSpec
-from recbias.config.plugin_spec import GAPS
 from recbias.config.entries import KINDS, load_packaged_spaces
+from recbias.config.plugin_spec import GAPS
 from recbias.config.settings import (
     Setting,
     as_plain,

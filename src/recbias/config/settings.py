@@ -118,7 +118,7 @@ def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
 @lru_cache(maxsize=1024)
 def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
     config = ConfigDict(strict=True, extra="forbid", alias_generator=as_yaml_name)
-    return TypeAdapter(tuple[hint], config=config)  # type: ignore[valid-type]  # known at run time
+    return TypeAdapter(tuple[hint], config=config)
 
 
 def validate_value(hint: Hint, raw: Any, models: Mapping[str, Any] | None = None) -> Any:
@@ -276,7 +276,8 @@ def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
     """
     help_line, hint = "", select_member(hint, raw)
     for key in inner:
-        plain_type, help_line = strip_annotations(hint), ""
+        help_line = ""
+        plain_type: Any = strip_annotations(hint)
         arguments = get_args(plain_type)
         if is_dataclass(plain_type):
             setting = read_settings(plain_type).get(str(key))
