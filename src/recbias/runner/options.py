@@ -138,15 +138,16 @@ def take_options(
         def call(spec: Spec, *arguments: P.args, **options: P.kwargs) -> R:
             return act(spec, declaration(*arguments, **options))
 
-        hints, own = list_option_types(), get_type_hints(act)
-        parameters = [Parameter("spec", Parameter.POSITIONAL_OR_KEYWORD)]
+        hints = {"spec": Spec, **get_type_hints(RunOptions, localns={"Observer": Any})}
+        hints["return"] = get_type_hints(act)["return"]
+        parameters = [Parameter("spec", Parameter.POSITIONAL_OR_KEYWORD, annotation=Spec)]
         parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(RunOptions)
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
+            for each, hint in zip(fields(RunOptions), list(hints.values())[1:-1], strict=True)
         ]
         shown: Any = call
-        shown.__signature__ = Signature(parameters)
-        shown.__annotations__ = {"spec": Spec, **hints, "return": own["return"]}
+        shown.__signature__ = Signature(parameters, return_annotation=hints["return"])
+        shown.__annotations__ = hints
         decorated: Callable[Concatenate[Spec, P], R] = shown
         return decorated
 
