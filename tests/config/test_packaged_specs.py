@@ -39,7 +39,6 @@ def test_every_spec_says_what_it_answers(name: str) -> None:
         ("quickstart", "quickstart.yaml"),
         ("Quick_Start", "quickstart.yaml"),
         ("audit", "audit.yaml"),
-        ("own-lists", "audit.yaml"),
         ("papers/aab", "papers/aab/ml-1m-gender.yaml"),
         ("papers/lmrec/users", "papers/lmrec/users.yaml"),
     ],

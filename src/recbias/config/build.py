@@ -18,6 +18,7 @@ from recbias.config.settings import (
     describe_value,
     follow,
     get_item_type,
+    get_longest,
     is_input_file,
     is_model_name,
     is_selected_model,
@@ -96,6 +97,13 @@ class Builder:
         n_faults = len(self.document.faults)
         preparation = _Preparation(self, location)
         prepared = preparation.prepare(hint, raw, ())
+        if preparation.too_long:  # each item of it may have a fault
+            for inner in preparation.too_long:
+                inner_hint, inner_raw, help_line = follow(hint, raw, inner)
+                self._blame(
+                    inner_hint, inner_raw, (*location, *inner), help_line or default, ["too_long"]
+                )
+            return None
         large = [*_find_too_large(hint, prepared)]
         are_inputs_valid = len(self.document.faults) == n_faults and not large
         value = None
@@ -222,12 +230,14 @@ class _Preparation:
         location: The place of the value in the document; other places are relative to it.
         models: The models that are settings, by the texts that stand for them.
         mappings: The mappings of dataclasses with their places, the inner ones first.
+        too_long: The places of lists that are longer than their types allow.
     """
 
     builder: Builder
     location: KeyPath
     models: dict[str, SelectedModel | None] = field(default_factory=dict)
     mappings: list[tuple[KeyPath, type, Any]] = field(default_factory=list)
+    too_long: list[KeyPath] = field(default_factory=list)
 
     def prepare(self, hint: Hint, raw: Any, inner: KeyPath) -> Any:
         """Return a value with absolute paths, and texts in place of models."""
@@ -251,7 +261,9 @@ class _Preparation:
             }
             self.mappings.append((inner, cls, prepared))
             return prepared
-        if isinstance(raw, list) and item_type is not None:
+        if isinstance(raw, list) and len(raw) > get_longest(member):
+            self.too_long.append(inner)
+        elif isinstance(raw, list) and item_type is not None:
             return [self.prepare(item_type, item, (*inner, at)) for at, item in enumerate(raw)]
         return raw
 

@@ -66,13 +66,6 @@ from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
 
-MOST_ENTRIES = 1_000
-"""The largest number of entries of a list."""
-
-MOST_LABELS = 100
-"""The largest number of labels, which `plan` computes if it can."""
-
-
 GROUPING_REMEDIES = {
     "min_group": "give the least number of queries of a group that is compared: min_group: 20",
     "reference_group": "name the group that the others are compared with: reference_group: M",
@@ -88,9 +81,6 @@ KINDS = ("log", "float", "int", "choice")
 
 ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
 """Resolves the entry of a plug-in: kind, entry and location."""
-
-MOST_CHOICES = 1_000
-"""The maximum number of choices, since each is validated and compared with the others."""
 
 _REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
@@ -146,8 +136,6 @@ class Resolver:
             remedy = "write each entry after a dash"
             self.document.add_fault(location, message, remedy=remedy, kind=WrongType)
             return ()
-        if self.refuse_length(raw, location):
-            return ()
         read = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
         specs = [spec for spec in read if spec is not None]
         if kind == "models":
@@ -156,16 +144,6 @@ class Resolver:
             specs = distinguish_plugins(specs, omitted=("alpha", "correction", "family"))
         variants = [variant for spec in specs for variant in _expand(spec)]
         return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
-
-    def refuse_length(self, raw: Sequence[Any], location: KeyPath) -> bool:
-        """Record a list that is too long, of which no entry is read; return whether it is."""
-        most = MOST_LABELS if location == ("labels",) else MOST_ENTRIES
-        if len(raw) <= most:
-            return False
-        message = f"has {len(raw):,} entries, more than {most:,}"
-        remedy = "write several specs"
-        self.document.add_fault(location, message, remedy=remedy, kind=OutOfRange)
-        return True
 
     def resolve(
         self, kind: str, raw: Any, location: KeyPath, default_name: str = ""
@@ -700,10 +678,6 @@ class _DimensionReader:
         if not isinstance(values, list) or not values:
             message = f"must be a list of values, found {describe_value(values)}"
             self.add_fault(location, message, "write {choice: [a, b]}")
-            return None
-        if len(values) > MOST_CHOICES:
-            message = f"must be at most {MOST_CHOICES:,} values, found {len(values):,}"
-            self.add_fault(location, message, "name fewer, or write {int: [a, b]}", OutOfRange)
             return None
         parsed_values = [
             self.validate(value, (*location, index)) for index, value in enumerate(values)

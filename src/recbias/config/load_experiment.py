@@ -191,8 +191,6 @@ class _Loader:
         entries: list[tuple[Any, KeyPath]] = [(raw, ("dataset",))]
         if isinstance(raw, list):
             entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
-        if self.resolver.refuse_length(entries, ("dataset",)):
-            return ()
         datasets = self.resolver.resolve_datasets(entries)
         self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)
         self.refuse_duplicates([(dataset.source, dataset.label) for dataset in datasets])

@@ -15,9 +15,6 @@ from recbias.formats.yaml import is_file, is_folder, read_file
 STARTS = ("quickstart", "audit", "prompts", "vectors")
 """The specs for a start, which are listed first."""
 
-FORMER_NAMES = {"own-lists": "audit", "own-prompts": "prompts", "own-vectors": "vectors"}
-"""The present names of specs by their former ones, which are still found."""
-
 FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
 """The spec that the name of a folder stands for, where the folder holds several."""
 
@@ -47,15 +44,14 @@ def resolve_spec(name: str) -> str:
 
     A folder of several specs has a name only if ``FOLDERS`` names one of them.
 
-    >>> resolve_spec("Quickstart"), resolve_spec("own-lists"), resolve_spec("papers/aab")
-    ('quickstart', 'audit', 'papers/aab/ml-1m-gender')
+    >>> resolve_spec("Quickstart"), resolve_spec("papers/aab")
+    ('quickstart', 'papers/aab/ml-1m-gender')
 
     Raises:
         UnknownName: No packaged spec has the name, or a folder of several has it.
     """
     specs, wanted = list_specs(), normalize_name(name)
     spellings = {normalize_name(spelling): spelling for spelling in specs}
-    spellings |= {normalize_name(former): name for former, name in FORMER_NAMES.items()}
     if wanted in spellings:
         return spellings[wanted]
     inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -233,6 +234,13 @@ def get_item_type(hint: Any) -> Any:
     is_open_tuple = origin is tuple and arguments[1:] == (...,)
     is_uniform = is_open_tuple or (origin in (tuple, list, frozenset, set) and len(arguments) == 1)
     return arguments[0] if is_uniform else None
+
+
+def get_longest(hint: Any) -> float:
+    """Return the largest length of a list, infinity if it has none."""
+    kind = annotated_types.MaxLen
+    limits = [each.max_length for each in get_annotations(hint) if isinstance(each, kind)]
+    return min(limits, default=math.inf)
 
 
 def is_list(hint: Any) -> bool:
