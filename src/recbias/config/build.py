@@ -81,12 +81,14 @@ class Builder:
         self, cls: type, raw: Mapping[str, Any], location: KeyPath
     ) -> dict[str, Any]:
         """Return the valid settings of a mapping by key; the faults of the others are recorded."""
-        self.build(cls, raw, location)
+        built, settings = self.build(cls, raw, location), read_settings(cls)
+        given = {name: setting for name, setting in settings.items() if name in raw}
+        if built is not None:
+            return {name: getattr(built, setting.field.name) for name, setting in given.items()}
         values: dict[str, Any] = {}
-        for name, setting in read_settings(cls).items():
-            if name in raw:
-                with suppress(ValidationError):
-                    values[name] = validate_value(setting.hint, raw[name])
+        for name, setting in given.items():
+            with suppress(ValidationError):
+                values[name] = validate_value(setting.hint, raw[name])
         return values
 
     def validate(self, hint: Hint, raw: Any, location: KeyPath, default: str = "") -> Any:

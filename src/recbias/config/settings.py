@@ -285,10 +285,10 @@ def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
     help_line, hint = "", select_member(hint, raw)
     for key in inner:
         help_line = ""
-        plain_type: Any = strip_annotations(hint)
+        plain_type = strip_annotations(hint)
         arguments = get_args(plain_type)
         if is_dataclass(plain_type):
-            setting = read_settings(plain_type).get(str(key))
+            setting = read_settings(strip_annotations(hint)).get(str(key))
             hint, help_line = (setting.hint, suggest_default(setting)) if setting else (Any, "")
         elif isinstance(raw, dict):
             hint = arguments[-1] if arguments else Any

@@ -374,7 +374,8 @@ class _Builder:
         self.n_values += 1
         if self.n_values > MAX_VALUES:
             remedy = "write data into a table; an alias counts as all the values that it names"
-            raise self.error(node, f"more than {MAX_VALUES:,} values", remedy)
+            outer = (self.ancestors or [node])[-1]
+            raise self.error(outer, f"more than {MAX_VALUES:,} values", remedy)
         kind = node.tag.removeprefix(_TAG)
         if isinstance(node, yaml.ScalarNode) and kind in {"str", *_SCALARS}:
             return self.convert_scalar(node, kind)
