@@ -24,7 +24,7 @@ from typing import (
 from recbias.core.input_files import to_local_path
 
 if TYPE_CHECKING:
-    from recbias.runner.execution.executor import Observer
+    from recbias.runner.execution.stage_records import Observer
 
 Spec: TypeAlias = Path | str | Mapping[str, Any]
 """The experiment file, the name of a packaged spec, or the content as a mapping."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from pydantic_core import core_schema
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender
@@ -25,11 +24,10 @@ class SelectedModel:
     model: Any
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, *_: object) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(cls, *_: object) -> dict[str, object]:
         """Let pydantic find the model that a text stands for among those of its context."""
-        return core_schema.with_info_plain_validator_function(
-            lambda text, info: info.context[text]
-        )
+        find = {"type": "with-info", "function": lambda text, info: info.context[text]}
+        return {"type": "function-plain", "function": find}
 
 
 @runtime_checkable
