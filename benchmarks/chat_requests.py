@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from recbias.language.chat.client import complete
-from recbias.language.chat.requests import ChatRequest, Message
 from recbias.language.chat.endpoints import LanguageModel
+from recbias.language.chat.requests import ChatRequest, Message
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recbias.cli.pages import Page, read_page, split_blocks, split_entries
-from recbias.config.declarations.type_text import Parameter
+from recbias.config.settings import Parameter
 from recbias.registry import REGISTRIES
 
 FOLDER = Path(__file__).parent / "plugins"

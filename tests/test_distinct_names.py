@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from recbias.config.declarations.hints import (
+from recbias.config.entries import Resolver
+from recbias.config.plugin_spec import PluginSpec
+from recbias.config.settings import (
     get_item_type,
     is_selected_model,
+    is_valid,
     list_choices,
     list_members,
+    read_settings,
     strip_annotations,
 )
-from recbias.config.plugin_spec import PluginSpec
-from recbias.config.resolve import Resolver
-from recbias.config.settings import is_valid, read_settings
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 
 FILES = ("one.csv", "two.csv")

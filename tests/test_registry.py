@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from recbias.config.declarations.docstrings import read_formula, read_section
+from recbias.core.docstrings import read_formula, read_section
 from recbias.core.registry import Registry
 from recbias.registry import REGISTRIES
 

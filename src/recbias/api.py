@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
 
 from recbias.core.errors import UserError
-from recbias.core.input_files import to_local_path
 from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.core.network import forbid_network
-from recbias.core.packages import list_libraries
 from recbias.core.stage_context import collect_warnings
 from recbias.plans import (
-    data_folder,
     list_stages,
     list_warnings,
     plan,
@@ -28,10 +22,10 @@ from recbias.progress import is_notebook, open_observer
 from recbias.run_power import power
 from recbias.runner.checks.check_rows import write_checks
 from recbias.runner.execution.choose import create_executor, require_answers, require_choice
-from recbias.runner.execution.executor import Observer, execute
+from recbias.runner.execution.executor import execute
 from recbias.runner.execution.needed_stages import look_up_results
 from recbias.runner.execution.preflight import add_preflight
-from recbias.runner.planning.plugin_contracts import list_plugins
+from recbias.runner.options import RunOptions, Spec, data_folder, take_options
 from recbias.runner.results.group_rows import collect_groups
 from recbias.runner.results.manifest import RunTiming, build_manifest
 from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
@@ -52,44 +46,18 @@ from recbias.runs import Run, compare, list_runs, load
 from recbias.verification import verify
 
 
-def run(  # noqa: PLR0913  the options of the command, each by name
-    spec: Path | str | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    out: Path | str = "results",
-    data: Path | str | None = None,
-    workers: int = 1,
-    executor: Literal["local", "ray"] = "local",
-    fresh: bool = False,
-    offline: bool = False,
-    on_error: Literal["stop", "continue"] = "continue",
-    limit: int | None = None,
-    progress: bool | None = None,
-    device: str | None = None,
-    store: str | None = None,
-    observer: Observer | None = None,
-) -> Run:
+@take_options(RunOptions)
+def run(spec: Spec, options: RunOptions) -> Run:
     """Run or resume the experiment of a spec.
+
+    The options are those of the command, by name, and ``progress`` and ``observer``; see
+    ``recbias.runner.options.RunOptions``.
 
     Args:
         spec: The experiment file, the name of a packaged spec, or the content as a mapping, in
             which data frames and arrays may stand for files, and objects for entries of models,
             metrics and tests.
-        overrides: Settings such as ``models.1.neighbors=40``.
-        out: The folder of results.
-        data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
-        workers: The number of processes that train and query models in parallel.
-        executor: ``local``; ``ray`` needs the package of that name.
-        fresh: Whether to compute every stage again instead of reading the cache.
-        offline: Whether to forbid network access: a pretrained model that is not on this machine,
-            and a request to a language model without a stored reply, are errors.
-        on_error: Whether the other models finish after one has failed.
-        limit: The number of queries to evaluate, from the first; all by default.
-        device: Where models compute that do not name a device themselves; it replaces ``device``
-            of the spec.
-        store: The URL at which results are stored too, such as ``s3://bucket/recbias``.
-        progress: Whether to show the progress; by default only in a notebook.
-        observer: Receives the progress of the run, instead of showing it.
+        options: The options.
 
     Returns:
         The finished run.
@@ -105,21 +73,19 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     from recbias.reports.writers.write import write_reports  # plans do not need it
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
-    out = to_local_path(out)
-    require_choice("--on-error", on_error, ("stop", "continue"))
-    chains = create_executor(executor, workers)
-    settings = {"overrides": overrides, "limit": limit, "device": device, "store": store}
-    run_plan, results = plan(spec, out=out, data=data, **settings)  # type: ignore[arg-type]
+    out, fresh = options.results_folder, options.fresh
+    require_choice("--on-error", options.on_error, ("stop", "continue"))
+    chains = create_executor(options.executor, options.workers)
+    run_plan, results = plan(spec, **vars(options))
     check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
     if not fresh:
         look_up_results(run_plan, results)
-    plugins = [spec.plugin for spec in list_plugins(run_plan.experiment)]
-    require_room_for_run({name for plugin in plugins for name in list_libraries(plugin)})
-    shows = is_notebook() if progress is None else progress
+    shows = is_notebook() if options.progress is None else options.progress
+    observer = options.observer
     with (
-        forbid_network() if offline else nullcontext(),
+        forbid_network() if options.offline else nullcontext(),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
     ):
         plan_warnings = (*list_warnings(run_plan), *store_warnings)
@@ -131,9 +97,9 @@ def run(  # noqa: PLR0913  the options of the command, each by name
                 results,
                 displayed,
                 fresh=fresh,
-                stop=on_error == "stop",
+                stop=options.on_error == "stop",
                 run_models=add_preflight(chains),
-                workers=workers,
+                workers=options.workers,
             )
     require_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
@@ -155,7 +121,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             displayed.warned(warning)
         all_warnings = (*plan_warnings, *warnings)
         run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
-        run_manifest.offline, run_manifest.checks = offline, checks
+        run_manifest.offline, run_manifest.checks = options.offline, checks
         run_manifest.failures += failures
         # the manifest, which write_results writes, lists the files that are there
         write_groups(folder.temporary, groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,26 +14,21 @@ from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.load_experiment import load_experiment
 from recbias.config.packaged_specs import find_spec
 from recbias.core.errors import Faults, OutOfRange, UserError, WrongType
-from recbias.core.input_files import to_local_path
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.runner.execution.executor import Silent
 from recbias.runner.execution.preflight import check_inputs
 from recbias.runner.execution.rehearsal import Rehearsal
+from recbias.runner.options import RunOptions, Spec, take_options
 from recbias.runner.planning.compatibility import is_whole
 from recbias.runner.planning.devices import has_device, warn_about_device
-from recbias.runner.planning.plan import Options, Plan
+from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.planner import check_experiment, make_plan, plan_stages
 from recbias.runner.planning.preview import Preview, preview
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.python_inputs import replace_python_inputs
 from recbias.runner.storage.remote_store import open_store
 from recbias.runner.storage.store import Store
-
-
-def data_folder(data: Path | str | None = None) -> Path:
-    """Return the folder of datasets: the one given, else ``$RECBIAS_DATA``, else ``data``."""
-    return to_local_path(data or os.environ.get("RECBIAS_DATA") or "data")
 
 
 def read_experiment(
@@ -56,7 +50,7 @@ def read_experiment(
     )
 
 
-def check_parts(experiment: Experiment, options: Options, store: Store) -> None:
+def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
     """Raise what is wrong with an experiment, also with the data of its parts without an error.
 
     Raises:
@@ -108,32 +102,25 @@ def select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | N
     return replace(experiment, models=models, metrics=metrics, seeds=experiment.seeds[:1])
 
 
-def plan(  # noqa: PLR0913  the options of the command, each by name
-    spec: Path | str | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    out: Path | str = "results",
-    data: Path | str | None = None,
-    limit: int | None = None,
-    device: str | None = None,
-    store: str | None = None,
-) -> tuple[Plan, Store]:
+@take_options(RunOptions)
+def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     """Return the stages of a spec and the store they use, without running them; as ``run``."""
     if not isinstance(spec, str | Path | Mapping):
         message = f"a spec is the path of a file, a name or a mapping, not a {type(spec).__name__}"
         raise WrongType(message, remedy="give recbias.run('quickstart'), or a dict with its keys")
-    if limit is not None and limit < 1:
+    if options.limit is not None and options.limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
-    results = open_store(to_local_path(out) / "store", store)
+    folder, overrides = options.results_folder, options.overrides
+    results = open_store(folder / "store", options.store)
     if isinstance(spec, Mapping):
-        spec = replace_python_inputs(spec, to_local_path(out) / "inputs", REGISTRIES)
-    if device is not None:
-        overrides = (*overrides, f"--device={device}")
-    options = Options(data_folder(data), limit)
+        spec = replace_python_inputs(spec, folder / "inputs", REGISTRIES)
+    if options.device is not None:
+        overrides = (*overrides, f"--device={options.device}")
 
     def check_rest(incomplete: Experiment) -> None:
         check_parts(incomplete, options, results)
 
+    options = replace(options, observer=None)  # a plan can be sent to other processes
     experiment = read_experiment(spec, overrides, check_rest)
     try:
         return make_plan(experiment, options, Fingerprints(results)), results
@@ -163,15 +150,8 @@ STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored",
 """The columns of ``list_stages``."""
 
 
-def list_stages(
-    spec: Path | str | Mapping[str, Any],
-    *,
-    overrides: Sequence[str] = (),
-    out: Path | str = "results",
-    data: Path | str | None = None,
-    limit: int | None = None,
-    store: str | None = None,
-) -> pd.DataFrame:
+@take_options(RunOptions)
+def list_stages(spec: Spec, options: RunOptions) -> pd.DataFrame:
     """Return the stages of a spec without running them; the arguments are those of ``run``.
 
     Returns:
@@ -184,9 +164,7 @@ def list_stages(
     Example:
         recbias.plan("quickstart")["stored"].mean()
     """
-    run_plan, results = plan(
-        spec, overrides=overrides, out=out, data=data, limit=limit, store=store
-    )
+    run_plan, results = plan(spec, **vars(options))
     rows = [
         (stage.kind, stage.title, *vars(stage.keys).values(), step.stored, step.seconds)
         for step in preview(run_plan, results).steps

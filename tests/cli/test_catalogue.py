@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
-from recbias.config.declarations.type_text import list_parameters
 from recbias.config.packaged_specs import list_specs
+from recbias.config.settings import list_parameters
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.sources import load_published

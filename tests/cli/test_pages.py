@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-from recbias.cli.pages import describe_default, read_page, reflow, split_entries, split_sections
-from recbias.config.declarations.type_text import Parameter
+from recbias.cli.pages import describe_default, read_page, reflow, split_entries
+from recbias.config.settings import Parameter
+from recbias.core.docstrings import read_docstring, split_sections
 from recbias.registry import REGISTRIES
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
@@ -45,7 +46,7 @@ class Stars:
 
 
 def test_docstring_is_split_into_its_sections() -> None:
-    sections = split_sections(Stars)
+    sections = split_sections(read_docstring(Stars))
     assert set(sections) == {"", "Args", "Raises", "Example", "Source"}
     assert sections["Args"] == "k: How many."
     assert sections["Raises"] == "NothingLeft: No list\n    has items."
@@ -59,11 +60,11 @@ def test_docstring_is_split_into_its_sections() -> None:
 def test_class_without_a_docstring_has_no_sections() -> None:
     class Bare: ...
 
-    assert split_sections(Bare) == {}
+    assert split_sections(read_docstring(Bare)) == {}
 
 
 def test_text_is_wrapped_block_by_block() -> None:
-    assert reflow(split_sections(Stars)[""], 24).splitlines() == [
+    assert reflow(split_sections(read_docstring(Stars))[""], 24).splitlines() == [
         "Count the `stars` of",
         "each list.",
         "",
@@ -93,7 +94,7 @@ def test_default_is_described(row: Parameter, text: str) -> None:
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
 def test_page_has_every_part_of_the_docstring(kind: str, name: str) -> None:
     page = read_page(kind, name)
-    sections = split_sections(REGISTRIES[kind].load(name))
+    sections = split_sections(read_docstring(REGISTRIES[kind].load(name)))
     assert set(sections) <= {"", "Args", "Raises", "Range", "Example", "Source"}
     assert page.summary in " ".join(page.body.split())
     assert [error for error, _ in split_entries(page.errors) if not error.isidentifier()] == []

@@ -13,7 +13,7 @@ from recbias.config.plugin_spec import PluginSpec
 from recbias.core.digests import digest_file
 from recbias.core.errors import Contradiction
 from recbias.core.protocols import ModelName
-from recbias.formats.yaml.tree import dump
+from recbias.formats.yaml import dump
 from support.models.fake_plugins import REGISTRIES
 
 COMPLETE = Path(__file__).with_name("complete.yaml").read_text(encoding="utf-8")

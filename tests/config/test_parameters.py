@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recbias.config.declarations.type_text import Parameter, list_parameters
+from recbias.config.settings import Parameter, list_parameters
 from support.models import fake_plugins
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from recbias.config.declarations.type_text import list_parameters
 from recbias.config.load_experiment import load_experiment
 from recbias.config.plugin_spec import PluginSpec
 from recbias.config.schema import build_json_schema
+from recbias.config.settings import list_parameters
 from recbias.core.digests import digest_file
 from recbias.core.errors import Faults
 from recbias.core.models.selected_models import SelectedModel

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import recbias
-from recbias.config.merge import read_spec
+from recbias.config.source import read_spec
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "aab" / "with-and-without-gender.yaml"
 N_USERS, N_ITEMS, SIZE = 1000, 60, 4

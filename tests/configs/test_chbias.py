@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import recbias
-from recbias.config.merge import read_spec
+from recbias.config.source import read_spec
 from support.commands import invoke_recbias
 from support.worlds.texts.sentence_worlds import TARGETS, TERMS, SentenceWorld, make_world
 

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.config.merge import read_spec
-from recbias.config.search_space import load_packaged_spaces
+from recbias.config.entries import load_packaged_spaces
+from recbias.config.source import read_spec
 from recbias.core.suggestions import normalize_name
 from recbias.reports.published_tables.sources import load_published
 

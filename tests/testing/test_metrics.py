@@ -13,7 +13,6 @@ from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy.ranking import NDCG
 from recbias.testing import check_metric, make_random_evidence
-from recbias.testing.metrics import parse_range
 
 Measurements = Sequence[Measurement]
 
@@ -200,22 +199,6 @@ def test_a_correct_metric_of_reviews_passes() -> None:
 def test_a_violation_of_a_metric_of_reviews_is_named(compute: Any, violation: str) -> None:
     with pytest.raises(BrokenContract, match=violation):
         check_metric(FirstItem(compute=compute))
-
-
-@pytest.mark.parametrize(
-    ("text", "low", "high"),
-    [
-        ("0 to 1; undefined for an empty list", 0, 1),
-        ("0 to 1 - 1/|C|", 0, 1),
-        ("-1 to 1", -1, 1),
-        ("-1 or more", -1, math.inf),
-        ("0.5 to 10 bits", 0.5, 10),
-        ("any number", -math.inf, math.inf),
-        ("0 to log2 |C| bits", -math.inf, math.inf),
-    ],
-)
-def test_the_range_is_parsed(text: str, low: float, high: float) -> None:
-    assert parse_range(text) == (low, high)
 
 
 def test_evidence_that_the_metric_needs_must_be_given() -> None:

@@ -19,9 +19,9 @@ from recbias.cli.pages import (
     reflow,
     split_entries,
 )
-from recbias.config.declarations.docstrings import read_summary
-from recbias.config.declarations.type_text import Parameter
 from recbias.config.packaged_specs import list_specs, summarize_spec
+from recbias.config.settings import Parameter
+from recbias.core.docstrings import read_summary
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.registry import is_file

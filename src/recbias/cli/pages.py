@@ -7,14 +7,17 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recbias.config.declarations.docstrings import read_docstring, read_section, read_summary
-from recbias.config.declarations.type_text import Parameter, list_parameters
+from recbias.config.settings import Parameter, list_parameters
+from recbias.core.docstrings import (
+    EXAMPLE,
+    read_docstring,
+    read_section,
+    read_summary,
+    split_sections,
+)
 from recbias.core.packages import find_extras, list_libraries
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import DIRECTION_LABELS
-
-_SECTIONS = re.compile(r"(Args|Raises|Range|Source|Returns|Attributes):")
-_EXAMPLE = "Example"
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Page:
 def read_page(kind: str, name: str) -> Page:
     """Return the page of a plug-in by the key of its registry and its registered name."""
     cls = REGISTRIES[kind].load(name)
-    sections = split_sections(cls)
+    sections = split_sections(read_docstring(cls))
     return Page(
         name=name,
         kind=REGISTRIES[kind].kind,
@@ -56,36 +59,9 @@ def read_page(kind: str, name: str) -> Page:
         parameters=tuple(list_parameters(cls)),
         facts=dict(_list_facts(cls)),
         errors=sections.get("Raises", ""),
-        example=sections.get(_EXAMPLE, ""),
+        example=sections.get(EXAMPLE, ""),
         source=sections.get("Source", ""),
     )
-
-
-def split_sections(cls: type) -> dict[str, str]:
-    """Split a docstring by its sections; text outside of sections has the empty name.
-
-    >>> sorted(split_sections(Page))
-    ['', 'Args']
-    """
-    sections: dict[str, list[str]] = {}
-    section = ""
-    for line in read_docstring(cls).splitlines():
-        title = _SECTIONS.fullmatch(line)
-        if title:
-            section = title[1]
-        else:
-            section = _find_section(line, section)
-            sections.setdefault(section, []).append(line)
-    return {name: textwrap.dedent("\n".join(text)).strip("\n") for name, text in sections.items()}
-
-
-def _find_section(line: str, previous: str) -> str:
-    """Return the section of a line without a title, given that of the previous line."""
-    if line.startswith(">>>"):
-        return _EXAMPLE
-    if previous == _EXAMPLE:
-        return previous if line else ""
-    return previous if not line or line.startswith(" ") else ""
 
 
 def _list_facts(cls: type) -> Iterator[tuple[str, str]]:

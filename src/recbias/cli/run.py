@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
+from dataclasses import fields
+from inspect import Parameter, Signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 import typer
 
-from recbias.cli.data import Data
 from recbias.cli.output.document import AsJson, describe_errors, open_document
 from recbias.cli.printing import (
     DONE,
@@ -26,117 +26,99 @@ from recbias.cli.printing import (
 )
 from recbias.core.errors import Faults, RecbiasError, UserError
 from recbias.core.machine.memory import pause_collection
+from recbias.runner.options import Flag, RunOptions, list_option_types
 
 if TYPE_CHECKING:
-    from recbias.runner.planning.plan import Plan
-    from recbias.runner.storage.store import Store
     from recbias.runs import Run
 
-Executor = StrEnum("Executor", ["local", "ray"])
 SEVERITY = (*STOPPED, FAILED, USER, OUT_OF_TOLERANCE)
 """The exit codes other than 0, the worst first."""
 
-OnError = StrEnum("OnError", {"stop": "stop", "proceed": "continue"})
-
 
 def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]:
-    """Return a command with the options that ``run`` and ``plan`` share."""
+    """Return a command with the options that ``run`` and ``plan`` share.
 
-    def command(
-        specs: Annotated[
-            list[Path],
-            typer.Argument(
-                metavar="SPEC",
-                help="Experiment files, or names of packaged specs.",
-                show_default=False,
-            ),
-        ],
-        overrides: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set", metavar="KEY=VALUE", help="Override: models.1.neighbors=40. Repeatable."
-            ),
-        ] = None,
-        out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
-        data: Data = None,
-        workers: Annotated[
-            int, typer.Option(help="Number of processes that train models in parallel.")
-        ] = 1,
-        executor: Annotated[
-            Executor, typer.Option(help="Where models are trained.")
-        ] = Executor.local,
-        fresh: Annotated[
-            bool,
-            typer.Option(
-                "--fresh", help="Compute every stage again instead of reading the cache."
-            ),
-        ] = False,
-        offline: Annotated[
-            bool,
-            typer.Option(
-                "--offline", help="Use no network: a missing model or LLM reply is an error."
-            ),
-        ] = False,
-        on_error: Annotated[
-            OnError, typer.Option(help="Whether the other models finish after one fails.")
-        ] = OnError.proceed,
-        limit: Annotated[
-            int | None, typer.Option(help="Evaluate the first N queries only, as a smoke test.")
-        ] = None,
-        device: Annotated[
-            str | None,
-            typer.Option(
-                metavar="auto|cpu|cuda|cuda:1|mps",
-                help="Where models compute that do not name a device themselves.",
-            ),
-        ] = None,
-        store: Annotated[
-            str | None,
-            typer.Option(
-                metavar="URL", help="Where results are stored too: s3://bucket/folder, file:///..."
-            ),
-        ] = None,
-        quiet: Annotated[
-            bool, typer.Option("--quiet", "-q", help="Show warnings and errors, but no progress.")
-        ] = False,
-        verbose: Annotated[
-            bool, typer.Option("--verbose", "-v", help="Show every stage.")
-        ] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        options = SimpleNamespace(**locals())
-        with report_errors(), open_document(is_wanted=as_json) as document:
-            if len(specs) > 1:
+    Those of ``RunOptions`` are in ``options.chosen``.
+    """
+    declared = dict(_declare_options())
+
+    def command(**given: Any) -> None:
+        chosen = {name: given[name] for name in declared}
+        chosen["overrides"] = chosen["overrides"] or ()
+        options = SimpleNamespace(**given, chosen=chosen)
+        with report_errors(), open_document(is_wanted=options.as_json) as document:
+            if len(options.specs) > 1:
                 _validate_all(options)
                 act_on_each(options, act, document)
             else:
-                options.spec, options.document = specs[0], document
+                options.spec, options.document = options.specs[0], document
                 act(options)
 
+    _declare(command, {"specs": (_Specs, Parameter.empty), **declared, **_OF_THE_COMMAND})
     command.__doc__ = act.__doc__
     return command
 
 
-def _make_plan(spec: Path, options: SimpleNamespace) -> tuple[Plan, Store]:
-    from recbias import api
+_Specs: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="SPEC", help="Experiment files, or names of packaged specs.", show_default=False
+    ),
+]
+_Quiet: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show warnings and errors, but no progress.")
+]
+_Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Show every stage.")]
+_OF_THE_COMMAND = {
+    "quiet": (_Quiet, False),
+    "verbose": (_Verbose, False),
+    "as_json": (AsJson, False),
+}
+"""The options that are not those of a run from Python, with their defaults."""
 
-    return api.plan(
-        spec,
-        overrides=options.overrides or (),
-        out=options.out,
-        data=options.data,
-        limit=options.limit,
-        device=options.device,
-        store=options.store,
+
+def _declare(command: Any, parameters: Mapping[str, tuple[Any, Any]]) -> None:
+    """Give a command parameters for typer: types and defaults by name."""
+    command.__annotations__ = {name: hint for name, (hint, _) in parameters.items()}
+    command.__signature__ = Signature(
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+            for name, (hint, default) in parameters.items()
+        ]
     )
+
+
+def _declare_options() -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield the options of a run by name, each with its type for typer and its default."""
+    defaults = {field.name: field.default for field in fields(RunOptions)}
+    for name, hint in list_option_types().items():
+        flag = next((each for each in get_args(hint)[1:] if isinstance(each, Flag)), None)
+        if flag is None:
+            continue
+        kind = get_args(hint)[0]
+        option = typer.Option(
+            *filter(None, [flag.name or (f"--{name}" if kind is bool else "")]),
+            help=flag.help,
+            metavar=flag.metavar,
+            envvar=flag.envvar,
+            show_default=flag.default or True,
+        )
+        is_repeatable = kind == Sequence[str]
+        if is_repeatable:
+            kind = list[str] | None
+        elif str in get_args(kind) and Path in get_args(kind):
+            kind = Path if defaults[name] else Path | None
+        yield name, (Annotated[kind, option], None if is_repeatable else defaults[name])
 
 
 def _validate_all(options: SimpleNamespace) -> None:
     """Plan every spec, and raise the faults of all of them."""
+    from recbias import api
+
     faults: list[UserError] = []
     for spec in options.specs:
         try:
-            _make_plan(spec, options)
+            api.plan(spec, **options.chosen)
         except UserError as error:
             faults.append(error)
     if faults:
@@ -162,7 +144,7 @@ def act_on_each(
                 act(options)
         except typer.Exit as end:
             codes.add(end.exit_code)
-        stops = {*STOPPED} | ({FAILED, USER} if options.on_error == OnError.stop else set())
+        stops = {*STOPPED} | ({FAILED, USER} if options.on_error == "stop" else set())
         if codes & stops:
             break
     if (worst := next((code for code in SEVERITY if code in codes), DONE)) != DONE:
@@ -186,21 +168,7 @@ def run(options: SimpleNamespace) -> None:
     from recbias.cli.output.tables import show_failures, show_run
 
     with show_progress(options) as observer:
-        finished_run = api.run(
-            options.spec,
-            overrides=options.overrides or (),
-            out=options.out,
-            data=options.data,
-            workers=options.workers,
-            executor=options.executor.value,
-            fresh=options.fresh,
-            offline=options.offline,
-            on_error=options.on_error.value,
-            limit=options.limit,
-            device=options.device,
-            store=options.store,
-            observer=observer,
-        )
+        finished_run = api.run(options.spec, observer=observer, **options.chosen)
     code = find_exit_code(finished_run)
     if options.as_json:
         from recbias.cli.output.contents import describe_run
@@ -230,9 +198,9 @@ def plan(options: SimpleNamespace) -> None:
     from recbias.runner.execution.executor import Executor
     from recbias.runner.execution.request_totals import count_requests
 
-    api.create_executor(options.executor.value, options.workers)
+    api.create_executor(options.executor, options.workers)
     with show_progress(options):
-        run_plan, store = _make_plan(options.spec, options)
+        run_plan, store = api.plan(options.spec, **options.chosen)
     for warning in api.list_warnings(run_plan):
         print_line(f"warning: {warning}", to_stderr=True)
     with show_progress(options) as observer:

@@ -13,7 +13,7 @@ from recbias.config.plugin_spec import Gap, Grouping, PluginSpec
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName, WrongType
 from recbias.core.measurements.metric_names import format_metric, parse_metric
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.source_map import Document, KeyPath
+from recbias.formats.yaml import Document, KeyPath
 
 LIMITS = ("at_least", "at_most", "within", "not_below", "not_above")
 """The keys of a check that set its limit; a check has one of them."""

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.checks import Check
-from recbias.config.declarations.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
-from recbias.config.settings import as_plain, read_settings
+from recbias.config.settings import accepts_model_name, as_plain, read_settings
 from recbias.config.specs import FeedbackSpec, ReportSpec
 from recbias.core.errors import ConfigError, Contradiction, UserError
 from recbias.core.models.devices import Device
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
-from recbias.formats.yaml.source_map import Document, KeyPath
+from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
 

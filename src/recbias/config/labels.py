@@ -18,10 +18,8 @@ from collections.abc import (
 from dataclasses import is_dataclass, replace
 from typing import Any
 
-from recbias.config.declarations.hints import Hint, strip_annotations
-from recbias.config.declarations.type_text import render_yaml
 from recbias.config.plugin_spec import Grouping, PluginSpec
-from recbias.config.settings import as_plain, read_settings
+from recbias.config.settings import Hint, as_plain, read_settings, render_yaml, strip_annotations
 from recbias.core.measurements import metric_names
 from recbias.core.printable import make_printable
 from recbias.core.registry import is_file

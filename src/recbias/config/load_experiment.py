@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from recbias.config.build import Builder
-from recbias.config.changes.expand_sweep import expand_sweep
-from recbias.config.changes.expanded_size import refuse_large_plan
 from recbias.config.checks import CheckSpec, find_metrics, resolve_checks
+from recbias.config.entries import Resolver
 from recbias.config.experiment import Experiment
-from recbias.config.merge import read_spec
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec
-from recbias.config.resolve import Resolver
 from recbias.config.settings import read_settings
+from recbias.config.source import read_spec
 from recbias.config.specs import ExperimentFile, validate_name
+from recbias.config.sweep import expand_sweep
 from recbias.core.errors import Contradiction, UserError
 from recbias.core.measurements.columns import ALL, DATASET, POOLED
 from recbias.core.registry import Registry
 from recbias.core.suggestions import find_nearest, normalize_name
-from recbias.formats.yaml.source_map import Document, KeyPath, TooManyFaults
+from recbias.formats.yaml import Document, KeyPath
 
 _RESERVED_DATASETS = {ALL: "the mean over datasets", POOLED: "all datasets together"}
 _RESERVED_MODELS = {DATASET: "metrics of the dataset alone"}
@@ -50,14 +49,11 @@ def load_experiment(
         Faults: All faults of the spec, in the order of the file.
     """
     document = read_spec(source, overrides)
-    try:
-        experiment = _load(document, registries, check_reference)
-        if document.faults:
-            document.add_raised(lambda: check_rest(experiment))
-    except TooManyFaults:
-        experiment = None
+    experiment = _load(document, registries, check_reference)
+    if document.faults:
+        document.add_raised(lambda: check_rest(experiment))
     document.refuse()
-    return cast("Experiment", experiment)
+    return experiment
 
 
 def _load(
@@ -67,7 +63,6 @@ def _load(
 ) -> Experiment:
     """Return the experiment of a document, incomplete if it has faults, which are recorded."""
     sweep = expand_sweep(document, registries)
-    refuse_large_plan(document)
     experiment = _Loader(document, registries).load(sweep)
     for name in experiment.report.references if experiment.report else ():
         try:
@@ -94,7 +89,7 @@ class _Loader:
         self.raw = {key: value for key, value in document.data.items() if value is not None}
         settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
         self.defaults = {name: setting.default for name, setting in settings.items()}
-        self.values = self.defaults | builder.validate_all(ExperimentFile, self.raw, ())
+        self.values = self.defaults | builder.validate_fields(ExperimentFile, self.raw, ())
         self.resolver = Resolver(
             document,
             registries,
@@ -110,7 +105,11 @@ class _Loader:
             bool(self.values[key]) == bool(self.raw.get(key)) for key in ("models", "metrics")
         )
         are_complete = are_valid and len(self.document.faults) == n_faults
-        checks: Sequence[CheckSpec | None] = self.values["checks"] or ()
+        builder = Builder(self.document, "experiment.checks")
+        checks: list[CheckSpec | None] = [
+            builder.build(CheckSpec, check, ("checks", at))
+            for at, check in enumerate(self.values["checks"] or ())
+        ]
         if not are_complete:
             checks = [self.skip_unread(check, metrics, models) for check in checks]
         return Experiment(
@@ -192,8 +191,6 @@ class _Loader:
         entries: list[tuple[Any, KeyPath]] = [(raw, ("dataset",))]
         if isinstance(raw, list):
             entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
-        if self.resolver.refuse_length(entries, ("dataset",)):
-            return ()
         datasets = self.resolver.resolve_datasets(entries)
         self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)
         self.refuse_duplicates([(dataset.source, dataset.label) for dataset in datasets])

@@ -10,7 +10,7 @@ from typing import Any
 
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.tree import is_file, read_file
+from recbias.formats.yaml import is_file, read_file
 
 STARTS = ("quickstart", "audit", "prompts", "vectors")
 """The specs for a start, which are listed first."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.measurements.scores import Direction
 from recbias.core.protocols import NeedsByParameters
-from recbias.formats.yaml.source_map import KeyPath
+from recbias.formats.yaml import KeyPath
 
 
 @dataclass(frozen=True)

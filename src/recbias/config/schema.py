@@ -9,18 +9,22 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from recbias.config.declarations.docstrings import read_arguments, read_summary
-from recbias.config.declarations.hints import (
+from recbias.config.checks import CheckSpec
+from recbias.config.entries import KINDS, load_packaged_spaces
+from recbias.config.plugin_spec import GAPS
+from recbias.config.settings import (
+    Setting,
+    as_plain,
+    build_adapter,
     get_item_type,
     is_input_file,
     is_selected_model,
     list_members,
+    read_settings,
     strip_annotations,
 )
-from recbias.config.plugin_spec import GAPS
-from recbias.config.search_space import KINDS, load_packaged_spaces
-from recbias.config.settings import Setting, as_plain, build_adapter, read_settings
 from recbias.config.specs import SECTIONS, ExperimentFile, TuneSpec
+from recbias.core.docstrings import read_arguments, read_summary
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
 
@@ -99,9 +103,10 @@ def build_type_schema(hint: Any) -> Schema:
     if is_dataclass(strip_annotations(get_item_type(hint))):
         return {"type": "array", "items": build_type_schema(get_item_type(hint))}
     try:
-        return build_adapter(hint).json_schema()
+        schema: Schema = build_adapter(hint).json_schema()["prefixItems"][0]
     except PydanticInvalidForJsonSchema:
         return {}
+    return schema
 
 
 def _build_setting_schema(setting: Setting, doc: str) -> Schema:
@@ -120,6 +125,7 @@ def _build_sections() -> Schema:
     values = {"type": "array", "minItems": 1}
     grid = {"type": "object", "additionalProperties": values, "minProperties": 1}
     settings = values | {"items": {"type": "object", "minProperties": 1}}
+    sections["checks"] = {"type": "array", "items": build_mapping_schema(CheckSpec), "default": []}
     sections["sweep"] = {"anyOf": [grid, settings, {"type": "null"}]}
     for kind, (key, *_) in SECTIONS.items():
         if kind in {"splits", "queries"}:

@@ -1,21 +1,30 @@
-"""The settings of a plug-in: the fields of its dataclass."""
+"""The settings of a plug-in: the fields of its dataclass, their types and values, also as text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import types
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+import annotated_types
+from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from recbias.config.declarations.hints import Hint, as_yaml_name
-from recbias.core.errors import BrokenContract
+from recbias.core.docstrings import read_arguments
+from recbias.core.errors import BrokenContract, UserError
 from recbias.core.models.selected_models import SelectedModel
+from recbias.core.protocols import InputFile, ModelName
 from recbias.core.registry import locate_code
+from recbias.core.suggestions import find_nearest
+from recbias.formats.yaml import KeyPath, Mark, read_text
+
+Hint: TypeAlias = Any
+"""The type of a field in the notation of ``typing``."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,13 @@ def _list_fields(value: Any, path_texts: Mapping[Path, str] | None) -> dict[str,
     return {as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
 
 
-def build_adapter(hint: Hint) -> TypeAdapter[Any]:
-    """Return pydantic's validator of a type.
+# ---- validation by pydantic ----
+
+
+def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
+    """Return pydantic's validator of a tuple that holds one value of a type.
+
+    A dataclass can only be configured inside another type.
 
     Raises:
         BrokenContract: pydantic does not support the type.
@@ -103,19 +117,22 @@ def build_adapter(hint: Hint) -> TypeAdapter[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _build_adapter(hint: Hint) -> TypeAdapter[Any]:
-    return TypeAdapter(hint)
+def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
+    config = ConfigDict(strict=True, extra="forbid", alias_generator=as_yaml_name)
+    return TypeAdapter(tuple[hint], config=config)
 
 
-def validate_value(hint: Hint, raw: Any) -> Any:
+def validate_value(hint: Hint, raw: Any, models: Mapping[str, Any] | None = None) -> Any:
     """Convert a value from YAML to a type, strictly: ``"5"`` is not a number.
 
-    An integer is accepted as a float, a list as a tuple and text as a path.
+    An integer is accepted as a float, a list as a tuple, text as a path, and a mapping as a
+    dataclass. ``models`` are those that texts in place of a ``SelectedModel`` stand for.
 
     Raises:
-        ValidationError: The value does not have the type.
+        ValidationError: The value does not have the type; its locations begin with 0.
     """
-    return build_adapter(hint).validate_json(json.dumps(raw), strict=True)
+    (value,) = build_adapter(hint).validate_json(json.dumps([raw]), context=models)
+    return value
 
 
 def is_valid(hint: Hint, raw: Any) -> bool:
@@ -129,3 +146,417 @@ def is_valid(hint: Hint, raw: Any) -> bool:
     except ValidationError:
         return False
     return True
+
+
+# ---- types ----
+
+
+def is_input_file(hint: Any) -> bool:
+    """Return whether a type is ``InputFile``: the path of an existing file."""
+    return strip_annotations(hint) is Path and _is_alias(hint, InputFile)
+
+
+def is_model_name(hint: Any) -> bool:
+    """Return whether a type is ``ModelName``: the name of a pretrained model."""
+    return strip_annotations(hint) is str and _is_alias(hint, ModelName)
+
+
+def _is_alias(hint: Any, alias: Any) -> bool:
+    return set(get_annotations(alias)) <= set(get_annotations(hint))
+
+
+def is_selected_model(hint: Any) -> bool:
+    """Return whether a type is ``SelectedModel``: an entry such as those of ``models``."""
+    return strip_annotations(hint) is SelectedModel
+
+
+def accepts_model_name(hint: Any) -> bool:
+    """Return whether a type, or a member of a union, is ``ModelName``."""
+    return any(is_model_name(member) for member in list_members(hint))
+
+
+def is_open(hint: Any) -> bool:
+    """Return whether a type, or a member of a union, accepts any value.
+
+    >>> is_open(object), is_open(int | Any), is_open(dict[str, Any])
+    (True, True, False)
+    """
+    return any(strip_annotations(member) in {Any, object} for member in list_members(hint))
+
+
+def strip_annotations(hint: Any) -> Any:
+    """Return a type without its annotations.
+
+    >>> from annotated_types import Gt
+    >>> strip_annotations(Annotated[int, Gt(0)])
+    <class 'int'>
+    """
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def get_annotations(hint: Any) -> tuple[Any, ...]:
+    """Return the annotations of a type.
+
+    >>> from annotated_types import Gt
+    >>> get_annotations(Annotated[int, Gt(0)])
+    (Gt(gt=0),)
+    """
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def list_members(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union; any other type is its own only member.
+
+    >>> list_members(int | None)
+    (<class 'int'>, <class 'NoneType'>)
+    """
+    plain_type = strip_annotations(hint)
+    if get_origin(plain_type) in {Union, types.UnionType}:
+        return get_args(plain_type)
+    return (hint,)
+
+
+def list_choices(hint: Any) -> tuple[Any, ...]:
+    """Return the values of the ``Literal`` in a type.
+
+    >>> list_choices(Literal["cosine", "dice"] | None)
+    ('cosine', 'dice')
+    """
+    plain_types = map(strip_annotations, list_members(hint))
+    literals = [plain_type for plain_type in plain_types if get_origin(plain_type) is Literal]
+    return tuple(value for literal in literals for value in get_args(literal))
+
+
+def get_item_type(hint: Any) -> Any:
+    """Return the type of the items of a list, None for anything but a list of one type."""
+    plain_type = strip_annotations(hint)
+    origin, arguments = get_origin(plain_type), get_args(plain_type)
+    is_open_tuple = origin is tuple and arguments[1:] == (...,)
+    is_uniform = is_open_tuple or (origin in (tuple, list, frozenset, set) and len(arguments) == 1)
+    return arguments[0] if is_uniform else None
+
+
+def get_longest(hint: Any) -> float:
+    """Return the largest length of a list, infinity if it has none."""
+    kind = annotated_types.MaxLen
+    limits = [each.max_length for each in get_annotations(hint) if isinstance(each, kind)]
+    return min(limits, default=math.inf)
+
+
+def is_list(hint: Any) -> bool:
+    """Return whether a value of a type is written as a list."""
+    plain_type = strip_annotations(hint)
+    return (get_origin(plain_type) or plain_type) in (tuple, list, frozenset, set)
+
+
+def is_mapping(hint: Any) -> bool:
+    """Return whether a value of a type is written as a mapping."""
+    plain_type = strip_annotations(hint)
+    return is_dataclass(plain_type) or (get_origin(plain_type) or plain_type) in {dict, Mapping}
+
+
+def as_yaml_name(field_name: str) -> str:
+    """Return the key of a field in a spec: ``from_`` is written ``from``.
+
+    >>> as_yaml_name("from_"), as_yaml_name("top_n")
+    ('from', 'top_n')
+    """
+    return field_name.removesuffix("_")
+
+
+def select_member(hint: Any, raw: Any) -> Any:
+    """Return the member of a union that fits the form of a value, else the union."""
+    for member in list_members(hint):
+        if isinstance(raw, dict) and is_mapping(member):
+            return member
+        if isinstance(raw, list) and is_list(member):
+            return member
+        is_named = is_input_file(member) or is_model_name(member)
+        if isinstance(raw, str) and is_named and raw not in list_choices(hint):
+            return member
+    return hint
+
+
+def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
+    """Return the type and value at a location inside a value, and the help line of its default.
+
+    The help line is blank if the value is not a setting, or has no plain default.
+    """
+    help_line, hint = "", select_member(hint, raw)
+    for key in inner:
+        help_line = ""
+        plain_type = strip_annotations(hint)
+        arguments = get_args(plain_type)
+        if is_dataclass(plain_type):
+            setting = read_settings(strip_annotations(hint)).get(str(key))
+            hint, help_line = (setting.hint, suggest_default(setting)) if setting else (Any, "")
+        elif isinstance(raw, dict):
+            hint = arguments[-1] if arguments else Any
+        else:
+            hint = get_item_type(hint) or (arguments[int(key)] if arguments else Any)
+        raw = raw[key]
+        hint = select_member(hint, raw)
+    return hint, raw, help_line
+
+
+# ---- types and values as text ----
+
+_NOUNS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    Any: "anything",
+    type(None): "nothing (null)",
+}
+_PLURAL_NOUNS = {int: "whole numbers", float: "numbers", str: "texts"}
+_YAML_1_1_BOOLEANS = {"yes", "no", "on", "off"}
+_BOUNDS = {
+    "gt": "above {}",
+    "ge": "at least {}",
+    "lt": "below {}",
+    "le": "at most {}",
+    "min_length": "with a length of at least {}",
+    "max_length": "with a length of at most {}",
+    "multiple_of": "a multiple of {}",
+}
+
+
+def describe_hint(hint: Any) -> str:
+    """Describe a type and its range.
+
+    >>> from typing import Annotated
+    >>> describe_hint(Annotated[int, annotated_types.Gt(0)])
+    'a whole number above 0'
+    >>> describe_hint(Literal["cosine", "dice"] | None)
+    'one of cosine, dice or nothing (null)'
+    """
+    members = list_members(hint)
+    if len(members) > 1:
+        return " or ".join(map(describe_hint, members))
+    noun, limits = describe_type(hint), describe_range(hint)
+    if not limits:
+        return noun
+    return f"{noun} of {limits}" if limits.startswith("at ") else f"{noun} {limits}"
+
+
+def describe_type(hint: Any) -> str:
+    """Describe a type without its range.
+
+    >>> describe_type(tuple[int, ...])
+    'a list of whole numbers'
+    """
+    members = list_members(hint)
+    if len(members) > 1:
+        return " or ".join(map(describe_type, members))
+    if is_input_file(hint):
+        return "a file"
+    plain_type = strip_annotations(hint)
+    if get_origin(plain_type) is Literal:
+        values = [render_yaml(value) for value in get_args(plain_type)]
+        return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
+    if is_selected_model(plain_type):
+        return "a model"
+    if is_dataclass(plain_type):
+        names = [as_yaml_name(field.name) for field in fields(plain_type) if field.init]
+        return f"a mapping with {', '.join(names)}"
+    return _describe_plain_type(plain_type)
+
+
+def describe_range(hint: Any) -> str:
+    """Describe the range of a type; blank where it has none.
+
+    >>> from typing import Annotated
+    >>> describe_range(Annotated[float, annotated_types.Interval(ge=0, le=1)])
+    'from 0 to 1'
+    """
+    limits = [_collect_limits(get_annotations(member)) for member in list_members(hint)]
+    return " or ".join(_describe_limits(bounds) for bounds in limits if bounds)
+
+
+def describe_value(value: Any) -> str:
+    """Describe a value of a spec for a message.
+
+    >>> describe_value("40"), describe_value(True), describe_value([1]), describe_value(None)
+    ("the text '40'", 'true', 'a list', 'nothing')
+    """
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        text = f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
+        return ".nan, which is not a number" if value.casefold() == ".nan" else text
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    return repr(value)
+
+
+def render_yaml(value: Any) -> str:
+    """Render a plain value as YAML on one line.
+
+    >>> render_yaml(True), render_yaml(["a", 1]), render_yaml(None)
+    ('true', '[a, 1]', 'null')
+    """
+    if isinstance(value, Mapping):
+        pairs = [f"{key}: {render_yaml(item)}" for key, item in value.items()]
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(render_yaml, value))}]"
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting of a plug-in as text.
+
+    Args:
+        default: Its default in YAML; blank if there is none.
+        range: Its range; blank if it has none.
+    """
+
+    name: str
+    type: str
+    default: str
+    range: str
+    doc: str
+    needed: bool
+
+
+def list_parameters(cls: type) -> list[Parameter]:
+    """Return the settings of a plug-in's class, in order."""
+    docs = read_arguments(cls)
+    return [
+        Parameter(
+            name=setting.name,
+            type=describe_type(setting.hint),
+            default="" if setting.needed else render_yaml(as_plain(setting.default)),
+            range=describe_range(setting.hint),
+            doc=docs.get(setting.field.name, ""),
+            needed=setting.needed,
+        )
+        for setting in read_settings(cls).values()
+    ]
+
+
+def _describe_plain_type(plain_type: Any) -> str:
+    if is_mapping(plain_type):
+        return "a mapping"
+    if not is_list(plain_type):
+        name: str = getattr(plain_type, "__name__", str(plain_type))
+        return _NOUNS.get(plain_type, name)
+    item_type, arguments = get_item_type(plain_type), get_args(plain_type)
+    if item_type is None and arguments:
+        return f"a list of {len(arguments)}: {', '.join(map(describe_hint, arguments))}"
+    if item_type in {None, Any}:
+        return "a list"
+    plural = "" if get_annotations(item_type) else _PLURAL_NOUNS.get(item_type)
+    return f"a list of {plural}" if plural else f"a list (each {describe_hint(item_type)})"
+
+
+def _collect_limits(annotations: Iterable[Any]) -> dict[str, Any]:
+    """Return the bounds that annotations set: ``{"gt": 0}``."""
+    limits: dict[str, Any] = {}
+    for annotation in annotations:
+        if isinstance(annotation, annotated_types.GroupedMetadata):
+            limits |= _collect_limits(annotation)
+        elif hasattr(annotation, "metadata"):
+            limits |= _collect_limits(annotation.metadata)
+        for name in _BOUNDS:
+            bound = getattr(annotation, name, None)
+            if bound is not None:
+                # ``typing`` caches equal types, so that a bound of 0 may read as 0.0.
+                is_integer = isinstance(bound, float) and bound.is_integer()
+                limits[name] = int(bound) if is_integer else bound
+    return limits
+
+
+def _describe_limits(limits: Mapping[str, Any]) -> str:
+    if {"ge", "le"} <= limits.keys():
+        return f"from {limits['ge']} to {limits['le']}"
+    forms = _BOUNDS | (
+        {"min_length": "that is not empty"} if limits.get("min_length") == 1 else {}
+    )
+    return " and ".join(forms[name].format(limits[name]) for name in forms if name in limits)
+
+
+# ---- what to write instead of a rejected value ----
+
+_SWEPT = ("models", "seed")
+"""The sections whose settings a sweep may vary within one run."""
+
+_MAX_VALUES = 12
+"""The largest number of values that are repeated in the help line."""
+
+
+def suggest_remedy(hint: Any, raw: Any, location: KeyPath) -> str:
+    """Return how a rejected value, or several values in one, should be written; else blank.
+
+    >>> suggest_remedy(int, "10,20", ("models", 1, "neighbors"))
+    'one value at a time; several values: sweep: {models.1.neighbors: [10, 20]}'
+    >>> suggest_remedy(int, "40", ("models", 1, "neighbors"))
+    'write it without quotes: 40'
+    """
+    values = _split_values(raw)
+    is_swept = location[0] in _SWEPT and all(isinstance(step, str) for step in location[2:])
+    if (
+        is_swept
+        and 1 < len(values) <= _MAX_VALUES
+        and all(is_valid(hint, item) for item in values)
+    ):
+        path, written = ".".join(map(str, location)), ", ".join(map(render_yaml, values))
+        return f"one value at a time; several values: sweep: {{{path}: [{written}]}}"
+    return suggest_spelling(hint, raw)
+
+
+def _split_values(raw: Any) -> list[Any]:
+    """Return the values of a list, or of a text such as ``10,20``; none of a text without YAML."""
+    if not isinstance(raw, str):
+        return raw if isinstance(raw, list) else []
+    try:
+        values = read_text(f"[{raw}]", Mark()).data
+    except UserError:
+        return []
+    return values if isinstance(values, list) else []
+
+
+def suggest_spelling(hint: Any, raw: Any) -> str:
+    """Return how a rejected value should be written; blank if it has no other spelling.
+
+    >>> suggest_spelling(int, "40"), suggest_spelling(str, 40), suggest_spelling(list[int], 1)
+    ('write it without quotes: 40', "put it in quotes: '40'", 'write it as a list: [1]')
+    """
+    if isinstance(raw, str):
+        return _suggest_for_text(hint, raw)
+    if isinstance(raw, (bool, int, float)) and is_valid(hint, str(raw)):
+        return f"put it in quotes: '{render_yaml(raw)}'"
+    if not isinstance(raw, list) and is_valid(hint, [raw]):
+        return f"write it as a list: [{render_yaml(raw)}]"
+    return ""
+
+
+def suggest_default(setting: Setting) -> str:
+    """Return the help line that names the default of a setting; blank without a plain default."""
+    default = setting.default
+    if setting.needed or default is None or is_dataclass(default):
+        return ""
+    return f"the default is {render_yaml(as_plain(default))}"
+
+
+def _suggest_for_text(hint: Any, raw: str) -> str:
+    names = [choice for choice in list_choices(hint) if isinstance(choice, str)]
+    nearest = find_nearest(raw, names, limit=1)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    if raw.casefold() in _YAML_1_1_BOOLEANS and bool in list_members(hint):
+        return "write true or false"
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        value = raw
+    if value != raw and is_valid(hint, value):
+        return f"write it without quotes: {render_yaml(value)}"
+    return f"write it as a list: [{raw}]" if is_valid(hint, [raw]) else ""

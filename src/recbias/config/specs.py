@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.config.checks import CheckSpec
 from recbias.config.plugin_spec import Objective, Pruning
 from recbias.core.errors import OutOfRange
 from recbias.core.models.devices import Device
@@ -142,7 +141,7 @@ class ExperimentFile:
     metrics: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
     tests: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
     feedback: FeedbackSpec | None = None
-    checks: Annotated[tuple[CheckSpec, ...], MaxLen(1_000)] = ()
+    checks: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
     sweep: Entry = None
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 
-_SECTION = re.compile(r"^(Args|Raises|Range|Source):\n((?: .*\n|\n)+)", re.MULTILINE)
-_ENTRY = re.compile(r"^    (\w+):.*(?:\n {5}.*)*", re.MULTILINE)
+from recbias.core.docstrings import EXAMPLE, split_sections
+
+_TITLES = ("Args", "Raises", "Range", "Source")
+_ENTRY = re.compile(r"^(\w+):.*(?:\n +.*)*", re.MULTILINE)
 
 
 class InheritsSections:
@@ -19,20 +22,23 @@ class InheritsSections:
     def __init_subclass__(cls) -> None:
         """Complete the docstring."""
         super().__init_subclass__()
-        body, sections = _split_sections(cls)
-        bases = [section for base in cls.__bases__ for section in _split_sections(base)[1].items()]
-        for title, inherited in bases:
-            own = sections.get(title, "")
-            if title in {"Args", "Raises"}:
-                entries = {match[1]: match[0] for match in _ENTRY.finditer(f"{inherited}\n{own}")}
-                own = "\n".join(entries.values())
-            sections[title] = own or inherited
-        order = sorted(sections, key=["Args", "Raises", "Range", "Source"].index)
-        cls.__doc__ = "\n\n".join([body, *(f"{title}:\n{sections[title]}" for title in order)])
+        own = _split(cls)
+        for base in cls.__bases__:
+            for title, inherited in _split(base).items():
+                text = own.get(title, "")
+                if title in {"Args", "Raises"}:
+                    entries = {
+                        match[1]: match[0] for match in _ENTRY.finditer(f"{inherited}\n{text}")
+                    }
+                    text = "\n".join(entries.values())
+                if title in _TITLES:
+                    own[title] = text or inherited
+        parts = [own[title] for title in ("", EXAMPLE) if title in own]
+        parts += [
+            f"{title}:\n{textwrap.indent(own[title], '    ')}" for title in _TITLES if title in own
+        ]
+        cls.__doc__ = "\n\n".join(parts)
 
 
-def _split_sections(cls: type | None) -> tuple[str, dict[str, str]]:
-    """Return the docstring of a class without these sections, and their texts by title."""
-    doc = inspect.cleandoc(vars(cls).get("__doc__") or "") + "\n"
-    sections = {title: text.rstrip() for title, text in _SECTION.findall(doc)}
-    return _SECTION.sub("", doc).rstrip(), sections
+def _split(cls: type) -> dict[str, str]:
+    return split_sections(inspect.cleandoc(vars(cls).get("__doc__") or ""))

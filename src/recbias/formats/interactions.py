@@ -86,16 +86,6 @@ def read_interactions(
     return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
 
 
-def find_text_columns(path: Path) -> tuple[list[str], str, int]:
-    """Return the columns of a text file, their delimiter, and the bytes before the first row."""
-    cells, delimiter = _read_first_cells(path)
-    if _is_elliot(cells, path):
-        return list(_ELLIOT)[: len(cells)], delimiter, 0
-    names, size, _ = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    is_typed = _is_recbole(cells)
-    return [name.partition(":")[0] for name in names] if is_typed else names, delimiter, size
-
-
 def _read_first_cells(path: Path) -> tuple[list[str], str]:
     line = read_first_line(path)
     delimiter = "\t" if "\t" in line else ","

@@ -16,7 +16,6 @@ from numpy.lib import format as npy_format
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.input_files import open_input
-from recbias.core.machine.memory import raise_shortage
 from recbias.core.packages import require_packages
 from recbias.core.stage_context import warn
 from recbias.formats.archives import ARCHIVE_ERRORS, open_zip, refuse_size

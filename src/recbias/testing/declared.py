@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 
-from recbias.config.declarations.docstrings import read_summary
+from recbias.core.docstrings import read_summary
 from recbias.core.errors import BrokenContract
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
-from recbias.config.declarations.docstrings import read_section
 from recbias.core.arrays import AnyArray
+from recbias.core.docstrings import read_section
 from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.measurements.ranges import read_bounds
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import REMEDIES, Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -68,20 +68,6 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     _check_missing_evidence(metric, evidence, name)
 
 
-def parse_range(text: str) -> tuple[float, float]:
-    """Return the range that a text begins with, or all numbers if it begins with none.
-
-    >>> parse_range("0 to 1; undefined for an empty list"), parse_range("-1 or more")
-    ((0.0, 1.0), (-1.0, inf))
-    """
-    number = r"(-?\d+(?:\.\d+)?)"
-    if match := re.match(rf"{number} to {number}\b", text):
-        return float(match[1]), float(match[2])
-    if match := re.match(rf"{number} or more", text):
-        return float(match[1]), np.inf
-    return -np.inf, np.inf
-
-
 def _list_needs(metric: Metric) -> frozenset[str]:
     return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
 
@@ -95,7 +81,7 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
     if units is not None:
         _check_units(measurement, values, name)
     stated_range = read_section(type(metric), "Range")
-    low, high = parse_range(stated_range)
+    low, high = read_bounds(stated_range)
     outside = (values < low - 1e-9) | (values > high + 1e-9)
     refuse(outside.any(), name, f"has values outside its range, {stated_range}")
 

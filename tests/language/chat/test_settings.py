@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.merge import read_mapping
 from recbias.config.settings import as_plain
+from recbias.config.source import read_mapping
 from recbias.core.errors import MissingExtra, RequestRefused, UserError
 from recbias.language.chat.endpoints import PROVIDERS, LanguageModel
 from recbias.language.chat.requests import Message

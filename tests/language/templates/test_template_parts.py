@@ -4,7 +4,7 @@ import pytest
 
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.yaml.marked_text import MarkedValue
+from recbias.formats.yaml import MarkedValue
 from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
 from recbias.language.templates.template_sets import WordList
 

@@ -18,7 +18,7 @@ from recbias.core.errors import (
 )
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from recbias.metrics.embeddings.entity_pairs import GroupPair, TargetPair
 from recbias.metrics.embeddings.entity_sets import (
     get_vectors,

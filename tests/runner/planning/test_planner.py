@@ -8,10 +8,15 @@ import pandas as pd
 import pytest
 
 from recbias import api
-from recbias.config.declarations.hints import get_item_type, is_input_file, is_list, list_members
 from recbias.config.experiment import identify_plugin
 from recbias.config.plugin_spec import PluginSpec
-from recbias.config.settings import read_settings
+from recbias.config.settings import (
+    get_item_type,
+    is_input_file,
+    is_list,
+    list_members,
+    read_settings,
+)
 from recbias.core.errors import Faults, UserError
 from recbias.registry import REGISTRIES
 from recbias.runner.planning.plan import Plan
@@ -85,7 +90,8 @@ READS_FILES = [
 def identify(kind: str, name: str, setting: str, path: Path) -> object:
     """Return the identity of a plug-in that reads a file, with the defaults of other settings."""
     cls = REGISTRIES[kind].load(name)
-    plugin, settings = object.__new__(cls), read_settings(cls)
+    plugin: Any = object.__new__(cls)
+    settings = read_settings(cls)
     for each in settings.values():
         object.__setattr__(plugin, each.field.name, each.default)
     value = (path,) if is_list(settings[setting].hint) else path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 
 MASK_SLOT = "[MASK]"
 """Where the word of a group stands in a neutral sentence."""

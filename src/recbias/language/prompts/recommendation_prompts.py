@@ -13,7 +13,7 @@ from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownN
 from recbias.core.input_files import has_file
 from recbias.core.printable import make_printable
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.chat.requests import Message
 
 P = TypeVar("P")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 
-from recbias.formats.yaml.marked_text import MarkedValue
+from recbias.formats.yaml import MarkedValue
 from recbias.language.chat.requests import Message
 from recbias.language.prompts.recommendation_prompts import (
     RecommendationPrompt,

@@ -14,7 +14,7 @@ from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.tables import read_text_table
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.templates.template_sets import NEUTRAL
 
 PROMPT, VALUE = "Instruction", "Prompt sensitive attr"

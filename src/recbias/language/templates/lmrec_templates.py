@@ -8,7 +8,7 @@ from pathlib import Path
 from recbias.core.errors import MissingFile
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.templates.template_parts import Group, merge_groups, parse_kind, parse_kinds
 from recbias.language.templates.template_sets import Kind, TemplateSet
 

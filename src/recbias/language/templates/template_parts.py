@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue
+from recbias.formats.yaml import MarkedValue
 from recbias.language.templates.template_sets import Kind, WordList, find_slots
 
 _RESERVED = ("kind", "template", "id", "text")

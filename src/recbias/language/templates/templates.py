@@ -16,7 +16,7 @@ from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import SAMPLE, Queries
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.templates.lmrec_templates import parse_authors_json, parse_paper
 from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
 from recbias.language.templates.template_sets import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from recbias.core.errors import UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.terms.term_pairs import TermPairs
 
 KEYS = ("about", "source", "whole_words", "categories")

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
 from recbias.core.input_files import has_file, open_input
-from recbias.formats.json_text import parse_json
+from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.reports.markup import Safe, strip_folders
 from recbias.reports.messages import list_failures, list_warnings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recbias.config.changes.expanded_size import MOST_STAGES, count_stages, describe_excess
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
@@ -27,7 +26,7 @@ from recbias.core.packages import (
 )
 from recbias.core.protocols import OUTPUTS
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.source_map import KeyPath
+from recbias.formats.yaml import KeyPath
 from recbias.runner.planning.grouping_faults import find_grouping_faults
 from recbias.runner.planning.plan import count_query_folds, find_chooser, list_missing_outputs
 from recbias.runner.planning.plugin_contracts import list_plugins, raise_faults, validate_plugins
@@ -35,6 +34,9 @@ from recbias.runner.planning.round_stages import find_feedback_faults
 
 TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 """Outputs that a search can measure on the validation sentences of a dataset."""
+
+MOST_STAGES = 100_000
+"""The largest plan: planning this many stages takes some ten seconds."""
 
 
 def validate_experiment(experiment: Experiment) -> None:
@@ -98,16 +100,14 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
     trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
     rounds = experiment.feedback.rounds if experiment.feedback else 1
-    n_stages = count_stages(
-        contexts=contexts,
-        labels=len(experiment.labels),
-        models=len(experiment.models),
-        metrics=len(experiment.metrics),
-        rounds=rounds,
-        trials=trials,
-    )
+    # A context has a stage for its data, split, queries and each label; a model has two stages,
+    # and one for each metric, in each round.
+    n_models, n_metrics = len(experiment.models), len(experiment.metrics)
+    n_shared = 3 + len(experiment.labels) + trials
+    n_stages = contexts * (n_shared + n_models * (2 + n_metrics) * rounds)
     if n_stages > MOST_STAGES:
-        message, remedy = describe_excess(n_stages)
+        message = f"{n_stages:,} stages are more than {MOST_STAGES:,}"
+        remedy = "use fewer seeds, folds, trials, rounds, models or metrics, or several specs"
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
 

@@ -14,7 +14,7 @@ from recbias.core.models.devices import Device, UsesDevice
 from recbias.core.models.selected_models import SelectedModel
 from recbias.core.protocols import ChecksFiles
 from recbias.core.registry import Registry
-from recbias.formats.yaml.source_map import KeyPath
+from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.plugin_contracts import raise_faults
 

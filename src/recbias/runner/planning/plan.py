@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.models.member_choice import BorrowsEmbeddings, ChoosesMembers
 from recbias.core.protocols import OUTPUTS
 from recbias.core.queries.queries import AsksInFolds
+from recbias.runner.options import RunOptions
 from recbias.runner.planning.plugin_declarations import list_undocumented
 from recbias.runner.stage import Keys, Stage
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line adds to an experiment.
-
-    Args:
-        limit: Evaluate only this many queries, in a smoke test.
-    """
-
-    data: Path
-    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +164,7 @@ class Plan:
     """
 
     experiment: Experiment
-    options: Options
+    options: RunOptions
     data_contexts: tuple[DataContext, ...]
     model_plans: tuple[ModelPlan, ...]
     files: Mapping[str, Mapping[str, str]]

@@ -13,12 +13,12 @@ from recbias.core.errors import Faults, MissingFile, UserError
 from recbias.core.machine.memory import pause_collection
 from recbias.core.packages import list_libraries
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.options import RunOptions
 from recbias.runner.planning.compatibility import validate_experiment
 from recbias.runner.planning.devices import choose_devices
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import (
     DataContext,
-    Options,
     Plan,
     count_query_folds,
     may_lack_files,
@@ -30,7 +30,7 @@ from recbias.runner.stages.shared import LoadDataset, SelectQueries, SplitDatase
 from recbias.runner.storage.fingerprints import Fingerprints
 
 
-def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> Plan:
+def make_plan(experiment: Experiment, options: RunOptions, fingerprints: Fingerprints) -> Plan:
     """Return the stages of an experiment.
 
     Raises:
@@ -41,7 +41,9 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         return plan_stages(experiment, options, fingerprints)
 
 
-def check_experiment(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> None:
+def check_experiment(
+    experiment: Experiment, options: RunOptions, fingerprints: Fingerprints
+) -> None:
     """Raise what is wrong with an experiment before its stages are planned, all at once.
 
     Of a spec with errors, only the parts without them are checked.
@@ -64,7 +66,7 @@ def check_experiment(experiment: Experiment, options: Options, fingerprints: Fin
         raise Faults(faults)
 
 
-def plan_stages(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> Plan:
+def plan_stages(experiment: Experiment, options: RunOptions, fingerprints: Fingerprints) -> Plan:
     """Return the stages of an experiment that has been checked.
 
     Raises:
@@ -101,7 +103,7 @@ def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
 
 
 def _digest_input_files(
-    experiment: Experiment, options: Options, fingerprints: Fingerprints
+    experiment: Experiment, options: RunOptions, fingerprints: Fingerprints
 ) -> tuple[dict[str, dict[Path, str]], tuple[str, ...]]:
     """Return the digest of each input file of each dataset, by label, and what is skipped.
 
@@ -137,7 +139,7 @@ def _digest_input_files(
 
 @dataclass(frozen=True)
 class _DataPlanner(StagePlanner):
-    options: Options
+    options: RunOptions
     files: Mapping[str, Mapping[Path, str]]
 
     def plan_context(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
@@ -157,7 +159,7 @@ class _DataPlanner(StagePlanner):
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         filters = tuple(spec.plugin for spec in dataset.filters)
-        work = LoadDataset(dataset.source.plugin, filters, self.options.data, seed)
+        work = LoadDataset(dataset.source.plugin, filters, self.options.data_folder, seed)
         files, keys = self.files[dataset.label], Keys(dataset.label, seed)
         return self.place(
             Stage("dataset", f"load {dataset.label}", "", work, (), keys, files=files),

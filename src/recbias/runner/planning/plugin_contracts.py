@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from recbias.config.declarations.type_text import describe_value
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.config.settings import as_plain, read_settings
+from recbias.config.settings import as_plain, describe_value, read_settings
 from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults, UserError
 from recbias.core.measurements.scores import Direction, Unit

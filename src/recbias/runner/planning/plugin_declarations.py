@@ -7,11 +7,19 @@ from typing import Any
 
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
-from recbias.config.declarations.docstrings import read_formula
-from recbias.config.declarations.hints import is_open, is_selected_model
-from recbias.config.declarations.type_text import describe_hint, describe_value
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.config.settings import Setting, as_plain, build_adapter, is_valid, read_settings
+from recbias.config.settings import (
+    Setting,
+    as_plain,
+    build_adapter,
+    describe_hint,
+    describe_value,
+    is_open,
+    is_selected_model,
+    is_valid,
+    read_settings,
+)
+from recbias.core.docstrings import read_formula
 from recbias.core.errors import BrokenContract
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS

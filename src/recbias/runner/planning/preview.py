@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.core.protocols import get_least_memory
 from recbias.core.records import StageRecord, Stored
 from recbias.runner.estimate import MOST_RECORDS, Estimate, Sizes, StageSizes, StoredCosts
-from recbias.core.machine.operating_system import measure_peak_memory_mb
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import list_checkpoints

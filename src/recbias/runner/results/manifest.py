@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.declarations.docstrings import read_formula, read_section, read_summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
+from recbias.core.docstrings import read_formula, read_section, read_summary
 from recbias.core.queries.uncertain_groups import parse_uncertain_label
 from recbias.core.records import Failure, StageRecord
 from recbias.formats import manifest

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.config.declarations.docstrings import read_section
 from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
+from recbias.core.docstrings import read_section
 from recbias.core.measurements import ranges
 from recbias.core.measurements.columns import (
     ALL,

@@ -23,7 +23,7 @@ from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
 from recbias.core.stage_context import warn
 from recbias.formats.manifest import FailedStep, Manifest
-from recbias.formats.yaml.tree import dump
+from recbias.formats.yaml import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from recbias.config.merge import read_spec
+from recbias.config.source import read_spec
 from recbias.data.sentences.redditbias import RedditBias
 from recbias.formats.ratings import KEY_FILE, SheetItem, read_sheets, write_sheets
 from recbias.formats.vectors import read_word_vectors

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from recbias.config.entry import find_other_kind
+from recbias.config.entries import Resolver
 from recbias.config.plugin_spec import Grouping, PluginSpec, Range
-from recbias.config.resolve import Resolver
-from recbias.formats.yaml.source_map import Document
+from recbias.formats.yaml import Document
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
 
@@ -21,12 +20,6 @@ def resolve(kind: str, raw: Any) -> PluginSpec:
     spec = create_resolver().resolve(kind, raw, ("x",))
     assert spec is not None
     return spec
-
-
-def collect_faults(kind: str, raw: Any) -> list[list[str]]:
-    resolver = create_resolver()
-    assert resolver.resolve(kind, raw, ("x",)) is None
-    return [error.lines() for _, error in resolver.document.faults]
 
 
 @pytest.mark.parametrize(
@@ -88,36 +81,6 @@ def test_search_has_metric_trials_and_space() -> None:
     assert model.plugin == fake_plugins.SLIM(l1_ratio=0.5)
 
 
-@pytest.mark.parametrize(
-    ("tune", "errors"),
-    [
-        (3, ["error: x.tune: must be a mapping, found 3"]),
-        ({}, ["error: x.tune: tune needs metric", "error: x.tune: tune needs space"]),
-        (
-            {"metric": "nDCC", "space": {}, "trails": 3},
-            [
-                "error: x.tune.trails: not a setting of tune",
-                "error: x.tune.space: must be a mapping that is not empty, found an empty mapping",
-                "error: x.tune.metric: no metric is called 'nDCC'",
-            ],
-        ),
-        (
-            {"metric": "nDCG", "space": {"shrink": {"float": [0, 1]}}},
-            ["error: x.tune.space.shrink: is searched and also set, at x.shrink"],
-        ),
-    ],
-)
-def test_invalid_search_is_reported(tune: Any, errors: list[str]) -> None:
-    faults = collect_faults("models", {"name": "ItemKNN", "shrink": 1, "tune": tune})
-    assert [lines[0] for lines in faults] == errors
-
-
-def test_filter_rejects_a_search() -> None:
-    assert collect_faults("filters", {"name": "k_core", "tune": {}})[0][0] == (
-        "error: x.tune: not a setting of k_core"
-    )
-
-
 def test_dataset_has_filters_in_order() -> None:
     resolver = create_resolver()
     raw = {"name": "ml-1m", "label": "films", "filters": ["k_core", "k_core"]}
@@ -129,23 +92,6 @@ def test_dataset_has_filters_in_order() -> None:
         ("dataset", "filters", 1),
     ]
     assert raw["filters"] == ["k_core", "k_core"]
-
-
-def test_filters_must_be_a_list() -> None:
-    resolver = create_resolver()
-    resolver.resolve_dataset({"name": "ml-1m", "filters": "k_core"}, ("dataset",))
-    ((_, error),) = resolver.document.faults
-    assert error.lines() == [
-        "error: dataset.filters: must be a list, found the text 'k_core'",
-        "help: write each entry after a dash",
-    ]
-
-
-def test_name_of_another_kind_is_reported_with_its_section() -> None:
-    assert find_other_kind("names", "models", REGISTRIES) == (
-        "names is a detector: move it to labels"
-    )
-    assert find_other_kind("zzz", "models", REGISTRIES) == ""
 
 
 def test_plugin_from_a_file_has_its_name_and_the_digest_of_the_file(tmp_path: Path) -> None:
@@ -177,32 +123,9 @@ def test_gap_selects_one_way_to_report_groups() -> None:
     assert metric.split_settings == {"by": "gender", "gap": "ratio"}
 
 
-@pytest.mark.parametrize(
-    ("entry", "error", "remedy"),
-    [
-        ({"by": 3}, "must be text, found 3", "gender"),
-        ({"by": "a & "}, "blank", "joined by &"),
-        ({"by": "a", "gap": "diference"}, "must be one of groups", "difference"),
-        ({"by": "a", "min_group": 0}, "must be a whole number of at least 1", "min_group: 20"),
-        ({"by": "a", "reference_group": ["M"]}, "must be text or", "reference_group: M"),
-        ({"gap": "ratio"}, "gap needs by", "by: gender"),
-    ],
-)
-def test_invalid_grouping_is_reported(entry: dict[str, Any], error: str, remedy: str) -> None:
-    (lines,) = collect_faults("metrics", {"name": "nDCG", **entry})
-    assert error in lines[0]
-    assert remedy in lines[1]
-
-
 def test_packaged_space_excludes_the_settings_of_the_entry() -> None:
     tune = {"metric": "nDCG", "space": "thesis"}
     model = resolve("models", {"name": "SLIM", "alpha": 0.5, "tune": tune})
     assert model.tune is not None
     assert [dimension.parameter for dimension in model.tune.space] == ["neighbors", "l1_ratio"]
     assert model.tune.written["space"]["neighbors"] == {"int": [5, 1000]}
-
-
-def test_unknown_packaged_space_is_reported_at_its_location() -> None:
-    tune = {"metric": "nDCG", "space": "tesis"}
-    (lines,) = collect_faults("models", {"name": "SLIM", "tune": tune})
-    assert lines[0] == "error: x.tune.space: no search space is called 'tesis'"

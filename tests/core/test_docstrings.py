@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.config.declarations.docstrings import (
+from recbias.core.docstrings import (
     read_arguments,
     read_docstring,
     read_formula,

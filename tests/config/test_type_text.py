@@ -8,7 +8,7 @@ import pytest
 from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
 from pydantic import Field
 
-from recbias.config.declarations.type_text import (
+from recbias.config.settings import (
     describe_hint,
     describe_range,
     describe_type,

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.load_experiment import load_experiment
-from recbias.config.merge import read_mapping, read_spec
+from recbias.config.source import read_mapping, read_spec, split_path
 from recbias.core.errors import Faults, WrongType
-from recbias.formats.yaml.source_map import Document
-from recbias.registry import REGISTRIES
+from recbias.formats.yaml import Document
 
 
 @pytest.fixture(autouse=True)
@@ -94,59 +92,6 @@ def test_duplicates_in_an_extended_file_are_listed_after_those_of_the_spec() -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        (
-            "extends: bse.yaml\n",
-            [
-                "error: spec.yaml:1:10: extends: no file 'bse.yaml'",
-                "help: did you mean base.yaml?",
-            ],
-        ),
-        (
-            "extends: [base.yaml]\n",
-            [
-                "error: spec.yaml:1:10: extends: must be the path of one file",
-                "help: write extends: other.yaml",
-            ],
-        ),
-        (
-            "extends: cycle.yaml\n",
-            [
-                (
-                    "error: cycle.yaml:1:10: extends: these files extend each other: "
-                    "spec.yaml -> cycle.yaml -> spec.yaml"
-                ),
-                "help: extend another file",
-            ],
-        ),
-        (
-            "extends: spec.yaml\n",
-            [
-                (
-                    "error: spec.yaml:1:10: extends: these files extend each other: "
-                    "spec.yaml -> spec.yaml"
-                ),
-                "help: extend another file",
-            ],
-        ),
-    ],
-)
-def test_invalid_extends_is_reported(text: str, lines: list[str]) -> None:
-    write("base.yaml", "a: 1\n")
-    write("cycle.yaml", "extends: spec.yaml\n")
-    with pytest.raises(Faults) as caught:
-        read_spec(write("spec.yaml", text))
-    assert caught.value.lines() == lines
-
-
-@pytest.mark.parametrize("name", ["a\0b", "x" * 300, ""])
-def test_extends_without_a_file_is_reported(name: str) -> None:
-    with pytest.raises(Faults, match="no file"):
-        read_spec({"extends": name})
-
-
-@pytest.mark.parametrize(
     ("override", "expected"),
     [
         ("k=3", {"k": 3}),
@@ -188,32 +133,6 @@ def test_marks_of_overridden_values_name_the_override() -> None:
     assert ("models", 0, "n", "a") not in document.values
 
 
-@pytest.mark.parametrize(
-    ("override", "message", "remedy"),
-    [
-        ("k", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
-        ("=3", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
-        ("models.2=X", "models is a list without '2'", "it has models.0 to models.1"),
-        ("models.CC.n=1", "models is a list without 'CC'", "it has models.0 to models.1"),
-        ("none.0=1", "none is a list without '0'", "it is empty"),
-        (f"models.{'9' * 5000}=1", f"models is a list without '{'9' * 5000}'", None),
-        ("k.a=1", "k is 1, which has no settings", "set k itself"),
-        (
-            "k=[1",
-            "expected ',' or ']' (while parsing a flow sequence)",
-            "close every bracket and quote, and put text with other signs in quotes",
-        ),
-        ("k=!!python/none x", "the tag !!python/none is not allowed", "write a plain value"),
-    ],
-)
-def test_invalid_override_is_reported(override: str, message: str, remedy: str | None) -> None:
-    document = read_with_overrides("k: 1\nmodels: [A, B]\nnone: []\n", override)
-    ((_, error),) = document.faults
-    assert (error.where, error.message) == (f"--set {override}", message)
-    assert remedy is None or error.remedy == remedy
-    assert document.data == {"k": 1, "models": ["A", "B"], "none": []}
-
-
 def test_mapping_from_python_has_the_types_of_yaml() -> None:
     spec = {"a": (1, np.float64(2.5)), "b": Path("x/y"), 3: np.arange(2), "c": {"d": None}}
     document = read_mapping(spec)  # type: ignore[arg-type]  # an integer key
@@ -227,37 +146,66 @@ def test_value_without_a_yaml_form_is_rejected(value: object) -> None:
     assert caught.value.where == "models[0].n"
 
 
-@pytest.mark.parametrize(
-    ("override", "remedy"),
-    [
-        ("models.1.neighbors=10,20", "sweep: {models.1.neighbors: [10, 20]}"),
-        ("models.1.neighbors=[10, 20]", "sweep: {models.1.neighbors: [10, 20]}"),
-        ("models.1.similarity=cosine,dice", "sweep: {models.1.similarity: [cosine, dice]}"),
-        ("seed=1,2,3", "sweep: {seed: [1, 2, 3]}"),
-    ],
-)
-def test_several_values_for_one_setting_point_to_a_sweep(override: str, remedy: str) -> None:
-    spec = write("spec.yaml", "name: a\ndataset: demo\nmodels: [MostPop, ItemKNN]\n")
-    with pytest.raises(Faults) as caught:
-        load_experiment(spec, registries=REGISTRIES, overrides=[override])
-    error, remedy_line = caught.value.lines()
-    assert error.startswith(f"error: --set {override}: ")
-    assert remedy_line == f"help: one value at a time; several values: {remedy}"
+MODELS = "models: [MostPop, {name: ItemKNN, label: wide}, ItemKNN, {name: BPR-MF}]\n"
+
+
+def test_entry_is_named_by_its_label_or_position() -> None:
+    document = read_with_overrides(
+        MODELS, "models.wide.neighbors=5", "models.bpr_mf.epochs=2", "models[0].a=1"
+    )
+    assert document.data["models"] == [
+        {"name": "MostPop", "a": 1},
+        {"name": "ItemKNN", "label": "wide", "neighbors": 5},
+        "ItemKNN",
+        {"name": "BPR-MF", "epochs": 2},
+    ]
+
+
+def test_path_inside_a_sweep_is_one_step() -> None:
+    assert split_path("sweep") == ["sweep"]
+    assert split_path("sweep.seed") == ["sweep", "seed"]
+    assert split_path("sweep[0].models[1].n") == ["sweep", "0", "models.1.n"]
+    document = read_with_overrides(MODELS, "sweep.models.1.neighbors=[1, 2]", "sweep.seed=[3]")
+    assert document.data["sweep"] == {"models.1.neighbors": [1, 2], "seed": [3]}
 
 
 @pytest.mark.parametrize(
-    ("override", "remedy"),
+    ("text", "override", "expected"),
     [
-        ("models.1.neighbors=10,x", "the default is 100"),
-        ("models.1.neighbors=10,-1", "the default is 100"),
-        ("models.1.neighbors=2020-01-01,2020-01-02", "the default is 100"),
-        ("models.1.similarity=cosine,dics", "did you mean cosine?"),
-        ("models=MostPop,EASE", "write it as a list: [MostPop,EASE]"),
-        ("k=5,10", "the default is 10"),
+        ("seed: 7\n", "seeds=[1, 2]", {"seeds": [1, 2]}),
+        ("seeds: [7, 8]\n", "seed=3", {"seed": 3}),
+        ("seed: 7\n", "seeds=null", {"seed": 7, "seeds": None}),
+        ("seed: 7\n", "seed=3", {"seed": 3}),
     ],
 )
-def test_other_values_do_not_point_to_a_sweep(override: str, remedy: str) -> None:
-    spec = write("spec.yaml", "name: a\ndataset: demo\nmodels: [MostPop, ItemKNN]\n")
-    with pytest.raises(Faults) as caught:
-        load_experiment(spec, registries=REGISTRIES, overrides=[override])
-    assert caught.value.lines()[1] == f"help: {remedy}"
+def test_seed_and_seeds_replace_each_other(
+    text: str, override: str, expected: dict[str, object]
+) -> None:
+    document = read_with_overrides(text, override)
+    document.refuse()
+    assert document.data == expected
+    assert {*document.keys, *document.values} >= {(key,) for key in expected}
+    removed = {"seed", "seeds"} - {*expected}
+    assert not any(place[:1] == (key,) for key in removed for place in document.values)
+
+
+def test_seed_and_seeds_are_not_both_overridden() -> None:
+    document = read_with_overrides("seed: 7\n", "seeds=[1]", "seed=3")
+    assert document.data == {"seeds": [1], "seed": 3}  # which the experiment refuses
+
+
+@pytest.mark.parametrize(
+    ("label", "path"),
+    [
+        ("v1.2", "v1.2"),
+        ("EASE(l2=0.5)", "EASE(l2=0.5)"),
+        ("KNN (k=5, s=[0])", "KNN (k=5, s=[0])"),
+        ("EASE + MMR(strength=0.5)", "EASE + MMR(strength=0.5)"),
+        ("a.b.c", "A.b.c"),
+    ],
+)
+def test_a_label_may_have_dots_and_settings(label: str, path: str) -> None:
+    text = f"models: [A, {{name: ItemKNN, label: '{label}'}}]\n"
+    document = read_with_overrides(text, f"models.{path}.llm.model='x=(1.5)'")
+    document.refuse()
+    assert document.data["models"][1]["llm"] == {"model": "x=(1.5)"}

@@ -1,4 +1,4 @@
-"""The docstring of a plug-in by section: summary, arguments, formula, range and source."""
+"""The docstring of a class by section: summary, arguments, formula, range and source."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import re
 import textwrap
 from typing import Any
 
+EXAMPLE = "Example"
+"""The section of lines that begin with ``>>>``, which have no title."""
+
+_TITLE = re.compile(r"(Args|Raises|Range|Source|Returns|Attributes):")
 _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 
 
@@ -32,8 +36,8 @@ def read_arguments(cls: type) -> dict[str, str]:
     """
     descriptions: dict[str, str] = {}
     name = ""
-    for line in _read_section_lines(read_docstring(cls), "Args"):
-        match = _ARGUMENT.match(line[4:]) if not line.startswith(" " * 5) else None
+    for line in split_sections(read_docstring(cls)).get("Args", "").splitlines():
+        match = None if line.startswith(" ") else _ARGUMENT.match(line)
         if match:
             name = match[1]
             descriptions[name] = match[2]
@@ -49,7 +53,7 @@ def read_formula(cls: type) -> str:
     >>> read_formula(HitRate)
     'HR@k = 1 if rel(r) = 1 for any r ≤ k, else 0'
     """
-    body = re.split(r"^\w+:$", read_docstring(cls), maxsplit=1, flags=re.MULTILINE)[0]
+    body = split_sections(read_docstring(cls)).get("", "")
     block = re.search(r"(?:^    .*\n?)+", body, re.MULTILINE)
     return textwrap.dedent(block[0]).strip() if block else ""
 
@@ -61,8 +65,30 @@ def read_section(cls: type, title: str) -> str:
     >>> read_section(HitRate, "Range")
     '0 to 1; undefined for a query without test items'
     """
-    lines = _read_section_lines(read_docstring(cls), title)
-    return " ".join(" ".join(lines).split()).removesuffix(".")
+    text = split_sections(read_docstring(cls)).get(title, "")
+    return " ".join(text.split()).removesuffix(".")
+
+
+def split_sections(doc: str) -> dict[str, str]:
+    r"""Split a docstring by its sections; text outside of sections has the empty name.
+
+    >>> split_sections("The share.\n\nRange:\n    0 to 1.\n")
+    {'': 'The share.', 'Range': '0 to 1.'}
+    """
+    sections: dict[str, list[str]] = {}
+    section = ""
+    for line in doc.splitlines():
+        if title := _TITLE.fullmatch(line):
+            section = title[1]
+            continue
+        if line.startswith(">>>"):
+            section = EXAMPLE
+        elif section == EXAMPLE:
+            section = EXAMPLE if line else ""
+        elif line and not line.startswith(" "):
+            section = ""
+        sections.setdefault(section, []).append(line)
+    return {name: textwrap.dedent("\n".join(text)).strip("\n") for name, text in sections.items()}
 
 
 def read_docstring(cls: Any) -> str:
@@ -92,15 +118,3 @@ def _read_from_source(cls: type) -> str:
     summary, *lines = doc.splitlines()
     margin = " " * definition.body[0].col_offset
     return "\n".join([summary, *(line.removeprefix(margin) for line in lines)]).rstrip()
-
-
-def _read_section_lines(doc: str, title: str) -> list[str]:
-    lines = doc.splitlines()
-    if f"{title}:" not in lines:
-        return []
-    section: list[str] = []
-    for line in lines[lines.index(f"{title}:") + 1 :]:
-        if line and not line.startswith(" "):
-            break
-        section.append(line)
-    return section

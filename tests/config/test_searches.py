@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
-from recbias.config.search_space import (
+from recbias.config.entries import (
     build_base,
     get_packaged_space,
     load_packaged_spaces,
     read_space,
 )
-from recbias.core.errors import Contradiction, UnknownName
-from recbias.formats.yaml.source_map import Document
+from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
+from recbias.core.errors import Contradiction
+from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 from support.commands import invoke_recbias
 from support.models import fake_plugins
@@ -55,100 +55,6 @@ def test_choice_has_values_and_parsed_values() -> None:
     assert faults == []
     assert space == (Choice("similarity", ("cosine", "dice")), Choice("binary", (True, False)))
     assert [choice.parsed_values for choice in space] == [("cosine", "dice"), (True, False)]
-
-
-KINDS_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
-
-
-@pytest.mark.parametrize(
-    ("raw", "error", "remedy"),
-    [
-        ({"alfa": {"log": [1, 2]}}, "alfa: not a setting of SLIM", "did you mean alpha?"),
-        ({"alpha": 3}, "alpha: must be one search interval, found 3", KINDS_REMEDY),
-        ({"alpha": [1, 2]}, "alpha: must be one search interval, found a list", KINDS_REMEDY),
-        (
-            {"alpha": {}},
-            "alpha: must be one search interval, found an empty mapping",
-            KINDS_REMEDY,
-        ),
-        (
-            {"alpha": {"lgo": [1, 2]}},
-            "alpha.lgo: not a kind of interval",
-            "did you mean log?",
-        ),
-        (
-            {"alpha": {"log": 3}},
-            "alpha.log: must be the lower and the upper bound, found 3",
-            "write {log: [a, b]}",
-        ),
-        (
-            {"alpha": {"float": [1, 2, 3]}},
-            "alpha.float: must be the lower and the upper bound, found a list",
-            "write {float: [a, b]}",
-        ),
-        (
-            {"alpha": {"float": [True, 2]}},
-            "alpha.float: must be the lower and the upper bound, found a list",
-            "write {float: [a, b]}",
-        ),
-        (
-            {"alpha": {"log": [2, 2]}},
-            "alpha.log: 2 is not below 2",
-            "write the lower bound first, then a higher one: {log: [a, b]}",
-        ),
-        (
-            {"l1_ratio": {"log": [0, 1]}},
-            "l1_ratio.log: 0 has no logarithm",
-            "use a lower bound above 0",
-        ),
-        (
-            {"l1_ratio": {"float": [0, 1.5]}},
-            "l1_ratio.float[1]: must be a number from 0 to 1, found 1.5",
-            "the default is 0.1",
-        ),
-        (
-            {"neighbors": {"int": [0, 5]}},
-            ("neighbors.int[0]: must be a whole number above 0 or nothing (null), found 0"),
-            "give a whole number above 0 or nothing (null)",
-        ),
-        (
-            {"neighbors": {"float": [1, 5]}},
-            "neighbors.float: neighbors is a whole number",
-            "write {int: [1, 5]}",
-        ),
-        (
-            {"neighbors": {"log": [1.5, 5]}},
-            "neighbors.log[0]: must be a whole number, found 1.5",
-            "",
-        ),
-        (
-            {"alpha": {"int": [1, 2.5]}},
-            "alpha.int[1]: must be a whole number, found 2.5",
-            "",
-        ),
-        (
-            {"alpha": {"choice": []}},
-            "alpha.choice: must be a list of values, found an empty list",
-            "write {choice: [a, b]}",
-        ),
-        (
-            {"alpha": {"choice": [1, -1]}},
-            "alpha.choice[1]: must be a number above 0, found -1",
-            "the default is 1.0",
-        ),
-    ],
-)
-def test_invalid_space_is_reported(raw: dict[str, Any], error: str, remedy: str) -> None:
-    space, faults = read(raw)
-    assert space == ()
-    assert faults == [[f"error: {error}", *([f"help: {remedy}"] if remedy else [])]]
-
-
-def test_invalid_choice_suggests_the_nearest_value() -> None:
-    _, faults = read({"similarity": {"choice": ["cosine", "dce"]}}, fake_plugins.ItemKNN)
-    assert faults[0][1] == "help: did you mean dice?"
-    _, faults = read({"similarity": {"float": [0, 1]}}, fake_plugins.ItemKNN)
-    assert len(faults) == 2
 
 
 PAIRS = [(name, model) for name, models in load_packaged_spaces().items() for model in models]
@@ -205,22 +111,6 @@ def test_packaged_intervals_are_those_of_the_table() -> None:
 )
 def test_packaged_space_has_the_settings_of_the_table(model: str, searched: set[str]) -> None:
     assert set(get_packaged_space("thesis", model)) == searched
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "message", "remedy"),
-    [
-        ("tesis", "SLIM", "no search space is called 'tesis'", "did you mean thesis?"),
-        ("thesis", "MostPop", "'thesis' does not cover MostPop", "it covers ItemKNN, UserKNN"),
-    ],
-)
-def test_unknown_packaged_space_is_an_error(
-    name: str, model: str, message: str, remedy: str
-) -> None:
-    with pytest.raises(UnknownName) as caught:
-        get_packaged_space(name, model)
-    assert message in str(caught.value)
-    assert remedy in caught.value.remedy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,727 @@
+"""The entries of a spec: the plug-in that each names, its label, groups, search and re-rankers.
+
+An entry is a name, or a mapping with ``name``, ``label`` and settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from annotated_types import Ge
+
+from recbias.config.build import Builder
+from recbias.config.labels import (
+    create_label,
+    distinguish_metrics,
+    distinguish_plugins,
+    shorten_name,
+)
+from recbias.config.plugin_spec import (
+    DEFAULT_GAPS,
+    GAPS,
+    Choice,
+    DatasetSpec,
+    Dimension,
+    Grouping,
+    PluginSpec,
+    Range,
+    Reranked,
+    Tune,
+)
+from recbias.config.settings import (
+    Hint,
+    Setting,
+    as_plain,
+    describe_hint,
+    describe_value,
+    is_valid,
+    list_members,
+    read_settings,
+    strip_annotations,
+    suggest_default,
+)
+from recbias.config.specs import SECTIONS, TuneSpec
+from recbias.core.errors import (
+    ConfigError,
+    Contradiction,
+    MissingExtra,
+    MissingFile,
+    OutOfRange,
+    UnknownKey,
+    UnknownName,
+    UserError,
+    WrongType,
+)
+from recbias.core.measurements import metric_names
+from recbias.core.models.rerankers import RerankedModel
+from recbias.core.models.selected_models import SelectedModel
+from recbias.core.packages import describe_missing, list_libraries, list_missing
+from recbias.core.queries.groups import validate_grouping
+from recbias.core.registry import Registry, digest_source, is_file
+from recbias.core.suggestions import find_nearest, suggest
+from recbias.formats.yaml import Document, KeyPath, read_file
+
+GROUPING_REMEDIES = {
+    "min_group": "give the least number of queries of a group that is compared: min_group: 20",
+    "reference_group": "name the group that the others are compared with: reference_group: M",
+}
+"""The remedies of keys that stand beside ``by``."""
+
+Registries: TypeAlias = Mapping[str, Registry]
+"""The plug-ins by kind."""
+
+
+KINDS = ("log", "float", "int", "choice")
+"""The kinds of search interval."""
+
+ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
+"""Resolves the entry of a plug-in: kind, entry and location."""
+
+_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Resolves entries; faults are recorded in the document.
+
+    Args:
+        k: The cutoff of metrics without one.
+        device: The device of models without one; None for the default of each model.
+    """
+
+    document: Document
+    registries: Registries
+    k: int
+    device: str | None = None
+
+    def resolve_datasets(self, entries: Sequence[tuple[Any, KeyPath]]) -> tuple[DatasetSpec, ...]:
+        """Return the datasets that have no fault, with labels that tell them apart."""
+        resolved = [self.resolve_dataset(*entry) for entry in entries]
+        datasets = [dataset for dataset in resolved if dataset is not None]
+        filtered = [
+            {each.name: each.parameters for each in dataset.filters} for dataset in datasets
+        ]
+        sources = [
+            replace(dataset.source, parameters=dataset.source.parameters | settings)
+            for dataset, settings in zip(datasets, filtered, strict=True)
+        ]
+        return tuple(
+            DatasetSpec(replace(dataset.source, label=spec.label), dataset.filters, spec.label)
+            for dataset, spec in zip(datasets, distinguish_plugins(sources), strict=True)
+        )
+
+    def resolve_dataset(self, raw: Any, location: KeyPath) -> DatasetSpec | None:
+        """Return a dataset with its filters, or None if the dataset has a fault."""
+        filters: Any = []
+        if isinstance(raw, dict) and "filters" in raw:
+            raw = dict(raw)
+            filters = raw.pop("filters") or []
+        source = self.resolve("datasets", raw, location)
+        filter_specs = self.resolve_list("filters", filters, (*location, "filters"))
+        return DatasetSpec(source, filter_specs, source.label) if source else None
+
+    def resolve_list(self, kind: str, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
+        """Return the plug-ins of a list.
+
+        A metric is there once for each way its groups are reported, and a model once by itself and
+        once for each re-ranker.
+        """
+        if not isinstance(raw, (list, tuple)):
+            message = f"must be a list, found {describe_value(raw)}"
+            remedy = "write each entry after a dash"
+            self.document.add_fault(location, message, remedy=remedy, kind=WrongType)
+            return ()
+        read = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
+        specs = [spec for spec in read if spec is not None]
+        if kind == "models":
+            specs = distinguish_plugins(specs)
+        elif kind == "tests":
+            specs = distinguish_plugins(specs, omitted=("alpha", "correction", "family"))
+        variants = [variant for spec in specs for variant in _expand(spec)]
+        return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
+
+    def resolve(
+        self, kind: str, raw: Any, location: KeyPath, default_name: str = ""
+    ) -> PluginSpec | None:
+        """Return the plug-in of a name, or of a mapping with one, or None if it has a fault."""
+        n_faults = len(self.document.faults)
+        try:
+            spec = self._read_entry(kind, raw, location, default_name)
+        except UserError as error:
+            where = (*location, error.where) if error.where else location
+            self.document.add_error(where, error)
+            return None
+        return spec if len(self.document.faults) == n_faults else None
+
+    def _read_entry(
+        self, kind: str, raw: Any, location: KeyPath, default_name: str
+    ) -> PluginSpec | None:
+        name_key = "detector" if kind == "detectors" else "name"
+        entry = {name_key: raw} if isinstance(raw, str) else raw
+        if not isinstance(entry, dict):
+            message = f"must be a name or a mapping, found {describe_value(raw)}"
+            raise WrongType(message, remedy="write - Name, or - {name: Name, setting: value}")
+        entry = dict(entry)
+        if not default_name:
+            self._refuse_misspelt_name(kind, name_key, entry, location)
+        label = entry.pop("name", None) if kind == "detectors" else None
+        name = entry.pop(name_key, default_name or label)
+        if not isinstance(name, str) or not name:
+            message = "has no name" if name is None else f"{describe_value(name)} is not a name"
+            example = next(iter(self.registries[kind].table), "package/Name")
+            raise WrongType(message, remedy=f"write {name_key}: {example}")
+        name_location = location if isinstance(raw, str) else (*location, name_key)
+        reader = EntryReader(
+            *(self.document, self.registries, self.k, self.device, self.resolve),
+            *(kind, location, name_location),
+        )
+        return reader.read(name, entry, label)
+
+    def _refuse_misspelt_name(
+        self, kind: str, name_key: str, entry: dict[str, Any], location: KeyPath
+    ) -> None:
+        """Raise if a key was meant to name the plug-in; a detector's label may be its name."""
+        if name_key in entry:
+            return
+        with suppress(UnknownName):
+            if isinstance(label := entry.get("name"), str):
+                self.registries[kind].resolve_name(label)
+                return
+        for key in find_nearest(name_key, map(str, entry), limit=1):
+            message, remedy = f"not a key of {location[0]}", f"did you mean {name_key}?"
+            raise UnknownKey(message, where=key, remedy=remedy)
+
+
+def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
+    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default.
+
+    After a model come its versions by re-rankers.
+    """
+    grouping = spec.grouping
+    if grouping is None or grouping.gap:
+        yield spec
+        yield from (make_reranked(spec, reranker) for reranker in spec.rerankers)
+        return
+    for gap in DEFAULT_GAPS:
+        least = f", min_group={grouping.min_group}" if grouping.min_group else ""
+        suffix = "" if gap == "groups" else f", gap={gap}{least}"
+        name, closing = (spec.label[:-1], ")") if spec.label.endswith(")") else (spec.label, "")
+        label = f"{name}{suffix}{closing}"
+        yield replace(spec, grouping=replace(grouping, gap=gap), label=label)
+
+
+# ---- one entry ----
+
+
+@dataclass(frozen=True)
+class EntryReader:
+    """Reads one entry; faults are recorded in the document."""
+
+    document: Document
+    registries: Registries
+    k: int
+    device: str | None
+    resolve: ResolveMetric
+    kind: str
+    location: KeyPath
+    name_location: KeyPath
+
+    def read(self, written_name: str, entry: dict[str, Any], label: Any) -> PluginSpec | None:
+        """Return the plug-in of an entry, or None if it has a fault.
+
+        Keys that are not settings are removed; ``label`` is that of a detector, else None.
+        """
+        loaded = self._load(written_name)
+        if loaded is None:
+            return None
+        name, cls, name_settings = loaded
+        n_faults = len(self.document.faults)
+        self._move_grouping(cls, entry, name_settings)
+        label = self._read_label(cls, entry, label)
+        tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
+        rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
+        grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
+        raw = self._merge_settings(cls, entry, name_settings)
+        entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
+        builder = Builder(
+            self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
+        )
+        plugin, search = read_searched(builder, cls, raw, tune, self.location, self.resolve)
+        if len(self.document.faults) > n_faults:  # else they are checked with those of the others
+            self._report_missing_packages(shorten_name(name), cls)
+        if plugin is None:
+            return None
+        parameters = as_plain(plugin, builder.path_texts)
+        return PluginSpec(
+            self.kind,
+            name,
+            label or create_label(self.kind, plugin, name, parameters, grouping),
+            plugin,
+            parameters,
+            self.location,
+            digest_source(name, base=self._folder),
+            search,
+            grouping,
+            () if rerank is None else self._read_rerankers(plugin, rerank),
+            is_labelled=bool(label),
+        )
+
+    def _report_missing_packages(self, name: str, cls: type) -> None:
+        if missing := list_missing(list_libraries(cls)):
+            message, remedy = describe_missing([name], missing)
+            self.document.add_fault(self.location, message, remedy=remedy, kind=MissingExtra)
+
+    @property
+    def _folder(self) -> Path:
+        return self.document.mark(self.name_location).folder
+
+    def _load(self, name: str) -> tuple[str, type, dict[str, Any]] | None:
+        """Return the name, the class, and the settings in the name: ``k`` of ``nDCG@10``."""
+        registry, settings = self.registries[self.kind], dict[str, Any]()
+        try:
+            if self.kind == "metrics" and not is_file(name):
+                name, settings = metric_names.parse_metric(name)
+            settings = {**settings, **registry.read_member(name)}
+            return registry.resolve_name(name), registry.load(name, base=self._folder), settings
+        except UnknownName as error:
+            error.remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
+            self.document.add_error(self.name_location, error)
+        except MissingFile as error:
+            self.document.add_error(
+                self.name_location, MissingFile(str(error), remedy=error.remedy)
+            )
+        except UserError as error:
+            self.document.add_error(self.name_location, error)
+        return None
+
+    def _read_rerankers(self, model: Any, raw: Any) -> tuple[PluginSpec, ...]:
+        if "lists" not in getattr(model, "provides", {"lists"}):
+            remedy = "remove rerank, or choose a model that recommends lists, such as EASE"
+            self._blame("rerank", "the model recommends no lists", remedy, Contradiction)
+            return ()
+        reader = RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
+        return reader.read(raw, (*self.location, "rerank"))
+
+    def _move_grouping(
+        self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
+    ) -> None:
+        """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
+        keys = {"by", "gap", *GROUPING_REMEDIES} - read_settings(cls).keys()
+        for key in sorted(keys & name_settings.keys()):
+            value = name_settings.pop(key)
+            if entry.setdefault(key, value) is not value:
+                self._blame_repetition(key)
+
+    def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
+        return None if key in read_settings(cls) else entry.pop(key, None)
+
+    def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
+        by = self._pop_key(cls, entry, "by")
+        if by is None:
+            for key in ("gap", *GROUPING_REMEDIES):
+                if self._pop_key(cls, entry, key) is not None:
+                    self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
+            return None
+        gap = self._pop_key(cls, entry, "gap")
+        min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
+        reference = self._read_key(cls, entry, "reference_group", str | int | float)
+        if not isinstance(by, str):
+            remedy = "name one or more labels of the queries: by: gender&race"
+            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
+            return None
+        try:
+            validate_grouping(by)
+        except UserError as error:
+            self.document.add_error((*self.location, "by"), error)
+        if gap is not None and gap not in GAPS:
+            message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
+            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
+            self._blame("gap", message, remedy, OutOfRange)
+            return None
+        return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
+
+    def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
+        """Return a key of the grouping, None if it is absent or does not have its type."""
+        value = self._pop_key(cls, entry, key)
+        if value is None or is_valid(hint, value):
+            return value
+        message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
+        self._blame(key, message, GROUPING_REMEDIES[key])
+        return None
+
+    def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
+        label = label if label is not None else self._pop_key(cls, entry, "label")
+        if label is None or (isinstance(label, str) and label and label.isprintable()):
+            return label or ""
+        key = "name" if self.kind == "detectors" else "label"
+        self._blame(
+            key, f"must be text on one line, found {describe_value(label)}", "put it in quotes"
+        )
+        return ""
+
+    def _merge_settings(
+        self, cls: type, entry: dict[str, Any], name_settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the settings of the entry, those in its name, the default cutoff and device."""
+        for key in name_settings.keys() & entry.keys():
+            self._blame_repetition(key)
+        raw = entry | dict(name_settings)
+        if self.device is not None and "device" in read_settings(cls):
+            raw.setdefault("device", self.device)
+        cutoff = read_settings(cls).get("k")
+        has_open_cutoff = cutoff is not None and not cutoff.needed and cutoff.default is None
+        if self.kind == "metrics" and has_open_cutoff and raw.get("k") is None:
+            raw["k"] = self.k
+        return raw
+
+    def _blame_repetition(self, key: str) -> None:
+        message = f"{key} is given both in the name and as a setting"
+        self._blame(key, message, "give it once", Contradiction)
+
+    def _blame(
+        self, key: str, message: str, remedy: str, kind: type[UserError] = WrongType
+    ) -> None:
+        self.document.add_fault((*self.location, key), message, remedy=remedy, kind=kind)
+
+
+def find_other_kind(name: str, kind: str, registries: Registries) -> str:
+    """Return the help line for a name that is a plug-in of another kind, else blank."""
+    for other_kind, registry in registries.items():
+        if other_kind != kind and (spelling := registry.find_spelling(name)):
+            section = ".".join(SECTIONS[other_kind])
+            return f"{spelling} is a {registry.kind}: move it to {section}"
+    return ""
+
+
+def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
+    """Return the keys of an entry that are not settings of its plug-in."""
+    beside_by = ("gap", *GROUPING_REMEDIES) if is_grouped else ()
+    own_keys = {
+        "models": ("tune", "rerank"),
+        "rerankers": ("tune",),
+        "metrics": ("by", *beside_by),
+        "detectors": ("detector",),
+    }
+    return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
+
+
+# ---- re-rankers of a model ----
+
+
+@dataclass(frozen=True)
+class RerankerReader:
+    """Reads the value of ``rerank``; faults are recorded in the document.
+
+    Args:
+        registry: The re-rankers.
+        resolve: Resolves an entry of a kind.
+        k: The length of the lists.
+    """
+
+    document: Document
+    registry: Registry
+    resolve: ResolveMetric
+    k: int
+
+    def read(self, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
+        """Return the re-rankers of an entry, or of a list; one for each value of its dial."""
+        entries: list[tuple[Any, KeyPath]] = [(raw, location)]
+        if isinstance(raw, list):
+            entries = [(entry, (*location, at)) for at, entry in enumerate(raw)]
+        if not entries:
+            self._blame(location, "is an empty list", "name a re-ranker, or remove the key")
+        read = [item for entry in entries for item in self._read_entry(*entry)]
+        specs, values = [spec for spec, _ in read], [value for _, value in read]
+        return tuple(distinguish_plugins(specs, values))
+
+    def _read_entry(
+        self, entry: Any, location: KeyPath
+    ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
+        """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
+        if isinstance(entry, dict) and "name" not in entry and "attribute" in entry:
+            remedy = "name the re-ranker; without a name it was DetGreedy: add name: DetGreedy"
+            self._blame(location, "has no name", remedy)
+            return
+        dial = self._find_dial(entry, location)
+        if not dial or not isinstance(entry.get(dial), list):
+            if (spec := self._resolve(entry, location)) is not None:
+                yield spec, {}
+            return
+        if not entry[dial]:
+            self._blame((*location, dial), "is an empty list", f"give values, or leave {dial} out")
+        if "tune" in entry:
+            remedy = f"remove tune, or the values of {dial}"
+            self._blame(location, f"has values of {dial} and a search", remedy, Contradiction)
+            return
+        for value in self._refuse_repeated(entry[dial], (*location, dial)):
+            spec = self._resolve(entry | {dial: value}, location)
+            if spec is None:
+                return
+            yield spec, {dial: value}
+
+    def _refuse_repeated(self, values: Sequence[Any], location: KeyPath) -> Sequence[Any]:
+        """Return values each once; one that is there twice is a fault."""
+        unique = [value for at, value in enumerate(values) if value not in values[:at]]
+        if len(unique) < len(values):
+            self._blame(location, "has a value twice", "list each value once", Contradiction)
+        return unique
+
+    def _find_dial(self, entry: Any, location: KeyPath) -> str:
+        """Return the setting of which there may be several values, blank for a faulty entry."""
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str):
+            return ""
+        try:
+            cls: Any = self.registry.load(name, base=self.document.mark(location).folder)
+        except UserError:  # reported where the entry is resolved
+            return ""
+        dial = getattr(cls, "dial", "")
+        return dial if isinstance(dial, str) else ""
+
+    def _resolve(self, entry: Any, location: KeyPath) -> PluginSpec | None:
+        spec = self.resolve("rerankers", entry, location)
+        n = None if spec is None else spec.parameters.get("candidates")
+        if isinstance(n, int) and n < self.k:
+            message = f"{n} candidates are fewer than k, which is {self.k}"
+            where = (*location, "candidates") if "candidates" in entry else location
+            self._blame(where, message, f"set candidates: {max(100, 10 * self.k)}", OutOfRange)
+        return spec
+
+    def _blame(
+        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
+    ) -> None:
+        self.document.add_fault(location, message, remedy=remedy, kind=kind)
+
+
+def make_reranked(base: PluginSpec, reranker: PluginSpec) -> PluginSpec:
+    """Return the entry of a model whose lists are re-ranked: ``EASE + calibration``."""
+    settings: Mapping[str, Any] = {"name": reranker.name, **reranker.parameters}
+    return replace(
+        base,
+        label=f"{base.label} + {reranker.label}",
+        plugin=RerankedModel(SelectedModel(base.name, base.plugin), reranker.plugin),
+        parameters=base.parameters | {"rerank": settings},
+        where=reranker.where,
+        tune=reranker.tune,
+        rerankers=(),
+        reranked=Reranked(replace(base, rerankers=()), reranker),
+    )
+
+
+# ---- searches ----
+
+
+@cache
+def load_packaged_spaces() -> Mapping[str, Mapping[str, Any]]:
+    """Return the search spaces that come with the package: by collection, then by model."""
+    return read_file(Path(__file__).with_name("spaces.yaml")).data
+
+
+def get_packaged_space(name: str, model: str) -> dict[str, Any]:
+    """Return the search space of a model in a packaged collection (``thesis``), as in a spec.
+
+    Raises:
+        UnknownName: There is no such collection, or it has no space for the model.
+    """
+    collections = load_packaged_spaces()
+    if name not in collections:
+        message = f"no search space is called {name!r}"
+        raise UnknownName(message, remedy=suggest(name, collections))
+    if model not in collections[name]:
+        models = ", ".join(collections[name])
+        remedy = (
+            f"it covers {models}; for {model} write the space: {{setting: {{log: [0.001, 1]}}}}"
+        )
+        raise UnknownName(f"the search space {name!r} does not cover {model}", remedy=remedy)
+    return dict(collections[name][model])
+
+
+def read_searched(
+    builder: Builder,
+    cls: type,
+    raw: Mapping[str, Any],
+    tune: Any,
+    location: KeyPath,
+    resolve: ResolveMetric,
+) -> tuple[Any, Tune | None]:
+    """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``.
+
+    Where the search has faults, those of settings that it lacks are not recorded.
+    """
+    if tune is None:
+        return builder.build(cls, raw, location), None
+    n_before, faults = len(builder.document.faults), builder.document.faults
+    search = read_tune(builder, cls, raw, tune, location, resolve)
+    if (n_faults := len(faults)) == n_before:
+        return build_base(builder, cls, raw, location, search), search
+    plugin = builder.build(cls, raw, location)
+    space = tune.get("space") if isinstance(tune, dict) else None
+    for name in space.keys() - raw.keys() if isinstance(space, dict) else ():
+        where = builder.document.error((*location, name), "").where
+        need = f"{builder.owner} needs {name}"
+        faults[n_faults:] = [
+            each
+            for each in faults[n_faults:]
+            if each[1].where != where and each[1].message != need
+        ]
+    return plugin, search
+
+
+def read_tune(
+    builder: Builder,
+    cls: type,
+    raw: Mapping[str, Any],
+    tune: Any,
+    location: KeyPath,
+    resolve: ResolveMetric,
+) -> Tune | None:
+    """Return the search in the value ``tune`` of a model's entry, which has the settings ``raw``.
+
+    Faults are recorded in the document of ``builder``, which validates the values of the model.
+    """
+    document, tune_location = builder.document, (*location, "tune")
+    if not isinstance(tune, dict):
+        message = f"must be a mapping, found {describe_value(tune)}"
+        remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
+        document.add_fault(tune_location, message, remedy=remedy, kind=WrongType)
+        return None
+    if isinstance(tune.get("space"), str):
+        try:
+            packaged_space = get_packaged_space(tune["space"], builder.owner)
+        except UserError as error:
+            document.add_error((*tune_location, "space"), error)
+            return None
+        free = {name: value for name, value in packaged_space.items() if name not in raw}
+        tune = tune | {"space": free}
+    values = Builder(document, "tune").validate_fields(TuneSpec, tune, tune_location)
+    intervals = values.get("space", {})
+    space = read_space(builder, cls, intervals, (*tune_location, "space")) if intervals else ()
+    for name in [name for name in intervals if name in raw]:
+        message = f"is searched and also set, at {document.format_path((*location, name))}"
+        where, remedy = (*tune_location, "space", name), "remove one of the two"
+        document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
+    if "metric" not in values:
+        return None
+    metric = resolve("metrics", values["metric"], (*tune_location, "metric"))
+    if metric is None or "space" not in values:
+        return None
+    spec = TuneSpec(**values)
+    others = (spec.objective, spec.max_perplexity_increase)
+    return Tune(metric, spec.trials, space, as_plain(spec), spec.pruning, spec.parallel, *others)
+
+
+def build_base(
+    builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath, tune: Tune | None
+) -> Any:
+    """Build the plug-in whose settings ``raw`` a search leaves; return None if there is a fault.
+
+    What is searched has its default, and where these fit no plug-in, the first value of its
+    interval or choices. Each trial replaces it.
+    """
+    faults = builder.document.faults
+    n_faults, plugin = len(faults), builder.build(cls, raw, location)
+    if plugin is not None or tune is None or not tune.space:
+        return plugin
+    del faults[n_faults:]
+    firsts = {
+        each.parameter: each.values[0] if isinstance(each, Choice) else each.low
+        for each in tune.space
+    }
+    return builder.build(cls, {**firsts, **raw}, location)
+
+
+def read_space(
+    builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath
+) -> tuple[Dimension, ...]:
+    """Return the dimensions of the search space ``raw``, by setting of ``cls``.
+
+    Faults are recorded in the document of ``builder``, which validates the values.
+    """
+    settings = read_settings(cls)
+    builder.refuse_unknown_keys(settings, raw, location)
+    dimensions = [
+        _DimensionReader(builder, settings[name]).read(interval, (*location, name))
+        for name, interval in raw.items()
+        if name in settings
+    ]
+    return tuple(dimension for dimension in dimensions if dimension is not None)
+
+
+@dataclass(frozen=True)
+class _DimensionReader:
+    builder: Builder
+    setting: Setting
+
+    def read(self, raw: Any, location: KeyPath) -> Dimension | None:
+        if not isinstance(raw, dict) or len(raw) != 1:
+            message = f"must be one search interval, found {describe_value(raw)}"
+            self.add_fault(location, message, _REMEDY)
+            return None
+        ((kind, values),) = raw.items()
+        location = (*location, kind)
+        if kind not in KINDS:
+            self.add_fault(location, "not a kind of interval", suggest(kind, KINDS), UnknownKey)
+            return None
+        n_faults = len(self.builder.document.faults)
+        if kind == "choice":
+            dimension: Dimension | None = self.read_choice(values, location)
+        else:
+            dimension = self.read_range(kind, values, location)
+        return dimension if len(self.builder.document.faults) == n_faults else None
+
+    def read_choice(self, values: Any, location: KeyPath) -> Choice | None:
+        if not isinstance(values, list) or not values:
+            message = f"must be a list of values, found {describe_value(values)}"
+            self.add_fault(location, message, "write {choice: [a, b]}")
+            return None
+        parsed_values = [
+            self.validate(value, (*location, index)) for index, value in enumerate(values)
+        ]
+        return Choice(self.setting.name, tuple(values), tuple(parsed_values))
+
+    def read_range(self, kind: str, bounds: Any, location: KeyPath) -> Range | None:
+        if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
+            message = f"must be the lower and the upper bound, found {describe_value(bounds)}"
+            self.add_fault(location, message, f"write {{{kind}: [a, b]}}")
+            return None
+        low, high = bounds
+        if not low < high:
+            remedy = f"write the lower bound first, then a higher one: {{{kind}: [a, b]}}"
+            self.add_fault(location, f"{low} is not below {high}", remedy, OutOfRange)
+            return None
+        if kind == "log" and low <= 0:
+            remedy = "use a lower bound above 0"
+            self.add_fault(location, f"{low} has no logarithm", remedy, OutOfRange)
+            return None
+        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
+        is_integer = kind == "int" or (int in types and float not in types)
+        if kind == "float" and is_integer:
+            message = f"{self.setting.name} is a whole number"
+            self.add_fault(location, message, f"write {{int: [{low}, {high}]}}")
+            return None
+        for index, bound in enumerate(bounds):
+            if is_integer and not isinstance(bound, int):
+                self.add_fault((*location, index), f"must be a whole number, found {bound}", "")
+            else:
+                self.validate(bound, (*location, index))
+        return Range(self.setting.name, low, high, kind == "log", is_integer)
+
+    def validate(self, raw: Any, location: KeyPath) -> Any:
+        return self.builder.validate(
+            self.setting.hint, raw, location, suggest_default(self.setting)
+        )
+
+    def add_fault(
+        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
+    ) -> None:
+        document, is_key = self.builder.document, kind is UnknownKey
+        document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,322 @@
+"""The text of an experiment: its file, the files that it extends, and overrides.
+
+An override sets one value by its path: ``models.1.neighbors=40``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from recbias.core.errors import (
+    Contradiction,
+    Faults,
+    MissingFile,
+    UnknownKey,
+    UserError,
+    WrongType,
+)
+from recbias.core.suggestions import find_nearest, normalize_name
+from recbias.formats.yaml import (
+    Document,
+    KeyPath,
+    Mark,
+    format_key_path,
+    is_file,
+    read_file,
+    read_text,
+    suggest_file,
+)
+
+SWEEP = "sweep"
+"""The key of settings to vary; its keys are paths of settings."""
+
+_ASSIGNMENT = re.compile(r"((?:[^=()]|\([^()]*\))*)=(.*)", re.DOTALL)
+_PARENTHESES = re.compile(r"(\([^()]*\))")
+
+_ALTERNATIVES = {"seed": "seeds", "seeds": "seed"}
+"""Keys of which a spec has one, with the other."""
+
+_OVERRIDE_RANK = 1 << 20
+"""The rank of the first override, so that its faults are listed after those of files."""
+
+
+def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Document:
+    """Return a spec merged with the files that it extends and with overrides.
+
+    Mappings are merged key by key; lists and scalars replace the value of the extended file, and
+    so does another plug-in, since it does not have the settings of the first.
+    Relative paths are relative to the file in which they are written.
+
+    Raises:
+        Faults: The spec cannot be read.
+    """
+    try:
+        if isinstance(source, Mapping):
+            document = _extend(read_mapping(source), ())
+        else:
+            document = _extend(read_file(source), (source.resolve(),))
+    except Faults:
+        raise
+    except UserError as error:
+        raise Faults([error]) from error
+    for number, text in enumerate(overrides):
+        _apply_override(document, text, number)
+    return document
+
+
+def read_mapping(source: Mapping[str, Any]) -> Document:
+    """Return a copy of a spec from Python as a document without marks.
+
+    Raises:
+        WrongType: It holds a value that YAML cannot represent.
+    """
+    return Document(_to_yaml_data(source, ()), base=Path())
+
+
+def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
+    """Return a document merged over the file that it extends; ``chain`` led here."""
+    if "extends" not in document.data:
+        return document
+    name = document.data.pop("extends")
+    if not isinstance(name, str):
+        message, remedy = "must be the path of one file", "write extends: other.yaml"
+        raise document.error(("extends",), message, kind=WrongType, remedy=remedy)
+    path = document.base / name
+    if not is_file(path):
+        message, remedy = f"no file {name!r}", suggest_file(path)
+        raise document.error(("extends",), message, kind=MissingFile, remedy=remedy)
+    target = path.resolve()
+    if target in chain:
+        cycle = " -> ".join(file.name for file in (*chain[chain.index(target) :], target))
+        message, remedy = f"these files extend each other: {cycle}", "extend another file"
+        raise document.error(("extends",), message, kind=Contradiction, remedy=remedy)
+    base = _extend(read_file(path, len(chain) + 1), (*chain, target))
+    replaced: set[KeyPath] = set()
+    _merge_data(base.data, document.data, (), replaced)
+    return Document(
+        base.data,
+        _exclude_below(base.keys, replaced) | document.keys,
+        _exclude_below(base.values, replaced) | document.values,
+        document.base,
+        [*base.faults, *document.faults],
+    )
+
+
+def _exclude_below(marks: Mapping[KeyPath, Mark], replaced: set[KeyPath]) -> dict[KeyPath, Mark]:
+    """Return the marks of values that are neither replaced nor inside a replaced value."""
+    return {
+        location: mark
+        for location, mark in marks.items()
+        if replaced.isdisjoint(location[: end + 1] for end in range(len(location)))
+    }
+
+
+def _merge_data(
+    base: dict[str, Any], over: dict[str, Any], location: KeyPath, replaced: set[KeyPath]
+) -> None:
+    for key, value in over.items():
+        base_value = base.get(key)
+        if isinstance(base_value, dict) and _can_merge(base_value, value):
+            _merge_data(base_value, value, (*location, key), replaced)
+        else:
+            base[key] = value
+            replaced.add((*location, key))
+
+
+def _can_merge(base: dict[str, Any], over: Any) -> bool:
+    """Return whether a value is a mapping that does not name another plug-in than the base."""
+    if not isinstance(over, dict):
+        return False
+    names = [normalize_name(str(entry["name"])) for entry in (base, over) if "name" in entry]
+    return len(set(names)) < 2
+
+
+def _to_yaml_data(value: Any, location: KeyPath) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {
+            str(key): _to_yaml_data(item, (*location, str(key))) for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_to_yaml_data(item, (*location, index)) for index, item in enumerate(value)]
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    if isinstance(value, float) and math.isnan(value):
+        raise WrongType("must be a number, found NaN", where=format_key_path(location))
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    message = f"{type(value).__name__} values cannot be written in YAML"
+    remedy = "give text, numbers, lists and mappings"
+    raise WrongType(message, where=format_key_path(location), remedy=remedy)
+
+
+def _apply_override(document: Document, text: str, number: int = 0) -> None:
+    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
+
+    A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
+    ``{name: ItemKNN, neighbors: 40}``. A text such as ``--device=cpu`` is an option of its own.
+    """
+    source = text if text.startswith("--") else f"--set {text}"
+    mark = Mark(source, rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
+    try:
+        path, equals, value_text = _split_assignment(text.removeprefix("--"))
+        if not equals or not path.strip():
+            raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
+        steps, value = split_path(path), read_text(value_text, mark)
+        if value.data is not None:
+            _remove_alternative(document, steps)
+        place_value(document, steps, value, mark)
+    except UserError as error:
+        fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
+        document.faults.append((mark, fault))
+
+
+def _split_assignment(text: str) -> tuple[str, str, str]:
+    """Return the path, the equals sign and the value; a sign in parentheses is of a label.
+
+    >>> _split_assignment("models.KNN(k=5).shrink=3")
+    ('models.KNN(k=5).shrink', '=', '3')
+    """
+    match = _ASSIGNMENT.match(text)
+    return (match[1], "=", match[2]) if match else text.partition("=")
+
+
+def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
+    """Remove ``seed`` from the spec for an override of ``seeds``, and the reverse.
+
+    If both are overridden, both stay, which is a fault.
+    """
+    other = _ALTERNATIVES.get(steps[0]) if len(steps) == 1 else None
+    if other is None or other not in document.data:
+        return
+    if document.mark((other,)).rank >= _OVERRIDE_RANK:
+        return
+    del document.data[other]
+    document.forget((other,))
+
+
+def split_path(path: str) -> list[str]:
+    """Return the steps of the path of a setting; a path inside ``sweep`` is one step.
+
+    What is in parentheses, as in a label, is not divided.
+
+    >>> split_path("models[1].neighbors"), split_path("sweep.models.1.neighbors")
+    (['models', '1', 'neighbors'], ['sweep', 'models.1.neighbors'])
+    >>> split_path("models.EASE(l2=0.5).l2")
+    ['models', 'EASE(l2=0.5)', 'l2']
+    """
+    parts = [
+        part if part.startswith("(") else re.sub(r"\[(\d+)\]", r".\1", part).replace(".", "\n")
+        for part in _PARENTHESES.split(path.strip())
+    ]
+    steps = "".join(parts).split("\n")
+    if steps[0] != SWEEP or len(steps) < 2:
+        return steps
+    n = 2 if steps[1].isdecimal() else 1  # the sweep is a list of settings
+    return [*steps[:n], *filter(None, [".".join(steps[n:])])]
+
+
+def place_value(document: Document, steps: Sequence[str], value: Document, mark: Mark) -> None:
+    """Set one value of a document, with its marks; ``mark`` is that of its key.
+
+    Raises:
+        UserError: The steps do not lead to a setting, or to several.
+    """
+    container: Any = document.data
+    location: KeyPath = ()
+    while True:
+        key, steps = take_step(container, steps, location)
+        location = (*location, key)
+        if not steps:
+            break
+        container[key] = _open_container(document, container, key, location, mark)
+        container = container[key]
+    container[key] = value.data
+    document.faults += value.faults
+    document.forget(location)
+    document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
+    document.values |= {(*location, *inner): mark for inner, mark in value.values.items()}
+    document.keys[location] = mark
+    document.values.setdefault(location, mark)
+
+
+def _open_container(
+    document: Document, container: Any, key: str | int, location: KeyPath, mark: Mark
+) -> Any:
+    """Return the list or mapping at a key; a missing value or a name becomes a mapping."""
+    value = container.get(key) if isinstance(container, dict) else container[key]
+    if value is None:
+        document.keys.setdefault(location, mark)
+        document.values.setdefault(location, mark)
+        return {}
+    if isinstance(value, str):
+        document.values[*location, "name"] = document.mark(location)
+        return {"name": value}
+    if not isinstance(value, (dict, list)):
+        path = document.format_path(location)
+        raise UnknownKey(
+            f"{path} is {value!r}, which has no settings", remedy=f"set {path} itself"
+        )
+    return value
+
+
+def take_step(
+    container: Any, steps: Sequence[str], location: KeyPath
+) -> tuple[str | int, Sequence[str]]:
+    """Return the key that the first steps name, and the others; an error for a missing entry.
+
+    A label may have dots, so that it is several steps of a path: the longest one counts.
+
+    >>> take_step([{"name": "EASE", "label": "v1.2"}], ["v1", "2", "l2"], ("models",))
+    (0, ['l2'])
+    """
+    if not isinstance(container, list):
+        return steps[0], steps[1:]
+    labels = {normalize_name(label) for entry in container if (label := _get_label(entry))}
+    lengths = [
+        n for n in range(1, len(steps) + 1) if normalize_name(".".join(steps[:n])) in labels
+    ]
+    n = max(lengths, default=1)
+    return _find_entry(container, ".".join(steps[:n]), location), steps[n:]
+
+
+def _find_entry(entries: Sequence[Any], step: str, location: KeyPath) -> int:
+    """Return the position of an entry of a list that a path names by its position or its label."""
+    last, name = len(entries) - 1, ".".join(map(str, location))
+    if re.fullmatch("[0-9]{1,9}", step) and int(step) <= last:
+        return int(step)
+    labels = [_get_label(entry) for entry in entries]
+    wanted = normalize_name(step)
+    matches = [at for at, label in enumerate(labels) if label and normalize_name(label) == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        message = f"{step!r} is the label of {len(matches)} entries of {format_key_path(location)}"
+        remedy = f"write {' or '.join(f'{name}.{at}' for at in matches)}"
+        raise Contradiction(message, remedy=remedy)
+    indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
+    start = normalize_name(re.split(r"\(| \+ ", step, maxsplit=1)[0])
+    same = [f"{name}.{at}" for at, label in enumerate(labels) if normalize_name(label) == start]
+    if same and start != wanted:
+        message = f"{step!r} is no label of {format_key_path(location)} in the spec"
+        remedy = f"write {' or '.join(same)}: names with settings are made later; or give a label"
+        raise UnknownKey(message, remedy=remedy)
+    nearest = find_nearest(step, filter(None, labels), limit=1)
+    remedy = f"did you mean {nearest[0]}?" if nearest else f"it has {indexes}"
+    raise UnknownKey(
+        f"{format_key_path(location)} is a list without {step!r}",
+        remedy=remedy if entries else "it is empty",
+    )
+
+
+def _get_label(entry: Any) -> str:
+    """Return the label of an entry, else its name, else blank."""
+    values = [entry.get(key) for key in ("label", "name")] if isinstance(entry, dict) else [entry]
+    return next((value for value in values if isinstance(value, str) and value), "")
