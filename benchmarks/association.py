@@ -22,17 +22,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.queries.queries import Queries
-from recbias.metrics.embeddings.attribute_classification import AttributeClassification
-from recbias.metrics.embeddings.direction_checks import DirectionChecks
-from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
-from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair
-from recbias.metrics.embeddings.r_ripa import RRipa
-from recbias.statistics.permutation.set_permutation import permute_membership
+from recbias.core.dataset import Attributes, Interactions, Vocabulary
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.queries import Queries
+from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, RRipa
+from recbias.metrics.embeddings.classification import AttributeClassification
+from recbias.metrics.embeddings.directions import DirectionChecks
+from recbias.metrics.embeddings.sets import GroupPair, TargetPair
+from recbias.statistics.permutation import permute_membership
 
 DRAWS = 10_000
 GROUPS = GroupPair(attribute="label", a="A", b="B")

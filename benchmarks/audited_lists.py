@@ -55,9 +55,9 @@ tests: [{name: paired_t, correction: holm}]
 
 def write_split(folder: Path, data: Path) -> None:
     """Write train.csv, test.csv, users.csv and items.csv."""
-    from recbias.data.datasets.movielens import MovieLens1M
-    from recbias.data.filters import KCore, Threshold
-    from recbias.data.splits.random_holdout import RandomHoldout
+    from recbias.data.filters_queries import KCore, Threshold
+    from recbias.data.movielens import MovieLens1M
+    from recbias.data.splits import RandomHoldout
 
     rng = np.random.default_rng(SEED)
     dataset = MovieLens1M().load(data, rng)

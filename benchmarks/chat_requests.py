@@ -15,9 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import ChatRequest, Message
+from recbias.language.client import complete
+from recbias.language.endpoints import ChatRequest, LanguageModel, Message
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 

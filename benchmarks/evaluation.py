@@ -23,16 +23,13 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.queries.queries import Queries
-from recbias.metrics.accuracy.ranking import MAP, MRR, NDCG, HitRate
-from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.evidence import Evidence, RankedLists
+from recbias.core.queries import Queries
+from recbias.metrics.accuracy import MAP, MRR, NDCG, HitRate
+from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from recbias.statistics.compare import SystemEstimates, compare
-from recbias.statistics.tests.paired import PairedT, Wilcoxon
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.statistics.paired import PairedT, SignFlip, Wilcoxon
 
 K = 10
 METRICS = (NDCG(k=K), MRR(k=K), MAP(k=K), HitRate(k=K))

@@ -24,9 +24,8 @@ import numpy as np
 import pandas as pd
 
 from evaluation import K, make_evidence, sample_lists
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.outputs.evidence import Evidence
+from recbias.core.dataset import Attributes, Interactions
+from recbias.core.evidence import Evidence
 from recbias.registry import REGISTRIES
 
 N_ITEMS, N_GENRES, PER_USER = 27_000, 18, 18

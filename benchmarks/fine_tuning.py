@@ -43,11 +43,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from recbias.language.model_folders import find_model
-from recbias.models.text.text_classifier import EncodingSettings, TextClassifier
-from recbias.models.text.token_files import Tokens, tokenize_texts
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.language.model_files import find_model
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.text import EncodingSettings, TextClassifier, Tokens, tokenize_texts
+from recbias.models.training import FineTuning
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

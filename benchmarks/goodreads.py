@@ -32,7 +32,7 @@ from pyarrow import csv
 
 import recbias
 from recbias import api
-from recbias.core.arrays import AnyArray
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import UserError
 
 USERS, BOOKS, ROWS = 876_145, 2_360_650, 228_648_342

@@ -40,32 +40,31 @@ import transformers
 
 import fine_tuning
 import ranking
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import stage_context
-from recbias.language.scoring.sentence_models import SentenceModel, load_sentence_model
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.language.scoring.sentence_tokens import (
+from recbias.core.context import stage_context
+from recbias.core.dataset import TrainingData
+from recbias.kernels.neighbours import Similarity, find_nearest
+from recbias.language.likelihood import score_sentences
+from recbias.language.local_models import (
     ScoringSettings,
+    SentenceModel,
     SentenceTokens,
+    load_sentence_model,
     tokenize_sentences,
 )
-from recbias.models.device_algebra.decompositions import (
+from recbias.models import training
+from recbias.models.debias import Debias, SentenceTraining
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.fitted import FittedFactors
+from recbias.models.gpu import (
+    find_nearest_on_device,
     find_right_singular_vectors,
+    rank_product_on_device,
     regress_items,
 )
-from recbias.models.device_algebra.nearest_rows import find_nearest_on_device
-from recbias.models.linear.item_regressions import EASE, MAX_SINGLE_PRECISION_NORM
-from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.neural.neumf import NeuMF
-from recbias.models.ranking.device_products import rank_product_on_device
-from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.product_lists import rank_by_product
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
-from recbias.models.training import gradient_step
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
-from recbias.numerics.sparse.similarity import Similarity, find_nearest
+from recbias.models.linear import EASE, MAX_SINGLE_PRECISION_NORM, PureSVD
+from recbias.models.neumf import NeuMF
+from recbias.models.ranking import rank_by_product
+from recbias.models.training import FineTuning
 
 RATE = 1e-5
 
@@ -400,7 +399,7 @@ def run_training(size: World, device: torch.device) -> None:
     data = sample_interactions(dataclasses.replace(size, users=size.users // 10))
     rates = {}
     for way, least in (("ours, a CUDA graph", 1), ("ours, kernel by kernel", 10**9)):
-        gradient_step.MIN_CAPTURED_STEPS = least
+        training.MIN_CAPTURED_STEPS = least
         rates[way] = 5 * data.train.binary.nnz / time_epoch(size, data, device)
     for way, rate in rates.items():
         print_row("NeuMF, training (samples a second)", way, rate, rates["ours, a CUDA graph"])

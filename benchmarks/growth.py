@@ -31,11 +31,11 @@ from pyarrow import csv
 
 import recbias
 from recbias import api
-from recbias.core.arrays import AnyArray
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import UserError
-from recbias.core.machine.operating_system import measure_peak_memory_mb
-from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.stage_cost import CostMeter
+from recbias.core.machine import measure_peak_memory_mb
+from recbias.runner.execute import Executor, Silent
+from recbias.runner.stage import CostMeter
 
 N_FILMS, RATINGS_PER_USER, LEAST_RATINGS = 87_585, 159.2, 20
 SPREAD = 1.15
@@ -144,9 +144,7 @@ def measure_all(folder: Path, spec: dict[str, Any]) -> dict[str, dict[str, Any]]
     costs = {}
     shutil.rmtree(folder / "results", ignore_errors=True)
     context = get_context("forkserver")  # it forks after the slow imports
-    context.set_forkserver_preload(
-        ["recbias.api", "recbias.reports.writers.write", "scipy.sparse"]
-    )
+    context.set_forkserver_preload(["recbias.api", "recbias.reports.write", "scipy.sparse"])
     for name in list_names(spec):
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             costs[name] = pool.submit(measure, folder, spec, name).result()

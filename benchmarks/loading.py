@@ -22,10 +22,9 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from recbias.data.datasets.goodbooks import RATINGS as GOODBOOKS
-from recbias.data.datasets.movielens_files import ML_1M
-from recbias.formats.delimited import Layout, read_table
-from recbias.formats.encode_ids import encode
+from recbias.data.books_yelp import RATINGS as GOODBOOKS
+from recbias.data.movielens import ML_1M
+from recbias.formats.delimited import Layout, encode, read_table
 
 
 def load(path: Path, layout: Layout) -> None:

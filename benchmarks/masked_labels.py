@@ -20,15 +20,11 @@ import pandas as pd
 import torch
 
 from inputs.required import find_data, require_model
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.stage_context import collect_warnings
-from recbias.detectors.masked_lm import MaskedLM
-from recbias.language.groups.group_words import load_group_words
-from recbias.language.groups.masked_groups import MaskedGroups
-from recbias.language.groups.mentions import Mentions
-from recbias.language.masked_models import MaskedModel
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, FloatArray, Vocabulary
+from recbias.detectors.groups import MaskedLM
+from recbias.language.groups import MaskedGroups, Mentions, load_group_words
+from recbias.language.local_models import MaskedModel
 
 
 def score_one(model: MaskedModel, sentence: str, start: int, end: int, names: Any) -> FloatArray:

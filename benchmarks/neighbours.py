@@ -27,11 +27,9 @@ import numpy as np
 from pyarrow import csv
 
 from growth import write_ratings
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from recbias.numerics.sparse.blocks import n_workers
+from recbias.core.dataset import Interactions, TrainingData, Vocabulary
+from recbias.kernels.sparse import n_workers
+from recbias.models.knn import ItemKNN, UserKNN
 
 K, NEIGHBOURS = 10, 100
 

@@ -23,10 +23,10 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from recbias.core.queries.sentence_queries import make_sentence_queries
-from recbias.metrics.text.perplexity_gap import PerplexityGap
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.language_model import SentenceLanguageModel
+from recbias.core.queries import make_sentence_queries
+from recbias.metrics.perplexity import PerplexityGap
+from recbias.models.debias import Debias
+from recbias.models.language_model import SentenceLanguageModel
 from support.worlds.texts.planted_gaps import (
     NAME_WORDS,
     compute_gap,

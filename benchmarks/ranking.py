@@ -26,14 +26,11 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.queries.queries import Queries
-from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
-from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
+from recbias.core.dataset import Attributes, Interactions, TrainingData, Vocabulary
+from recbias.core.queries import Queries
+from recbias.kernels.sparse import block_size, map_blocks, n_workers
+from recbias.models.fitted import FittedFactors
+from recbias.models.ranking import BYTES_PER_SCORE, RANKING_LIMIT
 
 K = 10
 RUNS = 3

@@ -26,16 +26,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import Split
-from recbias.core.queries.queries import Queries
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.filters import KCore, Threshold
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.linear.item_regressions import EASE, SLIM
-from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from recbias.models.unpersonalised import MostPop, Random
+from recbias.core.dataset import Attributes, Split
+from recbias.core.queries import Queries
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M
+from recbias.data.splits import RandomHoldout
+from recbias.models.baselines import MostPop, Random
+from recbias.models.knn import ItemKNN, UserKNN
+from recbias.models.linear import EASE, SLIM, PureSVD
 
 K = 10
 RUNS = 5

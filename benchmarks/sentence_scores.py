@@ -20,10 +20,9 @@ import numpy as np
 import pandas as pd
 
 from inputs.required import find_data, require_model
-from recbias.core.arrays import FloatArray
-from recbias.language.scoring.sentence_models import SentenceModel, load_sentence_model
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.language.scoring.sentence_tokens import ScoringSettings
+from recbias.core.dataset import FloatArray
+from recbias.language.likelihood import score_sentences
+from recbias.language.local_models import ScoringSettings, SentenceModel, load_sentence_model
 
 GROUPS = {
     "gender": ("female", "male"),

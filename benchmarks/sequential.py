@@ -44,15 +44,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import Split
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M, MovieLens100K
-from recbias.data.filters import KCore, Threshold
-from recbias.data.splits.leave_one_out import LeaveOneOut
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.recbole.adapter import RecBole
+from recbias.core.context import collect_facts, collect_warnings
+from recbias.core.dataset import Attributes, Split
+from recbias.core.queries import Queries
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M, MovieLens100K
+from recbias.data.splits import LeaveOneOut, RandomHoldout
+from recbias.models.recbole import RecBole
 from recbias.registry import REGISTRIES
 
 K, SEED = 10, 0

@@ -18,14 +18,12 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from recbias.data.sentences.chbias import CHBias
-from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
-from recbias.language.terms.term_files import load_terms
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.data.sentences import CHBias
+from recbias.language.local_models import ScoringSettings, SentenceModel, tokenize_sentences
+from recbias.language.terms import load_terms
+from recbias.models.debias import Debias, SentenceTraining
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.training import FineTuning
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 

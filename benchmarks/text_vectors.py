@@ -20,7 +20,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, cosine
 
 from recbias.formats.vectors import read_word_vectors
-from recbias.numerics.texts.text_vectors import count_vectors, embedding_average, greedy_matching
+from recbias.metrics.text import count_vectors, embedding_average, greedy_matching
 
 SIZE, N_PAIRS, N_DIRECT, LENGTH = 300, 10_000, 500, 20
 

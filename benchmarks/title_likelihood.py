@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from inputs.required import find_data, require_model
-from recbias.language.causal_models import load_causal_model
-from recbias.language.likelihood import TextScorer, score_separately
-from recbias.language.likelihood_search import TextSearch
-from recbias.language.replies.title_forms import restore_article, split_year
+from recbias.language.likelihood import TextScorer, TextSearch, score_separately
+from recbias.language.local_models import load_causal_model
+from recbias.language.titles import restore_article, split_year
 
 
 def read_titles(path: Path) -> list[str]:

@@ -19,8 +19,7 @@ from pathlib import Path
 import pandas as pd
 from rapidfuzz import fuzz, process, utils
 
-from recbias.language.replies.catalogue_titles import index_titles
-from recbias.language.replies.title_forms import restore_article, split_year
+from recbias.language.titles import index_titles, restore_article, split_year
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Line = tuple[str, int | None]

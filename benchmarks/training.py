@@ -45,19 +45,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import stage_context
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.filters import KCore, Threshold
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.factorization.amf import AMF
-from recbias.models.factorization.pmf import PMF
-from recbias.models.factorization.ranking_models import BPRMF, MF2020
-from recbias.models.factorization.rating_models import MF, FunkSVD
-from recbias.models.neural.convmf import ConvMF
-from recbias.models.neural.deepfm import DeepFM
-from recbias.models.neural.multivae import MultiVAE
-from recbias.models.neural.neumf import NeuMF
+from recbias.core.context import stage_context
+from recbias.core.dataset import TrainingData
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M
+from recbias.data.splits import RandomHoldout
+from recbias.models.convmf import ConvMF
+from recbias.models.deepfm import DeepFM
+from recbias.models.factorization import AMF, BPRMF, MF, MF2020, PMF, FunkSVD
+from recbias.models.multivae import MultiVAE
+from recbias.models.neumf import NeuMF
 
 EPOCHS = 2
 """Epochs of ours and of Cornac's that are timed in a turn, beside the first."""

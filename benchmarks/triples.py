@@ -22,12 +22,10 @@ import numpy as np
 import torch
 
 from growth import draw_pairs
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.sgd_kernels import step_bpr
-from recbias.models.factorization.user_blocks import UserBlocks
-from recbias.models.ranking.tensors import initialize_normal
-from recbias.models.training.samplers import Sampler
-from recbias.numerics.compiled.loops import compile_loop
+from recbias.kernels.sparse import compile_loop
+from recbias.models.factorization import FactorTables
+from recbias.models.gpu import initialize_normal
+from recbias.models.sgd import Sampler, UserBlocks, step_bpr
 
 TEST_SHARE, LEAST, FACTORS = 0.2, 10, 64
 CPU = torch.device("cpu")

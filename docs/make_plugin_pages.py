@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from recbias.cli.pages import Page, read_page, split_blocks, split_entries
+from recbias.cli.catalogue import Page, read_page, split_blocks, split_entries
 from recbias.config.settings import Parameter
 from recbias.registry import REGISTRIES
 

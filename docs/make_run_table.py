@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.suggestions import normalize_name
+from recbias.core.text import normalize_name
 
 COLUMNS = ("model", "published", "measured", "difference", "seconds", "MB", "settings")
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from recbias.config.entries import Resolver
-from recbias.config.plugin_spec import PluginSpec
 from recbias.config.settings import (
     get_item_type,
     is_selected_model,
@@ -20,6 +19,7 @@ from recbias.config.settings import (
     read_settings,
     strip_annotations,
 )
+from recbias.config.specs import PluginSpec
 from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.filters import KCore, Threshold
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.core.context import collect_warnings
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M
+from recbias.data.splits import RandomHoldout
 
 
 def main() -> None:

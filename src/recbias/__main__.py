@@ -7,8 +7,7 @@ import os
 import sys
 from contextlib import suppress
 
-from recbias.core.machine.interrupts import claim_line, get_exit_code, handle_signals
-from recbias.core.machine.memory import share_heap
+from recbias.core.machine import claim_line, get_exit_code, handle_signals, share_heap
 
 _ALLOCATIONS_PER_COLLECTION = 50_000
 """Instead of 700: objects of imported modules are no garbage, and to visit them takes 0.1 s."""
@@ -23,7 +22,7 @@ def main() -> None:
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:
         with handle_signals():
-            from recbias.cli.app import main as run_command
+            from recbias.cli.main import main as run_command
 
             run_command()
     except KeyboardInterrupt as error:

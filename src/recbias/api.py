@@ -1,49 +1,324 @@
-"""recbias from Python: ``run`` runs an experiment; the other functions read its results."""
+"""The plan of an experiment: its stages and the store that they use, without running them.
+
+The choice of an executor of models, and what a run needs of it.
+recbias from Python: ``run`` runs an experiment; the other functions read its results.
+The names that authors of plug-ins need, as ``docs/plugins-of-your-own.md`` shows.
+
+A plug-in is a frozen dataclass; its fields are its settings, and its docstring holds the formula::
+
+    from recbias.plugin import Evidence, Measurement, dataclass, np
+
+    @dataclass(frozen=True, kw_only=True)
+    class Length:
+        '''The number of recommended items.
+
+            length = |list|
+        '''
+
+        needs, direction, unit = frozenset({"lists"}), "none", "query"
+
+        def measure(self, evidence: Evidence) -> list[Measurement]:
+            return [evidence.measure_queries(evidence.ranked.filled.sum(axis=1).astype(float))]
+
+``Evidence`` holds what a metric reads: ``ranked.items`` is ``int32[q, k]`` (item codes, -1 at the
+end of a short list), ``relevant`` a sparse 0/1 matrix ``(q, n_items)``, ``popularity`` is
+``float64[n_items]``. ``measure_queries`` takes ``float64[q]``, NaN where undefined. Models return
+``RankedLists``; ``rank_by_scores`` and ``rank_by_product`` make them from scores and embeddings.
+"""
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
-from recbias.core.errors import UserError
-from recbias.core.machine.operating_system import measure_peak_memory_mb
-from recbias.core.network import forbid_network
-from recbias.core.stage_context import collect_warnings
-from recbias.plans import (
-    list_stages,
-    list_warnings,
-    plan,
-    preview_run,
-    read_experiment,
+import numpy as np
+import pandas as pd
+from annotated_types import Ge, Gt, Le, Lt
+
+from recbias.config.experiment import Experiment, PluginSpec, load_experiment
+from recbias.config.source import find_spec
+from recbias.core.context import (
+    Checkpoints,
+    collect_warnings,
+    record_fact,
+    report_progress,
+    report_validation,
+    track_progress,
+    warn,
 )
+from recbias.core.dataset import (
+    AnyArray,
+    Attributes,
+    BoolArray,
+    Codes,
+    Dataset,
+    FloatArray,
+    Ids,
+    Interactions,
+    Matrix,
+    Odds,
+    Reviews,
+    Split,
+    TrainingData,
+    Vocabulary,
+)
+from recbias.core.errors import (
+    BrokenContract,
+    Faults,
+    MalformedLine,
+    MissingEvidence,
+    MissingExtra,
+    MissingFile,
+    NothingLeft,
+    OutOfRange,
+    StageError,
+    UnknownColumn,
+    UnknownName,
+    UserError,
+    WrongType,
+)
+from recbias.core.evidence import (
+    Embeddings,
+    Evidence,
+    Predictions,
+    RankedLists,
+    Responses,
+    SentenceScores,
+)
+from recbias.core.files import forbid_network
+from recbias.core.machine import measure_peak_memory_mb
+from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.plugins import Candidates, InputFile, ModelName, Output, State
+from recbias.core.queries import Queries
+from recbias.models.ranking import rank_by_product, rank_by_scores
 from recbias.progress import is_notebook, open_observer
-from recbias.run_power import power
-from recbias.runner.checks.check_rows import write_checks
-from recbias.runner.execution.choose import create_executor, require_answers, require_choice
-from recbias.runner.execution.executor import execute
-from recbias.runner.execution.needed_stages import look_up_results
-from recbias.runner.execution.preflight import add_preflight
-from recbias.runner.options import RunOptions, Spec, data_folder, take_options
-from recbias.runner.results.group_rows import collect_groups
-from recbias.runner.results.manifest import RunTiming, build_manifest
-from recbias.runner.results.metric_rows import collect_measurements, list_failed_values
-from recbias.runner.results.run_folder import (
+from recbias.registry import REGISTRIES
+from recbias.reports.published import require_comparable
+from recbias.runner.estimate import Preview, preview
+from recbias.runner.execute import (
+    Executor,
+    Processes,
+    Rehearsal,
+    Silent,
+    execute,
+    look_up_results,
+    to_error,
+)
+from recbias.runner.folder import (
+    RunTiming,
     attempt_reports,
+    build_manifest,
     check_latest,
     new_run_folder,
     write_groups,
     write_results,
 )
-from recbias.runner.results.significance import compare_models
-from recbias.runner.results.tradeoffs import write_tradeoffs
-from recbias.runner.results.value_warnings import (
+from recbias.runner.gates import write_checks
+from recbias.runner.options import RunOptions, Spec, data_folder, take_options
+from recbias.runner.plan import Plan
+from recbias.runner.planner import check_experiment, is_whole, make_plan, plan_stages
+from recbias.runner.preflight import add_preflight, check_inputs
+from recbias.runner.python_inputs import replace_python_inputs
+from recbias.runner.ray import RayTasks
+from recbias.runner.results import (
+    collect_groups,
+    collect_measurements,
+    list_failed_values,
     warn_about_equal_values,
     warn_about_zero_accuracy,
 )
-from recbias.runs import Run, compare, list_runs, load
-from recbias.verification import verify
+from recbias.runner.significance import compare_models
+from recbias.runner.stage_planner import has_device, warn_about_device
+from recbias.runner.store import Fingerprints, Store
+from recbias.runner.store_url import open_store
+from recbias.runner.tradeoffs import write_tradeoffs
+from recbias.runs.power import power
+from recbias.runs.tables import Run, compare, list_runs, load
+from recbias.runs.verify import verify
+from recbias.statistics.paired import Alpha, Correction, Family, compute_pair_moments
+
+
+def read_experiment(
+    spec: Path | str | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    check_rest: Callable[[Experiment], object] = bool,
+) -> Experiment:
+    """Read the experiment of a spec and build its plug-ins; Faults if the spec has any.
+
+    ``check_rest`` raises the faults of a spec that has others already.
+    """
+    source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
+    return load_experiment(
+        source,
+        registries=REGISTRIES,
+        overrides=overrides,
+        check_reference=require_comparable,
+        check_rest=check_rest,
+    )
+
+
+def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
+    """Raise what is wrong with an experiment, also with the data of its parts without an error.
+
+    Raises:
+        Faults: There is one fault or more.
+    """
+    fingerprints = Fingerprints(store)
+    try:
+        check_experiment(experiment, options, fingerprints)
+    except UserError as error:
+        faults = Faults([error])
+    else:
+        faults = Faults([])
+    data_faults: list[UserError] = []
+    if (sound := select_sound_parts(experiment, faults)) is not None:
+        try:
+            run_plan = plan_stages(sound, options, fingerprints)
+            check_inputs(run_plan, Rehearsal(store, Silent()))
+        except UserError as error:
+            data_faults.append(error)
+    if faults.faults or data_faults:
+        raise Faults([faults, *data_faults])
+
+
+def select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
+    """Return an experiment without the models and metrics that have faults.
+
+    None if the data themselves have faults, so that nothing can be said about the others.
+    """
+    document = experiment.document
+    places = [fault.where.rpartition(": ")[2] for fault in faults.faults]
+
+    def is_sound(spec: PluginSpec) -> bool:
+        path = document.format_path(spec.where)
+        is_blamed = any(re.match(rf"{re.escape(path)}(\W|$)", place) for place in places)
+        return not is_blamed and has_device(spec, experiment)
+
+    data = ("dataset", "split", "queries", "labels")
+    sources = [dataset.source for dataset in experiment.datasets]
+    filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
+    shared = (*sources, *filters, *filter(None, [experiment.split]), *experiment.labels)
+    if not (
+        is_whole(experiment, *data)
+        and sources
+        and all(map(is_sound, (*shared, experiment.queries)))
+    ):
+        return None
+    models = tuple(filter(is_sound, experiment.models))
+    metrics = tuple(filter(is_sound, experiment.metrics))
+    return replace(experiment, models=models, metrics=metrics, seeds=experiment.seeds[:1])
+
+
+@take_options(RunOptions)
+def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
+    """Return the stages of a spec and the store they use, without running them; as ``run``."""
+    if not isinstance(spec, str | Path | Mapping):
+        message = f"a spec is the path of a file, a name or a mapping, not a {type(spec).__name__}"
+        raise WrongType(message, remedy="give recbias.run('quickstart'), or a dict with its keys")
+    if options.limit is not None and options.limit < 1:
+        raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
+    folder, overrides = options.results_folder, options.overrides
+    results = open_store(folder / "store", options.store)
+    if isinstance(spec, Mapping):
+        spec = replace_python_inputs(spec, folder / "inputs", REGISTRIES)
+    if options.device is not None:
+        overrides = (*overrides, f"--device={options.device}")
+
+    def check_rest(incomplete: Experiment) -> None:
+        check_parts(incomplete, options, results)
+
+    options = replace(options, observer=None)  # a plan can be sent to other processes
+    experiment = read_experiment(spec, overrides, check_rest)
+    try:
+        return make_plan(experiment, options, Fingerprints(results)), results
+    except UserError:
+        check_rest(experiment)
+        raise
+
+
+def list_warnings(run_plan: Plan) -> tuple[str, ...]:
+    """Return what is worth knowing before a run, such as a device that no model uses."""
+    unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
+    return (*run_plan.warnings, *unused)
+
+
+def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, list[str]]:
+    """Return what a run would do, and the datasets that are checked only when they are loaded.
+
+    Raises:
+        Faults: A run would refuse data, labels, groups or given lists.
+    """
+    rehearsal = Rehearsal(store, Silent(), fresh=fresh)
+    unchecked = check_inputs(run_plan, rehearsal)
+    return preview(run_plan, store, fresh=fresh, rehearsed=rehearsal.records), unchecked
+
+
+STAGE_COLUMNS = ("stage", "title", "dataset", "seed", "fold", "model", "stored", "seconds")
+"""The columns of ``list_stages``."""
+
+
+@take_options(RunOptions)
+def list_stages(spec: Spec, options: RunOptions) -> pd.DataFrame:
+    """Return the stages of a spec without running them; the arguments are those of ``run``.
+
+    Returns:
+        One row for each stage, with the columns ``STAGE_COLUMNS``: ``stored`` says that its result
+        is in the store, ``seconds`` how long it took.
+
+    Raises:
+        UserError: The spec has a fault.
+
+    Example:
+        recbias.plan("quickstart")["stored"].mean()
+    """
+    run_plan, results = plan(spec, **vars(options))
+    rows = [
+        (stage.kind, stage.title, *vars(stage.keys).values(), step.stored, step.seconds)
+        for step in preview(run_plan, results).steps
+        for stage in (step.stage,)
+    ]
+    return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
+
+
+def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raise UnknownName if the value of an option is not one of its choices."""
+    if value not in choices:
+        remedy = f"give {option} {' or '.join(choices)}"
+        raise UnknownName(f"must be one of {', '.join(choices)}", where=option, remedy=remedy)
+
+
+def create_executor(name: str, workers: int) -> Processes | RayTasks:
+    """Return the executor that trains the models.
+
+    Raises:
+        OutOfRange: ``workers`` is below 1.
+        UnknownName: There is no such executor.
+        MissingExtra: ``ray`` is not installed.
+    """
+    require_choice("--executor", name, ("local", "ray"))
+    if workers < 1:
+        raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
+    return RayTasks(workers) if name == "ray" else Processes(workers)
+
+
+def require_answers(run_plan: Plan, execution: Executor) -> None:
+    """Raise the first failure if no model has results, since there is nothing to report."""
+    answers = [
+        execution.records.get(chain.answer.digest)
+        for chain in run_plan.model_plans
+        if chain.answer
+    ]
+    if any(answer is not None and answer.failure is None for answer in answers):
+        return
+    failures = [record for record in execution.records.values() if record.failure]
+    raise to_error(failures[0]) if failures else StageError("no model has results")
 
 
 @take_options(RunOptions)
@@ -70,7 +345,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
         run = recbias.run("quickstart", overrides=["k=20"])
         run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
-    from recbias.reports.writers.write import write_reports  # plans do not need it
+    from recbias.reports.write import write_reports  # plans do not need it
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out, fresh = options.results_folder, options.fresh
@@ -155,3 +430,25 @@ __all__ += [
     "run",
     "verify",
 ]
+
+
+__all__ = ["Alpha", "Annotated", "AnyArray", "Attributes", "BoolArray", "BrokenContract"]
+__all__ += [
+    "Candidates",
+    "Checkpoints",
+    "ClassVar",
+    "Codes",
+    "Contrast",
+    "Correction",
+    "Dataset",
+    "Direction",
+]
+__all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
+__all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
+__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName"]
+__all__ += ["NothingLeft", "Odds"]
+__all__ += ["OutOfRange", "Output", "Predictions", "Queries", "RankedLists", "Responses"]
+__all__ += ["Reviews", "SentenceScores", "Split", "State", "TrainingData", "UnitScores"]
+__all__ += ["UnknownColumn", "UserError", "Vocabulary", "WrongType", "compute_pair_moments"]
+__all__ += ["dataclass", "np", "pd", "rank_by_product", "rank_by_scores", "record_fact"]
+__all__ += ["report_progress", "report_validation", "track_progress", "warn"]

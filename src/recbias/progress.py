@@ -24,11 +24,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
-from recbias.core.records import StageRecord
-from recbias.runner.execution.executor import Observer, Silent
-from recbias.runner.execution.remaining_work import RemainingWork
-from recbias.runner.execution.stage_lines import (
+from recbias.core.context import StageRecord
+from recbias.core.text import MAX_VALUE_LENGTH, make_printable
+from recbias.runner.execute import Observer, Silent
+from recbias.runner.remaining import (
+    RemainingWork,
     is_notable,
     render_record,
     render_title,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tally import World
 
-from recbias.registry.metric_names import METRICS
+from recbias.registry import METRICS
 
 DESCRIPTIVE: Mapping[str, str] = {
     "top_words": "Lists words; it has neither interval nor test.",

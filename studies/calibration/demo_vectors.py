@@ -17,14 +17,11 @@ from population import Draws
 from tally import Study, World
 from vector_studies import GENRES, OF_EAA, R_RIPA, SETS, SETS_DIFFER, SPREADS, make_evidence
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.demo_tables import GENRES as ALL_GENRES
-from recbias.data.datasets.demo_tables import encode_genres
-from recbias.metrics.embeddings.entity_sets import select_sets
+from recbias.core.dataset import AnyArray, Attributes, Dataset
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.data.demo import GENRES as ALL_GENRES
+from recbias.data.demo import Demo, encode_genres
+from recbias.metrics.embeddings.sets import select_sets
 
 COMPONENTS = ("pca", "pca_centred")
 N_USERS, N_ITEMS, MANY = 300, 200, 8_000

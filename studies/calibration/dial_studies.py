@@ -25,21 +25,21 @@ from list_studies import (
 from population import N_ITEMS, Population
 from tally import Measurements, Study, World
 
-from recbias.core.arrays import AnyArray
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics import stereotype
-from recbias.metrics.accuracy.ranking import MRR, NDCG, Precision
-from recbias.metrics.calibration.calibration import CalibrationKL
-from recbias.metrics.diversity.inter_user_distance import InterUserDistance
-from recbias.metrics.diversity.intra_list_distance import IntraListDistance
-from recbias.metrics.exposure.attention import AWRF
-from recbias.metrics.exposure.expected_exposure import ExpectedExposureDisparity
-from recbias.metrics.exposure.exposure_ratios import ExposureParity
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap, ProviderGini
-from recbias.metrics.popularity.coverage import Entropy, Gini
-from recbias.metrics.popularity.long_tail import APLT
-from recbias.metrics.popularity.mean_popularity import ARP
-from recbias.metrics.popularity.parity import PopRSP
+from recbias.core.dataset import AnyArray
+from recbias.core.evidence import Evidence
+from recbias.metrics import labels
+from recbias.metrics.accuracy import MRR, NDCG, Precision
+from recbias.metrics.calibration import CalibrationKL
+from recbias.metrics.diversity import InterUserDistance, IntraListDistance
+from recbias.metrics.exposure import (
+    AWRF,
+    ExpectedExposureDisparity,
+    ExposureGap,
+    ExposureParity,
+    ProviderGap,
+    ProviderGini,
+)
+from recbias.metrics.popularity import APLT, ARP, Entropy, Gini, PopRSP
 
 OFF = {"popularity": 0.0, "taste": 0.0, "preference": 0.0, "prominence": 0.0, "provider": 0.0}
 MANY = 40_000
@@ -133,7 +133,7 @@ def compute_nothing(study: Study, seed: int) -> Mapping[str, float]:
     return compute_truths(study, seed)
 
 
-ROMANCE = stereotype.RecST(label="romance")
+ROMANCE = labels.RecST(label="romance")
 ALL_ON = (("popularity", 0.8), ("taste", 3.5), ("preference", 1.0), ("prominence", 0.7))
 
 DIALS = (
@@ -172,10 +172,10 @@ DIALS = (
         "prominence",
         0.7,
         (
-            make_first_study(stereotype.RecST(label="stereotype"), "REC-ST"),
-            make_study(stereotype.RecST(label="stereotype"), "REC-ST"),
-            make_first_study(stereotype.HitBad(label="stereotype"), "HIT_BAD"),
-            make_study(stereotype.MrrBad(label="stereotype"), "MRR_BAD"),
+            make_first_study(labels.RecST(label="stereotype"), "REC-ST"),
+            make_study(labels.RecST(label="stereotype"), "REC-ST"),
+            make_first_study(labels.HitBad(label="stereotype"), "HIT_BAD"),
+            make_study(labels.MrrBad(label="stereotype"), "MRR_BAD"),
         ),
     ),
     Dial(
@@ -197,7 +197,7 @@ DIALS = (
         (
             make_study(NDCG(), "nDCG"),
             make_study(Precision(), "Precision"),
-            make_study(stereotype.RecST(label="stereotype"), "REC-ST"),
+            make_study(labels.RecST(label="stereotype"), "REC-ST"),
         ),
         off=1.0,
         others=ALL_ON,

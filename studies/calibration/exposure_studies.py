@@ -14,20 +14,20 @@ from list_studies import (
 from population import MANY
 from tally import Study, World
 
-from recbias.metrics.exposure.amortized_attention import AmortizedAttention
-from recbias.metrics.exposure.attention import AWRF
-from recbias.metrics.exposure.expected_exposure import (
+from recbias.metrics.exposure import (
+    AWRF,
+    AmortizedAttention,
+    AttentionRatio,
+    ClicksToRelevance,
     ExpectedExposureDisparity,
     ExpectedExposureLoss,
     ExpectedExposureRelevance,
-)
-from recbias.metrics.exposure.exposure_ratios import (
-    AttentionRatio,
-    ClicksToRelevance,
+    ExposureGap,
     ExposureParity,
     ExposureToRelevance,
+    ProviderGap,
+    ProviderGini,
 )
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap, ProviderGini
 
 GENRES = "genres"
 

@@ -16,18 +16,20 @@ from list_studies import (
 )
 from tally import Measurements, Study, World
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.groups import group_by
-from recbias.metrics.accuracy.ranking import NDCG
-from recbias.metrics.calibration.calibration import CalibrationJS, CalibrationKL
-from recbias.metrics.diversity.inter_user_distance import InterUserDistance
-from recbias.metrics.diversity.intra_list_distance import IntraListDistance
-from recbias.metrics.diversity.novelty import SelfInformation
-from recbias.metrics.diversity.unexpectedness import Serendipity, Unexpectedness
-from recbias.metrics.item_fairness import corrected_counts as corrected
-from recbias.metrics.item_fairness.item_counts import FSat, Jain
-from recbias.metrics.item_fairness.joint_exposure import IndividualExposure, OverallExposure
-from recbias.statistics.group_inequality import GroupInequality, InequalityKind
+from recbias.core.evidence import Evidence
+from recbias.core.queries import group_by
+from recbias.metrics import item_fairness as corrected
+from recbias.metrics.accuracy import NDCG
+from recbias.metrics.calibration import CalibrationJS, CalibrationKL
+from recbias.metrics.diversity import (
+    InterUserDistance,
+    IntraListDistance,
+    SelfInformation,
+    Serendipity,
+    Unexpectedness,
+)
+from recbias.metrics.item_fairness import FSat, IndividualExposure, Jain, OverallExposure
+from recbias.statistics.inequality import GroupInequality, InequalityKind
 
 OF_USERS = (
     make_study(CalibrationKL(attribute="genres"), "calibration_kl"),

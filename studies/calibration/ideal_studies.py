@@ -15,8 +15,7 @@ from list_studies import (
 )
 from tally import World
 
-from recbias.metrics.worlds.homogenization import Homogenization
-from recbias.metrics.worlds.relative_utility import RelativeUtility
+from recbias.metrics.diversity import Homogenization, RelativeUtility
 
 STUDIES = (
     make_study(Homogenization(), "homogenization"),

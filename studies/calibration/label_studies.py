@@ -10,10 +10,9 @@ from list_studies import make_study
 from tally import Study, World
 from vector_studies import make_evidence
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha, LabelAccuracy
-from recbias.metrics.labelled_items import LabelledItems
+from recbias.core.dataset import Attributes
+from recbias.core.evidence import Evidence
+from recbias.metrics.labels import CohenKappa, KrippendorffAlpha, LabelAccuracy, LabelledItems
 
 N_ITEMS = 300
 POSITIVE = 0.4

@@ -12,20 +12,22 @@ from population import N_ITEMS, N_TEST, NOTHING, K, Population
 from scipy.special import comb
 from tally import Measurements, Study, World, collect_figures
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.groups import group_by
-from recbias.metrics import stereotype
-from recbias.metrics.accuracy import ranking as accuracy
-from recbias.metrics.popularity import coverage
-from recbias.metrics.popularity.long_tail import ACLT, APLT
-from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
-from recbias.metrics.popularity.parity import PopREO, PopRSP
-from recbias.metrics.popularity.profile import (
+from recbias.core.evidence import Evidence
+from recbias.core.queries import group_by
+from recbias.metrics import accuracy, labels, popularity
+from recbias.metrics.popularity import (
+    ACLT,
+    APLT,
+    ARP,
     GiniDifference,
     HerfindahlDifference,
+    LogPopularityDifference,
+    PopREO,
+    PopRSP,
+    PopularityLift,
     PopularityRankCorrelation,
 )
-from recbias.statistics.group_gaps import compute_gap, summarize_groups
+from recbias.statistics.groups import compute_gap, summarize_groups
 
 WEIGHT = "weight"
 """The column of the items that holds how popular they are to everybody."""
@@ -101,9 +103,9 @@ OF_USERS = (
     PopularityRankCorrelation(popularity=WEIGHT),
 )
 STEREOTYPES = (
-    stereotype.HitBad(label="stereotype"),
-    stereotype.MrrBad(label="stereotype"),
-    stereotype.RecST(label="stereotype"),
+    labels.HitBad(label="stereotype"),
+    labels.MrrBad(label="stereotype"),
+    labels.RecST(label="stereotype"),
 )
 COUNTED = tuple(
     make_study(metric, f"{name}, popularity counted")
@@ -115,10 +117,10 @@ COUNTED = tuple(
         ("popularity_rank_correlation", PopularityRankCorrelation()),
     )
 )
-SET_LEVEL = (coverage.ItemCoverage(), coverage.Gini(), coverage.Entropy())
+SET_LEVEL = (popularity.ItemCoverage(), popularity.Gini(), popularity.Entropy())
 PARITY = (PopREO(popularity=WEIGHT), PopRSP(popularity=WEIGHT))
 
-NDCG, ROMANCE = accuracy.NDCG(), stereotype.RecST(label="romance")
+NDCG, ROMANCE = accuracy.NDCG(), labels.RecST(label="romance")
 GROUPS = (
     make_group_study(NDCG, "gender", "nDCG"),
     make_group_study(ROMANCE, "gender", "REC-ST of Romance"),

@@ -14,13 +14,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.queries.queries import Queries
-from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.demo_tables import GENRES, encode_favourites, encode_genres
+from recbias.core.dataset import AnyArray, Dataset, FloatArray
+from recbias.core.evidence import Evidence, RankedLists
+from recbias.core.queries import Queries
+from recbias.data.demo import GENRES, Demo, encode_favourites, encode_genres
 
 K = 10
 N_ITEMS = 120

@@ -31,9 +31,10 @@ from power_worlds import (
 from tally import compute_band
 from uncertain_studies import EVEN, RARE, UncertainStudy, sample_gains
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.statistics.permutation.label_permutation import LabelExchange, permute_labels
-from recbias.statistics.power import (
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.statistics.components import CrossedDesign, estimate_components
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.intervals import (
     ErrorBySize,
     ErrorOfMean,
     compute_detectable_difference,
@@ -41,9 +42,8 @@ from recbias.statistics.power import (
     measure_crossed_error,
     measure_group_error,
 )
-from recbias.statistics.tests.paired import PairedT
-from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
-from recbias.statistics.variance_components import CrossedDesign, estimate_components
+from recbias.statistics.paired import PairedT
+from recbias.statistics.permutation import LabelExchange, permute_labels
 
 WORLDS = 4000
 POWER = 0.8

@@ -8,12 +8,11 @@ from functools import lru_cache
 import numpy as np
 from uncertain_studies import EFFECT, UncertainStudy
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.queries.uncertain_groups import UncertainGroups
-from recbias.statistics.power import ErrorBySize
-from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
-from recbias.statistics.uncertain.contributions import measure_contributions
-from recbias.statistics.uncertain.group_means import compare_contributions
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.queries import UncertainGroups
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.intervals import ErrorBySize
+from recbias.statistics.uncertain import compare_contributions, measure_contributions
 
 SENTENCE, COPY = 0.5, 0.2
 """The standard deviations of ln PPL between sentences, and of the copies of a sentence."""

@@ -10,13 +10,10 @@ from list_studies import make_study
 from tally import Study, World
 from text_studies import make_text_evidence
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Predictions
-from recbias.metrics.accuracy import category_prediction as category
-from recbias.metrics.accuracy import class_prediction as classes
+from recbias.core.dataset import Attributes, FloatArray, Vocabulary
+from recbias.core.evidence import Evidence, Predictions
+from recbias.metrics import accuracy as category
+from recbias.metrics import accuracy as classes
 
 N_REVIEWS = 400
 N_ITEMS, SHARED, K = 24, 6, 5

@@ -12,17 +12,14 @@ from list_studies import SAMPLES, WEIGHT
 from population import Population
 from tally import Measurements, Study, World
 
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.metrics.accuracy.ranking import NDCG
-from recbias.metrics.diversity.inter_user_distance import InterUserDistance
-from recbias.metrics.popularity.coverage import Gini, ItemCoverage
-from recbias.metrics.popularity.mean_popularity import ARP
-from recbias.metrics.popularity.parity import PopREO
-from recbias.runner.results.version_prices import VersionDifference, measure_price
-from recbias.runner.stages.model import derive_bootstrap_seed
-from recbias.statistics.compared_estimates import SystemEstimates
+from recbias.core.evidence import Evidence, RankedLists
+from recbias.core.measures import Measurement
+from recbias.metrics.accuracy import NDCG
+from recbias.metrics.diversity import InterUserDistance
+from recbias.metrics.popularity import ARP, Gini, ItemCoverage, PopREO
+from recbias.runner.stages import derive_bootstrap_seed
+from recbias.runner.tradeoffs import VersionDifference, measure_price
+from recbias.statistics.compare import SystemEstimates
 
 CUT = 5
 """Items of a list, of ten candidates."""

@@ -12,13 +12,16 @@ from list_studies import make_pair_sampler, make_study
 from population import N_ITEMS, K, Population
 from tally import Measurements, Study, World
 
-from recbias.core.arrays import FloatArray
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure.attention import AWRF
-from recbias.metrics.exposure.expected_exposure import ExpectedExposureDisparity
-from recbias.metrics.exposure.exposure_ratios import ExposureParity
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
+from recbias.core.evidence import Evidence
+from recbias.metrics.exposure import (
+    AWRF,
+    ExpectedExposureDisparity,
+    ExposureGap,
+    ExposureParity,
+    ProviderGap,
+)
 
 MANY = 40_000
 WEIGHT_OF = "weight of p_major"

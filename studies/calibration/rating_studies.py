@@ -12,10 +12,9 @@ import pandas as pd
 from tally import Measurements, Study, World
 from text_studies import make_text_evidence
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
+from recbias.core.evidence import Evidence, Responses
 from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
-from recbias.metrics.text.human_ratings import HumanAgreement, HumanRate, HumanScore
+from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
 
 N_RESPONSES, N_RATERS = 150, 3
 YES, NO = 1.2, 2.8

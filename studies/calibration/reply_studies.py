@@ -11,17 +11,11 @@ from scipy.stats import binom
 from tally import Study, World
 from text_studies import make_text_evidence
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.text_outputs import Responses
-from recbias.core.queries.queries import Queries
-from recbias.metrics.identity.list_overlap import ListOverlap
-from recbias.metrics.identity.overlap_effects import IdentityEffect, OverlapSpread
-from recbias.metrics.order_dependence import FIRST_SLOT, RANK, FirstSlotShare, OrderAgreement
-from recbias.metrics.unmatched import Unmatched
+from recbias.core.dataset import AnyArray, Attributes, Vocabulary
+from recbias.core.evidence import Evidence, RankedLists, Responses
+from recbias.core.queries import Queries
+from recbias.metrics.identity import IdentityEffect, ListOverlap, OverlapSpread
+from recbias.metrics.labels import FIRST_SLOT, RANK, FirstSlotShare, OrderAgreement, Unmatched
 
 N_QUERIES, K = 200, 10
 INVALID = 0.2

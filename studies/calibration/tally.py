@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
-from recbias.statistics.tests.paired import PairedT, Wilcoxon
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.statistics.bootstrap import compare_replicates
+from recbias.statistics.paired import PairedT, SignFlip, Wilcoxon
 
 LEVEL = 0.05
 BAND = 0.99

@@ -11,11 +11,13 @@ import numpy as np
 from list_studies import make_study
 from tally import Study, World
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.association import Association
-from recbias.metrics.prompts.mean_attribute import MeanAttribute
-from recbias.metrics.prompts.price_percentage import PricePercentage
-from recbias.metrics.prompts.variance_split import VarianceSplit
+from recbias.core.evidence import Evidence
+from recbias.metrics.templates.metrics import (
+    Association,
+    MeanAttribute,
+    PricePercentage,
+    VarianceSplit,
+)
 from support.worlds import template_worlds
 
 BLACK, WHITE = CHEAP = (0.45, 0.3)

@@ -18,11 +18,16 @@ from list_studies import get_values, make_study
 from tally import Measurements, Study, World
 from vector_studies import make_evidence
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses, SentenceScores
-from recbias.metrics.text.embedding_similarity import EmbeddingAverage, GreedyMatching
-from recbias.metrics.text.perplexity_gap import PerplexityGap
-from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
+from recbias.core.evidence import Evidence, Responses, SentenceScores
+from recbias.metrics.perplexity import PerplexityGap
+from recbias.metrics.text import (
+    BLEU,
+    Distinct,
+    EmbeddingAverage,
+    GreedyMatching,
+    RougeL,
+    UnigramF1,
+)
 
 N_PAIRS = 200
 LEVEL, SENTENCES, COPIES, GAP = 3.0, 0.5, 0.3, 0.1

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from tally import LEVEL, compute_band
 
-from recbias.core.arrays import FloatArray
-from recbias.core.queries.uncertain_groups import Assumption, UncertainGroups
-from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
-from recbias.statistics.uncertain.contributions import measure_contributions
-from recbias.statistics.uncertain.group_means import compare_contributions
+from recbias.core.dataset import FloatArray
+from recbias.core.queries import Assumption, UncertainGroups
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.uncertain import compare_contributions, measure_contributions
 
 WORLDS = 4000
 ASSUMPTIONS: tuple[Assumption, ...] = ("probability", "weight")

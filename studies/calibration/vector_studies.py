@@ -11,22 +11,19 @@ import pandas as pd
 from list_studies import get_values
 from tally import Measurements, Study, World
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.attribute_classification import AttributeClassification
-from recbias.metrics.embeddings.bias_direction import find_direction
-from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_in_halves
-from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
-from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select_sets
-from recbias.metrics.embeddings.latent_projection import LatentProjection
-from recbias.metrics.embeddings.r_ripa import RRipa
-from recbias.numerics.directions import normalize_rows
-from recbias.numerics.linear_svc import train_classifier
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, FloatArray, Interactions, Vocabulary
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.queries import Queries
+from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, LatentProjection, RRipa
+from recbias.metrics.embeddings.classification import AttributeClassification
+from recbias.metrics.embeddings.directions import (
+    DirectionChecks,
+    find_direction,
+    split_in_halves,
+    train_classifier,
+)
+from recbias.metrics.embeddings.sets import GroupPair, TargetPair, normalize_rows, select_sets
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")

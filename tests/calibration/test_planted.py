@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from conftest import ROOT
-from recbias.registry.metric_names import METRICS
+from recbias.registry import METRICS
 
 FOLDER = ROOT / "studies" / "calibration"
 DESCRIPTIVE = {"top_words", "attribute_share", "catalogue_counts", "direction_similarity"}

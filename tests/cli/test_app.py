@@ -42,7 +42,7 @@ def list_imported_modules(arguments: list[str], folder: Path) -> set[str]:
     script = (
         "import sys\n"
         f"sys.argv = ['recbias', *{arguments!r}]\n"
-        "from recbias.cli.app import main\n"
+        "from recbias.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('MODULES', *sorted(sys.modules))\n"
     )
@@ -62,7 +62,7 @@ def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
     models = "implicit/ALS, lenskit/ItemKNN"
     spec.write_text(spec.read_text().replace("MostPop", models))
     loaded = list_imported_modules(["plan", str(spec)], tmp_path)
-    assert "recbias.runner.planning.plan" in loaded
+    assert "recbias.runner.plan" in loaded
     assert not loaded & set(HEAVY)
 
 

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
-from recbias.config.packaged_specs import list_specs
 from recbias.config.settings import list_parameters
+from recbias.config.source import list_specs
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
-from recbias.reports.published_tables.sources import load_published
+from recbias.reports.published import load_published
 from support.commands import invoke_recbias
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]

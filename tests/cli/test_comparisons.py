@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 import recbias
-from recbias.cli.comparisons import label_runs
-from recbias.cli.results import find_run
-from recbias.reports.views.run_tables import read_run
+from recbias.cli.compare import find_run, label_runs
+from recbias.reports.run import read_run
 from support.commands import invoke_recbias
 from support.screen import run_in_terminal
 from support.specs import make_small_spec

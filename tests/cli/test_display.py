@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from recbias import api, progress
-from recbias.core.records import Failure, StageRecord
+from recbias.core.context import Failure, StageRecord
 from recbias.progress import Live, Plain, open_observer
-from recbias.runner.execution.remaining_work import RemainingWork
+from recbias.runner.remaining import RemainingWork
 from recbias.runner.stage import Keys, Stage
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.screen import Screen, run_in_terminal

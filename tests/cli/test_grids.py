@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from recbias.cli.grids import Output, print_grid, print_rows
-from recbias.cli.output.fitting import compute_width, fit_to_width, fold_text
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.cli.output import (
+    Output,
+    compute_width,
+    fit_to_width,
+    fold_text,
+    print_grid,
+    print_rows,
+)
+from recbias.reports.wording import Cell, Column, Table
 
 RESULTS = Table(
     "Results",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recbias.api import read_experiment
-from recbias.config.packaged_specs import STARTS, list_specs
+from recbias.config.source import STARTS, list_specs
 from recbias.core.errors import Faults, MissingFile
 from support.commands import invoke_recbias
 

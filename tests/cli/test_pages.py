@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from recbias.cli.pages import describe_default, read_page, reflow, split_entries
+from recbias.cli.catalogue import describe_default, read_page, reflow, split_entries
 from recbias.config.settings import Parameter
 from recbias.core.docstrings import read_docstring, split_sections
 from recbias.registry import REGISTRIES

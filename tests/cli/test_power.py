@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import recbias
-from recbias.cli.results import find_run
-from recbias.reports.views.run_tables import read_run
+from recbias.cli.compare import find_run
+from recbias.reports.run import read_run
 from support.commands import invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 

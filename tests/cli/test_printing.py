@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from recbias.cli.printing import print_line, print_table, print_text, report_errors
+from recbias.cli.output import print_line, print_table, print_text, report_errors
 from recbias.core.errors import Faults, MissingFile, StageError, UserError
 from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spec
 from support.screen import run_in_terminal
@@ -128,7 +128,7 @@ def test_interrupt_explains_how_to_resume(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_bug_asks_to_be_reported(tmp_path: Path) -> None:
-    script = "from recbias.cli.printing import report_errors\nwith report_errors():\n    1 / 0\n"
+    script = "from recbias.cli.output import report_errors\nwith report_errors():\n    1 / 0\n"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
     )
@@ -139,9 +139,7 @@ def test_bug_asks_to_be_reported(tmp_path: Path) -> None:
 
 def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
     raised = r'raise ValueError("a\nerror: fake\x1b]0;x\x07")'
-    script = (
-        f"from recbias.cli.printing import report_errors\nwith report_errors():\n    {raised}\n"
-    )
+    script = f"from recbias.cli.output import report_errors\nwith report_errors():\n    {raised}\n"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
     )

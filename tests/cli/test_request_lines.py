@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.request_lines import show_requests
-from recbias.runner.execution.request_totals import RequestTotals
+from recbias.cli.run import show_requests
+from recbias.runner.request_totals import RequestTotals
 from support.commands import invoke_recbias, write_small_spec
 
 FREE = RequestTotals("local", 10, 4, 6000, 600)

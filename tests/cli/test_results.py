@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import recbias
-from recbias.cli.results import find_run, parse_formats
+from recbias.cli.compare import find_run, parse_formats
 from recbias.core.errors import MissingRun, UnknownName
 from support.commands import invoke_recbias
 from support.screen import run_in_terminal

@@ -334,7 +334,7 @@ def test_failing_report_leaves_the_result_files(
     def raise_error(*arguments: object) -> str:
         raise ZeroDivisionError("no axis")
 
-    monkeypatch.setattr("recbias.reports.writers.write.render_html", raise_error)
+    monkeypatch.setattr("recbias.reports.write.render_html", raise_error)
     write_small_spec(tmp_path)
     result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1

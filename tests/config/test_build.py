@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from recbias.config.build import Builder
-from recbias.config.settings import as_plain
+from recbias.config.settings import Builder, as_plain
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
-from recbias.core.protocols import InputFile, ModelName
+from recbias.core.plugins import InputFile, ModelName
 from recbias.formats.yaml import Document
 from support.models import fake_plugins
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recbias.config.entries import Resolver
-from recbias.config.plugin_spec import Grouping, PluginSpec, Range
+from recbias.config.specs import Grouping, PluginSpec, Range
 from recbias.formats.yaml import Document
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recbias.config.experiment import Experiment, identify_plugin
-from recbias.config.load_experiment import load_experiment
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.digests import digest_file
+from recbias.config.experiment import Experiment, identify_plugin, load_experiment
+from recbias.config.specs import PluginSpec
 from recbias.core.errors import Contradiction
-from recbias.core.protocols import ModelName
+from recbias.core.files import digest_file
+from recbias.core.plugins import ModelName
 from recbias.formats.yaml import dump
 from support.models.fake_plugins import REGISTRIES
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.config.load_experiment import load_experiment
+from recbias.config.experiment import load_experiment
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
 from recbias.core.errors import Faults, UnknownName

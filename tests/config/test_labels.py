@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recbias.config.load_experiment import load_experiment
+from recbias.config.experiment import load_experiment
 from recbias.core.errors import Faults
 from recbias.registry import REGISTRIES
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.config.packaged_specs import (
+from recbias.config.source import (
     STARTS,
     find_spec,
     list_spec_files,

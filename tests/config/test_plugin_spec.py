@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Range
+from recbias.config.specs import DatasetSpec, PluginSpec, Range
 
 
 def test_plugin_spec_has_neither_source_nor_search_by_default() -> None:

@@ -14,7 +14,7 @@ from recbias.config.schema import (
 )
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
-from recbias.core.protocols import InputFile
+from recbias.core.plugins import InputFile
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
 

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.config.build import Builder
 from recbias.config.entries import (
     build_base,
     get_packaged_space,
     load_packaged_spaces,
     read_space,
 )
-from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
+from recbias.config.settings import Builder
+from recbias.config.specs import Choice, Dimension, PluginSpec, Range, Tune
 from recbias.core.errors import Contradiction
 from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES

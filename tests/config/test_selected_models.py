@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from recbias.config.load_experiment import load_experiment
-from recbias.config.plugin_spec import PluginSpec
+from recbias.config.experiment import load_experiment
 from recbias.config.schema import build_json_schema
 from recbias.config.settings import list_parameters
-from recbias.core.digests import digest_file
+from recbias.config.specs import PluginSpec
 from recbias.core.errors import Faults
-from recbias.core.models.selected_models import SelectedModel
-from recbias.models.chat.reranking import LMRerank
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.core.files import digest_file
+from recbias.core.plugins import SelectedModel
+from recbias.models.knn import ItemKNN
+from recbias.models.lm_rerank import LMRerank
 from recbias.registry import REGISTRIES
 
 OWN = """

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.config.experiment import Experiment
-from recbias.config.load_experiment import load_experiment
+from recbias.config.experiment import Experiment, load_experiment
 from recbias.core.errors import Faults
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES

@@ -15,7 +15,7 @@ from recbias.config.settings import (
     describe_value,
     render_yaml,
 )
-from recbias.core.protocols import InputFile
+from recbias.core.plugins import InputFile
 from support.models.fake_plugins import Endpoint
 
 

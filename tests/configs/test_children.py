@@ -10,8 +10,8 @@ import pytest
 
 from recbias.config.entries import load_packaged_spaces
 from recbias.config.source import read_spec
-from recbias.core.suggestions import normalize_name
-from recbias.reports.published_tables.sources import load_published
+from recbias.core.text import normalize_name
+from recbias.reports.published import load_published
 
 FOLDER = Path(__file__).parents[2] / "configs" / "papers" / "children"
 SETTINGS = {

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.goodreads import Goodreads
+from recbias.core.context import collect_warnings
+from recbias.data.books_yelp import Goodreads
 from recbias.data.describe import describe
 from support.commands import invoke_recbias
 

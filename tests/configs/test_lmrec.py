@@ -19,9 +19,9 @@ import torch
 
 import recbias
 from recbias import api
-from recbias.core.records import StageRecord
-from recbias.runner.execution.executor import Silent
-from recbias.runner.planning.preview import preview
+from recbias.core.context import StageRecord
+from recbias.runner.estimate import preview
+from recbias.runner.execute import Silent
 from support.commands import invoke_recbias
 from support.files.review_files import (
     ENCODER_WORDS,

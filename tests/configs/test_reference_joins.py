@@ -12,10 +12,14 @@ import pytest
 
 from recbias import api
 from recbias.config.experiment import Experiment
-from recbias.core.suggestions import normalize_name
-from recbias.reports.published_tables.compare_published import compare_published
-from recbias.reports.published_tables.sources import PublishedTable, list_published, read_source
-from recbias.reports.views.run_tables import to_records
+from recbias.core.text import normalize_name
+from recbias.reports.published import (
+    PublishedTable,
+    compare_published,
+    list_published,
+    read_source,
+)
+from recbias.reports.run import to_records
 from support.planned_runs import invent_run, list_published_values
 
 JOINED = [name for name in list_published() if read_source(name).specs]

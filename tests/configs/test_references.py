@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.config.packaged_specs import list_specs
-from recbias.config.source import read_spec
-from recbias.reports.published_tables.sources import list_published, read_source, resolve_name
+from recbias.config.source import list_specs, read_spec
+from recbias.reports.published import list_published, read_source, resolve_name
 from support.commands import invoke_recbias
 from support.screen import run_in_terminal
 

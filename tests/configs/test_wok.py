@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.numerics.rank_agreement import kendall_tau
+from recbias.statistics.agreement import kendall_tau
 from support.commands import invoke_recbias
 
 SPECS = Path(__file__).parents[2] / "configs" / "papers" / "wok"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from contracts.test_recommenders import FROM_FILES, UNPERSONALISED
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.demo import Demo
-from recbias.data.filters import Threshold
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.training.progress import validation_ndcg
-from recbias.models.unpersonalised import MostPop
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
+from recbias.data.demo import Demo
+from recbias.data.filters_queries import Threshold
+from recbias.data.splits import RandomHoldout
+from recbias.models.baselines import MostPop
+from recbias.models.training import validation_ndcg
 from recbias.registry import REGISTRIES
 
 MODELS = REGISTRIES["models"]

@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import recbias
-from recbias.core.measurements.columns import VALUE_COLUMNS
-from recbias.reports.views.conclusions.conclude import collect_conclusions
-from recbias.reports.views.groups.cards import build_cards
-from recbias.reports.views.run_tables import read_run
+from recbias.core.measures import VALUE_COLUMNS
+from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.run import read_run
+from recbias.reports.tables import build_cards
 from support.specs import make_small_spec
 
 METRICS = [

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import recbias
-from recbias.language.masked_models import MaskedModel
-from recbias.runner.storage.store import VALUES
+from recbias.language.local_models import MaskedModel
+from recbias.runner.store import VALUES
 from support.commands import invoke_recbias
 from support.models.small_encoder import write_small_encoder
 

@@ -10,14 +10,12 @@ import pandas as pd
 import pytest
 
 from contracts.test_recommenders import FROM_FILES, SMALL
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions, TrainingData
 from recbias.core.errors import UserError
-from recbias.core.outputs.list_checks import check_lists
-from recbias.core.stage_context import collect_warnings
+from recbias.core.evidence import check_lists
 from recbias.registry import REGISTRIES
-from recbias.testing.small_world import make_checkerboard, query_all_users
+from recbias.testing import make_checkerboard, query_all_users
 from support.worlds.small_worlds import make_interactions
 
 MODELS = REGISTRIES["models"]

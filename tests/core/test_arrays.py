@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.arrays import freeze
+from recbias.core.dataset import freeze
 
 
 def test_a_frozen_array_cannot_be_written() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import inspect
 
-from recbias.core.inherited_sections import InheritsSections
+from recbias.core.docstrings import InheritsSections
 
 
 class Family(InheritsSections):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingFile
-from recbias.core.input_files import convert_read_errors, has_file, open_input
+from recbias.core.files import convert_read_errors, has_file, open_input
 
 
 def make_folder(path: Path) -> None:
@@ -80,6 +80,6 @@ def test_a_folder_without_permission_is_an_error(
     def deny(path: Path) -> os.stat_result:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("recbias.core.input_files.os.stat", deny)
+    monkeypatch.setattr("recbias.core.files.os.stat", deny)
     with pytest.raises(MissingFile, match="Permission denied"):
         has_file(tmp_path / "x")

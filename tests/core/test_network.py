@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from recbias.core.network import OFFLINE, forbid_network, is_offline
+from recbias.core.files import OFFLINE, forbid_network, is_offline
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_the_variable_of_the_model_hub_forbids_the_network(
 
 
 def test_processes_inherit_the_prohibition() -> None:
-    code = "from recbias.core.network import is_offline; print(is_offline())"
+    code = "from recbias.core.files import is_offline; print(is_offline())"
     with forbid_network():
         process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert process.stdout.strip() == b"True"

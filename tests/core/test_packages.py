@@ -21,7 +21,7 @@ from recbias.core.packages import (
     require_packages,
     suggest_install,
 )
-from recbias.language.masking.mask_names import MaskNames
+from recbias.language.masking import MaskNames
 from recbias.registry import REGISTRIES
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingFile
-from recbias.core.input_files import to_local_path
+from recbias.core.files import to_local_path
 
 
 def test_a_leading_tilde_is_the_home_folder(

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
+from recbias.core.text import MAX_LINE_LENGTH, guard_messages, make_printable
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.outputs.evidence import Embeddings
-from recbias.core.protocols import HasEmbeddings, Restores, State, Storable
+from recbias.core.evidence import Embeddings
+from recbias.core.plugins import HasEmbeddings, Restores, State, Storable
 
 
 class Fitted:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from recbias.core.records import Failure, StageRecord
+from recbias.core.context import Failure, StageRecord
 
 
 def test_a_record_can_be_written_as_json() -> None:

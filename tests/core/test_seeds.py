@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.seeds import derive_seed, make_generator
+from recbias.core.files import derive_seed, make_generator
 
 
 def test_equal_seeds_and_names_give_equal_generators() -> None:

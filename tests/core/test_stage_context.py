@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
-from recbias.core.stage_context import (
+from recbias.core.context import (
     MIN_CHECKPOINT_INTERVAL,
     Checkpoints,
     Pruned,
@@ -22,6 +21,7 @@ from recbias.core.stage_context import (
     track_progress,
     warn,
 )
+from recbias.core.dataset import AnyArray
 
 
 def test_a_warning_belongs_to_the_innermost_block() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.suggestions import find_nearest, normalize_name, suggest
+from recbias.core.text import find_nearest, normalize_name, suggest
 
 
 @pytest.mark.parametrize("text", ["nDCG", "NDCG", "n-dcg", "N_D C-G"])

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset import Dataset
 from recbias.core.errors import OutOfRange, UserError
-from recbias.data.datasets.demo import Demo
+from recbias.data.demo import Demo
 from support.specs import make_small_spec
 
 

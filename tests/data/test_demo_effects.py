@@ -6,15 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.dataset.dataset import Dataset
-from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.demo_tables import (
-    GENRES,
-    PREFERRED,
-    encode_favourites,
-    encode_genres,
-)
+from recbias.core.dataset import AnyArray, Dataset, FloatArray
+from recbias.data.demo import GENRES, PREFERRED, Demo, encode_favourites, encode_genres
 
 
 def sample_demo(**settings: Any) -> Dataset:

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.sentences import KEYS
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import KEYS, Attributes, Dataset, Reviews
 from recbias.data.describe import describe
-from recbias.data.sentences.sentence_sets import make_dataset
+from recbias.data.movielens import MovieLens1M
+from recbias.data.sentences import make_dataset
 from support.worlds.small_worlds import make_interactions
 
 

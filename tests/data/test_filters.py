@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Dataset, Reviews
 from recbias.core.errors import NothingLeft
-from recbias.core.stage_context import collect_warnings
-from recbias.data.filters import (
+from recbias.data.filters_queries import (
     Deduplicate,
     KCore,
     MinReviews,
@@ -226,7 +225,7 @@ def test_tables_stay_aligned_and_an_empty_dataset_is_refused(plugin: KCore) -> N
 
 @pytest.mark.real_data
 def test_movielens_1m_has_the_published_size_after_its_filters(real_data: Path) -> None:
-    from recbias.data.datasets.movielens import MovieLens1M
+    from recbias.data.movielens import MovieLens1M
 
     with collect_warnings():
         world = MovieLens1M().load(real_data, RNG)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.dataset.odds import Odds
-from recbias.data.plackett_luce import sample_without_replacement
+from recbias.core.dataset import Odds
+from recbias.data.demo import sample_without_replacement
 
 
 def test_pairs_of_picks_have_the_probabilities_of_the_model(rng: np.random.Generator) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Dataset
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
@@ -19,10 +19,8 @@ from recbias.core.errors import (
     UnknownColumn,
     WrongType,
 )
-from recbias.core.queries.groups import group_by
-from recbias.core.stage_context import collect_warnings
-from recbias.data.filters import KCore, Threshold
-from recbias.data.queries import QueryTable, Users
+from recbias.core.queries import group_by
+from recbias.data.filters_queries import KCore, QueryTable, Threshold, Users
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -180,7 +178,7 @@ def test_a_missing_table_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 def test_filtered_movielens_1m_has_218_children(real_data: Path) -> None:
-    from recbias.data.datasets.movielens import MovieLens1M
+    from recbias.data.movielens import MovieLens1M
 
     with collect_warnings():
         dataset = MovieLens1M().load(real_data, RNG)

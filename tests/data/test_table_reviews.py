@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import select_reviews
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset, select_reviews
 from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.tables import Tables
+from recbias.data.tables import Tables
 
 
 def load(source: Tables) -> Dataset:

@@ -10,11 +10,11 @@ import pytest
 import torch
 import transformers
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Attributes
 from recbias.core.errors import Contradiction
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.detectors.causal_lm import CausalLM
-from recbias.language.causal_models import CausalModel, load_causal_model
+from recbias.detectors.groups import CausalLM
+from recbias.language.local_models import CausalModel, load_causal_model
 from support.models.small_causal import write_small_causal
 from support.worlds.evidence_worlds import make_vocabulary
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
-from recbias.detectors.column import Column
+from recbias.detectors.groups import Column
 from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import stage_context
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import (
     MalformedLine,
     MissingReplies,
@@ -19,9 +19,8 @@ from recbias.core.errors import (
     UnknownColumn,
     UnknownName,
 )
-from recbias.core.network import forbid_network
-from recbias.core.stage_context import stage_context
-from recbias.detectors.llm_judge import LLMJudge
+from recbias.core.files import forbid_network
+from recbias.detectors.judge import LLMJudge
 from recbias.testing import check_detector
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, ChatServer, make_reply, serve_chat

@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_facts, collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownColumn, UnknownName
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.detectors.masked_lm import MaskedLM
-from recbias.language.masked_models import MaskedModel
-from recbias.numerics.certainty_factor import certainty_factor
-from recbias.numerics.group_scores import score_groups
+from recbias.detectors.groups import MaskedLM
+from recbias.language.groups import certainty_factor, score_groups
+from recbias.language.local_models import MaskedModel
 from recbias.testing import check_detector
 from support.models.small_encoder import write_small_encoder
 from support.worlds.evidence_worlds import make_vocabulary

@@ -13,14 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recbias
-from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Attributes, BoolArray, FloatArray
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.data.datasets.demo import Demo
-from recbias.detectors.first_names import first_name, gender_of
-from recbias.detectors.names import Names
-from recbias.language.masking.text_words import TextWords
+from recbias.data.demo import Demo
+from recbias.detectors.names import Names, first_name, gender_of
+from recbias.language.masking import TextWords
 from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan

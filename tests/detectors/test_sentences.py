@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import (
     MalformedLine,
     MissingFile,
@@ -17,8 +18,7 @@ from recbias.core.errors import (
     UnknownIdentifier,
     WrongType,
 )
-from recbias.core.stage_context import collect_warnings
-from recbias.detectors.sentences import Sentences, read_scores
+from recbias.detectors.groups import Sentences, read_scores
 from support.worlds.evidence_worlds import make_vocabulary
 
 NAN = math.nan

@@ -13,8 +13,8 @@ import pytest
 import typer
 import yaml
 
-from recbias.cli.app import app
-from recbias.runs import list_runs
+from recbias.cli.main import app
+from recbias.runs.tables import list_runs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "clusters.md").read_text("utf-8")
 TITLED = dict(re.findall(r'```\w+ title="(.+?)"\n(.*?)```', PAGE, re.DOTALL))

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed
-from recbias.data.fetch.retry_policy import RetryPolicy
-from recbias.data.fetch.transfer import fetch_text, transfer
+from recbias.data.fetch import RetryPolicy, fetch_text, transfer
 from support.faults.hostile_servers import make_hostile_response
 from support.faults.samples import choose_seeds
 from support.files.publisher import serve_bytes

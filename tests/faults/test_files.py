@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
-from recbias.core.printable import make_printable
-from recbias.core.stage_context import collect_warnings
+from recbias.core.text import make_printable
 from recbias.registry import REGISTRIES
 from support.commands import invoke_recbias
 from support.faults.alarm import end_after

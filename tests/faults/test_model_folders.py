@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
-from recbias.core.printable import make_printable
-from recbias.core.stage_context import collect_warnings
-from recbias.language.backends import load_encoder, load_tokenizer
-from recbias.language.causal_models import load_causal_model
-from recbias.language.model_folders import find_model
+from recbias.core.text import make_printable
+from recbias.language.local_models import load_causal_model, load_encoder, load_tokenizer
+from recbias.language.model_files import find_model
 from support.faults.alarm import end_after
 from support.faults.files.byte_faults import OF_PATHS
 from support.faults.files.cases import Case, list_changes

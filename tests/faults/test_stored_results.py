@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.digests import digest_file
-from recbias.runner.storage.records import RECORD, seal_record, unseal_record
+from recbias.core.files import digest_file
+from recbias.runner.store import RECORD, seal_record, unseal_record
 from support.commands import CommandResult, invoke_recbias, write_small_spec
 from support.faults.file_faults import (
     break_file,

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings, stage_context
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.formats import delimited
 from recbias.formats.delimited import (
     Kind,
     Layout,
+    encode,
     find_line_of_row,
     read_blocks,
     read_encoded_table,
@@ -26,7 +27,6 @@ from recbias.formats.delimited import (
     read_texts,
     refuse_repeats,
 )
-from recbias.formats.encode_ids import encode
 
 RATINGS = Layout(
     columns={"user": "int32", "item": "int32", "rating": "float32", "timestamp": "int64"},

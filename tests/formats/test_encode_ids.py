@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.formats.encode_ids import encode, find_repeat, scatter
+from recbias.core.dataset import Vocabulary
+from recbias.formats.delimited import encode, find_repeat, scatter
 
 whole_numbers = st.lists(st.integers(0, 2**31 - 1) | st.integers(0, 20), max_size=30)
 

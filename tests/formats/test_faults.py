@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile, UnknownColumn, UserError, WrongType
-from recbias.core.stage_context import collect_warnings
 from recbias.formats.archives import FREE_BYTES
 from recbias.formats.delimited import Layout, read_table
 from recbias.formats.interactions import read_interactions, read_qrels

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.tables import INTERACTIONS, Tables
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset, Interactions
+from recbias.data.tables import INTERACTIONS, Tables
 from recbias.formats.interactions import (
     is_blank,
     is_qrels,

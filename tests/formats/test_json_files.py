@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import collect_warnings
 from recbias.formats import delimited
 from recbias.formats.json_files import (
     Fields,

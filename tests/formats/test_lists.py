@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import (
     BrokenContract,
     MalformedLine,
@@ -24,7 +25,6 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.stage_context import collect_warnings
 from recbias.formats.lists import (
     ListLayout,
     ListRows,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
@@ -19,7 +20,6 @@ from recbias.core.errors import (
     Unwritable,
     WrongType,
 )
-from recbias.core.stage_context import collect_warnings
 from recbias.formats.ratings import (
     ResponseRatings,
     SheetItem,

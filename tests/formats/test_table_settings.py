@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import AnyArray
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.formats.table_settings import Clean, TableSettings
-from recbias.formats.tables import TableColumns, list_file_columns, read_file
+from recbias.formats.tables import Clean, TableColumns, TableSettings, list_file_columns, read_file
 
 
 def read(path: Path, text: str, **settings: Any) -> tuple[dict[str, AnyArray], list[str]]:

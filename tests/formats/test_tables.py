@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.stage_context import collect_warnings
 from recbias.formats import archives, tables
 from recbias.formats.delimited import SKIP_HINT, require_every_line
 from recbias.formats.tables import (

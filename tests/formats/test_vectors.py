@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, UserError
-from recbias.core.stage_context import collect_warnings
 from recbias.formats import vectors
 from recbias.formats.vectors import read_numbers, read_word_vectors
 

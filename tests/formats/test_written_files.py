@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import Unwritable
-from recbias.formats.written_files import guard_formula, write_file, write_json_lines, write_sheet
+from recbias.formats.text_files import guard_formula, write_file, write_json_lines, write_sheet
 
 
 def test_a_file_is_never_overwritten(tmp_path: Path) -> None:

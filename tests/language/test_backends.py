@@ -9,15 +9,15 @@ import pytest
 import torch
 import transformers
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile
-from recbias.core.stage_context import collect_warnings
-from recbias.language.backends import (
+from recbias.language.local_models import (
     check_model,
     load_encoder,
     load_token_classifier,
     load_tokenizer,
 )
-from recbias.language.model_folders import find_model
+from recbias.language.model_files import find_model
 from support.models.small_encoder import write_small_encoder
 
 SMALL: dict[str, Any] = {"vocab_size": 17, "pad_token_id": 0}

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from recbias.core import packages
+from recbias.core.context import collect_facts
 from recbias.core.errors import Contradiction, MissingExtra, MissingFile
-from recbias.core.stage_context import collect_facts
-from recbias.language.causal_model_files import (
+from recbias.language.local_models import load_causal_model
+from recbias.language.model_files import (
     check_causal_model,
     identify_files,
     list_causal_model_files,
 )
-from recbias.language.causal_models import load_causal_model
 from support.models.small_causal import write_small_causal
 
 needs_smollm2 = pytest.mark.skipif(

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction, MissingFile
-from recbias.language.causal_models import CausalModel, Generation, load_causal_model
 from recbias.language.likelihood import TextScorer, score_separately
+from recbias.language.local_models import CausalModel, Generation, load_causal_model
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 needs_smollm2 = pytest.mark.skipif(

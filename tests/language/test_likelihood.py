@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.language.causal_models import CausalModel
 from recbias.language.likelihood import TextScorer, score_separately
+from recbias.language.local_models import CausalModel
 from support.models.small_causal import make_network, make_tokenizer
 
 TITLES = [" Alien", " Aliens", " Alien 3", " Heat", " The Heat", " É", " Alien", " Z" * 40]

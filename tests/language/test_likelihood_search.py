@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.core.arrays import AnyArray
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import OutOfRange
-from recbias.language.causal_models import CausalModel
-from recbias.language.likelihood import Context, TextScorer
-from recbias.language.likelihood_search import LENGTHS, TextSearch
-from recbias.language.prefix_trees import PrefixTree
+from recbias.language.likelihood import LENGTHS, Context, PrefixTree, TextScorer, TextSearch
+from recbias.language.local_models import CausalModel
 from support.models.small_causal import make_network, make_tokenizer
 
 LLAMA = CausalModel(make_tokenizer(), make_network("llama"))

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from recbias.core.errors import Contradiction, MissingFile, UserError
-from recbias.language.masked_models import MaskedModel
+from recbias.language.local_models import MaskedModel
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 import transformers
 
+from recbias.core.context import collect_facts
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile
-from recbias.core.stage_context import collect_facts
-from recbias.language.backends import check_model, load_encoder
-from recbias.language.model_folders import find_model, list_model_files
+from recbias.language.local_models import check_model, load_encoder
+from recbias.language.model_files import find_model, list_model_files
 from support.models.small_encoder import write_small_encoder
 
 

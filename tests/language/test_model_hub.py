@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from recbias.core.network import OFFLINE
+from recbias.core.files import OFFLINE
 from support.models.small_encoder import write_small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

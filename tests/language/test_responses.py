@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, OutOfRange, UnknownIdentifier
-from recbias.core.stage_context import collect_warnings
+from recbias.language.local_models import SentenceModel
 from recbias.language.responses import ResponseSettings, generate_responses
-from recbias.language.scoring.sentence_models import SentenceModel
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import make_sentence_model
 

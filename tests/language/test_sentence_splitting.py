@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.sentence_splitting import split_sentences
+from recbias.language.corpora import split_sentences
 
 
 @pytest.mark.parametrize(

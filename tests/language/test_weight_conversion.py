@@ -9,12 +9,15 @@ import pytest
 import torch
 import transformers
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile, Unwritable
-from recbias.core.stage_context import collect_warnings
-from recbias.language.scoring.sentence_models import SentenceModel, load_sentence_model
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.language.scoring.sentence_tokens import ScoringSettings
-from recbias.language.weight_conversion import convert_weights
+from recbias.language.likelihood import score_sentences
+from recbias.language.local_models import (
+    ScoringSettings,
+    SentenceModel,
+    convert_weights,
+    load_sentence_model,
+)
 from support.commands import invoke_recbias
 from support.models.small_sentence_models import make_sentence_model
 

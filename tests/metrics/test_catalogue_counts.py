@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.catalogue_counts import CatalogueCounts
+from recbias.core.evidence import Evidence
+from recbias.metrics.labels import CatalogueCounts
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.small_worlds import make_interactions

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha, LabelAccuracy
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.labels import CohenKappa, KrippendorffAlpha, LabelAccuracy
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.labelled_items import LabelledItems
+from recbias.core.evidence import Evidence
+from recbias.metrics.labels import LabelledItems
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

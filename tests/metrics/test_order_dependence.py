@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from recbias.core.arrays import FloatArray
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
-from recbias.metrics import order_dependence
-from recbias.metrics.order_dependence import FirstSlotShare, OrderAgreement, compute_agreement
+from recbias.core.dataset import FloatArray
+from recbias.core.evidence import Evidence, Responses
+from recbias.metrics import labels as order_dependence
+from recbias.metrics.labels import FirstSlotShare, OrderAgreement, compute_agreement
 from support.worlds.query_sets import make_queries
 
 NAN = np.nan

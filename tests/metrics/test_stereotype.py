@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.movielens import MovieLens1M
+from recbias.core.evidence import Evidence
+from recbias.data.demo import Demo
+from recbias.data.movielens import MovieLens1M
 from recbias.detectors.names import Names
-from recbias.metrics.stereotype import HitBad, MrrBad, RecST
+from recbias.metrics.labels import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.text_outputs import Responses
-from recbias.metrics.unmatched import Unmatched
+from recbias.core.evidence import Responses
+from recbias.core.measures import Measurement
+from recbias.metrics.labels import Unmatched
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 LISTS = make_lists([[0, 1, 2], [3, 10, 11], [10], []], outside=["(unknown) A", "(watched) B"])

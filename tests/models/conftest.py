@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import Split
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.filters import KCore, Threshold
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Split
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M
+from recbias.data.splits import RandomHoldout
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.outputs.list_checks import check_lists
-from recbias.core.protocols import Restores, Storable
-from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.item_regressions import EASE, SLIM
-from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from recbias.models.unpersonalised import MostPop, Random
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
+from recbias.core.evidence import check_lists
+from recbias.core.plugins import Restores, Storable
+from recbias.models.baselines import MostPop, Random
+from recbias.models.knn import ItemKNN, UserKNN
+from recbias.models.linear import EASE, SLIM, PureSVD
 from support.models.recommending import (
     make_checkerboard,
     make_random_data,

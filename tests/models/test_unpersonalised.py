@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare, kstest
 
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.models.unpersonalised import FittedRandom, MostPop, Random, hash_ids
-from recbias.numerics.sparse import compiled_ranking
+from recbias.core.dataset import Split, TrainingData
+from recbias.kernels import topk
+from recbias.models.baselines import FittedRandom, MostPop, Random, hash_ids
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -92,7 +92,7 @@ def test_compiled_loops_give_the_same_random_lists(
     fitted = Random().fit(data, rng)
     lists = []
     for least in (0, np.inf):
-        monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)
+        monkeypatch.setattr(topk, "MIN_SCORES", least)
         lists.append(fitted.recommend(query_all_users(data), 20, data))
     assert np.array_equal(lists[0].items, lists[1].items)
     assert np.array_equal(lists[0].scores, lists[1].scores, equal_nan=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.certainty_factor import certainty_factor
+from recbias.language.groups import certainty_factor
 
 OPEN = st.floats(-0.99, 0.99).filter(lambda score: score == 0 or abs(score) > 1e-6)
 ANY = st.one_of(OPEN, st.sampled_from([-1.0, 1.0]))

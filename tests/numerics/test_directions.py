@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.directions import (
+from recbias.metrics.embeddings.sets import (
     centroid_difference,
     compute_cosine_tail,
     fit_pair_component,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from recbias.numerics.group_scores import GroupScore, score_groups
+from recbias.language.groups import GroupScore, score_groups
 
 
 def score(probabilities: list[float], named: int, kind: GroupScore) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy as scipy_entropy
 
-from recbias.numerics.inequality import entropy, gini, head
+from recbias.statistics.inequality import entropy, gini, head
 
 COUNTS = st.lists(st.integers(0, 1_000), min_size=1, max_size=30).filter(any)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.core.stage_context import collect_warnings
-from recbias.numerics import linear_svc as linear_separator
-from recbias.numerics.linear_svc import (
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
+from recbias.metrics.embeddings import directions as linear_separator
+from recbias.metrics.embeddings.directions import (
     Hyperplane,
     fit_svc,
     select_most_aligned,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.list_overlap import INVALID, OverlapForm, measure_overlap
+from recbias.metrics.identity import INVALID, OverlapForm, measure_overlap
 
 FORMS: tuple[OverlapForm, ...] = ("jaccard", "rbo", "serp", "prag")
 K = 6
@@ -124,6 +124,6 @@ def test_rows_are_measured_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.permuted(np.tile(np.arange(9), (50, 1)), axis=1)[:, :K] for _ in range(2))
     whole = [measure_overlap(a, b, form) for form in FORMS]
-    monkeypatch.setattr("recbias.numerics.list_overlap._BLOCK_CELLS", 7 * (K + 1) ** 2)
+    monkeypatch.setattr("recbias.metrics.identity._BLOCK_CELLS", 7 * (K + 1) ** 2)
     for form, values in zip(FORMS, whole, strict=True):
         np.testing.assert_array_equal(measure_overlap(a, b, form), values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recbias.numerics.perplexity import linearise_means, mark_within_deviations
+from recbias.language.likelihood import linearise_means, mark_within_deviations
 
 
 def test_deviation_is_the_population_standard_deviation() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.perplexity import compute_perplexities
+from recbias.language.likelihood import compute_perplexities
 
 
 def test_perplexity_matches_hand_computation() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.numerics import power_law
-from recbias.numerics.power_law import fit_power_law, zipf_exponent
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.statistics import power_law
+from recbias.statistics.power_law import fit_power_law, zipf_exponent
 
 
 @cache

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from recbias.numerics.rank_agreement import kendall_tau, spearman
+from recbias.statistics.agreement import kendall_tau, spearman
 
 
 def test_kendall_matches_hand_computation() -> None:

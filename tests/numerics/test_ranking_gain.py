@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from recbias.numerics.ranking_gain import normalize_gain, rank_discounts
+from recbias.core.evidence import normalize_gain, rank_discounts
 
 
 def test_discounts_are_one_over_the_logarithm_of_rank_plus_one() -> None:

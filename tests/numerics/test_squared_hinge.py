@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
-from recbias.numerics.squared_hinge import minimize_squared_hinge
+from recbias.core.dataset import FloatArray
+from recbias.metrics.embeddings.directions import minimize_squared_hinge
 
 
 def sample_overlapping(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:

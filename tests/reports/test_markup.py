@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.markup import Safe, clean, escape, join, strip_folders, tag, to_line
+from recbias.reports.wording import Safe, clean, escape, join, strip_folders, tag, to_line
 
 
 @pytest.mark.parametrize(

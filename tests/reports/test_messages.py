@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.reports.messages import list_failures, list_warnings
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.run import read_run
+from recbias.reports.wording import list_failures, list_warnings
 from support.run_folders import RunSpec, make_run
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.model_settings import build_settings_tables, collect_variants
-from recbias.reports.views.wide_tables import build_summary
-from recbias.reports.writers.write import write_reports
+from recbias.reports.tables import build_settings_tables, build_summary, collect_variants
+from recbias.reports.write import write_reports
 from support.swept_runs import Settings, read_swept_run
 
 

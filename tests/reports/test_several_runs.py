@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.several_runs import build_runs_table
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.run import read_run
+from recbias.reports.tables import build_runs_table
 from support.run_folders import RunSpec, make_run
 
 

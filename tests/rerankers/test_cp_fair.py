@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_facts
 from recbias.core.errors import NothingLeft
-from recbias.core.models.rerankers import Candidates
-from recbias.core.stage_context import collect_facts
-from recbias.rerankers.cp_fair import CPFair
+from recbias.core.plugins import Candidates
+from recbias.rerankers.fair import CPFair
 from support.worlds.candidate_worlds import make_candidates
 
 # item 0 is in four histories, item 1 in three; the head of 20% of ten items is these two

@@ -9,17 +9,19 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn, UserError
-from recbias.core.models.rerankers import Candidates
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import collect_warnings
-from recbias.rerankers.calibrated_popularity import CalibratedPopularity, group_by_popularity
-from recbias.rerankers.calibration import Calibration
-from recbias.rerankers.det_greedy import DetGreedy
-from recbias.rerankers.fa_ir import FAIR
-from recbias.rerankers.mmr import MMR
-from recbias.rerankers.xquad import XQuAD
+from recbias.core.evidence import RankedLists
+from recbias.core.plugins import Candidates
+from recbias.rerankers.fair import FAIR, DetGreedy
+from recbias.rerankers.relevance import (
+    MMR,
+    CalibratedPopularity,
+    Calibration,
+    XQuAD,
+    group_by_popularity,
+)
 from support.worlds.candidate_worlds import make_candidates
 
 GENRES = ("a", "a", "a", "b", "b", None, "a|b", "c", "c", "a")

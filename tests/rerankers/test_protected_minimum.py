@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from recbias.rerankers.protected_minimum import adjust_alpha, compute_minimum, compute_rejection
+from recbias.rerankers.fair import adjust_alpha, compute_minimum, compute_rejection
 
 # table 2 of Zehlike et al. 2017: m(r) for alpha = 0.1 and r = 1 to 12
 PUBLISHED = {

@@ -14,12 +14,11 @@ import pytest
 from scipy.special import stdtrit
 
 import recbias
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Vocabulary
 from recbias.core.errors import Faults, UserError
-from recbias.reports.tradeoff_table import build_tradeoff_table
-from recbias.reports.views.conclusions.conclude import split_conclusions
-from recbias.reports.views.conclusions.reranking import describe_reranking
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.conclusions import describe_reranking, split_conclusions
+from recbias.reports.run import read_run
+from recbias.reports.views import build_tradeoff_table
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.models.rerankers import Candidates
-from recbias.core.stage_context import collect_warnings
-from recbias.numerics.inequality import head
+from recbias.core.context import collect_warnings
+from recbias.core.plugins import Candidates
 from recbias.registry import REGISTRIES
-from recbias.rerankers.calibrated_popularity import CalibratedPopularity
-from recbias.rerankers.calibration import Calibration
-from recbias.rerankers.cp_fair import CPFair
-from recbias.rerankers.fa_ir import FAIR
-from recbias.rerankers.mmr import MMR
-from recbias.rerankers.protected_minimum import adjust_alpha, compute_minimum
-from recbias.rerankers.xquad import XQuAD
+from recbias.rerankers.fair import FAIR, CPFair, adjust_alpha, compute_minimum
+from recbias.rerankers.relevance import MMR, CalibratedPopularity, Calibration, XQuAD
+from recbias.statistics.inequality import head
 from support.worlds.candidate_worlds import make_candidates
 from support.worlds.naive_selection import (
     compute_cosine,

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from recbias.core.digests import compute_digest
-from recbias.models.neighbours.knn import ItemKNN
-from recbias.models.unpersonalised import MostPop
-from recbias.runner.addresses import assign_address, library_version
-from recbias.runner.source_digest import digest_sources
+from recbias.core.files import compute_digest
+from recbias.models.baselines import MostPop
+from recbias.models.knn import ItemKNN
+from recbias.runner.address import assign_address, digest_sources, library_version
 from recbias.runner.stage import Keys, Stage
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.runner.environment import describe_environment
+from recbias.runner.address import describe_environment
 
 
 def test_the_environment_lists_library_versions() -> None:

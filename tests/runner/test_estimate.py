@@ -7,9 +7,8 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.core.records import Stored
-from recbias.runner.estimate import StageSizes, StoredCosts
-from recbias.runner.planning.preview import Preview, preview
+from recbias.core.context import Stored
+from recbias.runner.estimate import Preview, StageSizes, StoredCosts, preview
 from recbias.runner.stage import Keys, Stage
 from support.specs import make_small_spec
 

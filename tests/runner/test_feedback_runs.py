@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measurements.columns import ROUND_COLUMNS
+from recbias.core.measures import ROUND_COLUMNS
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

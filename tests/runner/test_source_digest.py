@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from recbias.core.registry import Registry
-from recbias.runner import source_digest
-from recbias.runner.source_digest import digest_sources, strip_source
-from recbias.runner.stages.model_outputs import ModelOutputs
-from recbias.runner.stages.shared import LoadDataset
+from recbias.runner import address
+from recbias.runner.address import digest_sources, strip_source
+from recbias.runner.stages import LoadDataset, ModelOutputs
 
 MODEL = '''"""A model."""
 from dataclasses import dataclass
@@ -50,7 +49,7 @@ PACKAGE = {
 
 
 def clear_caches() -> None:
-    for function in vars(source_digest).values():
+    for function in vars(address).values():
         if hasattr(function, "cache_clear"):
             function.cache_clear()
 
@@ -138,7 +137,7 @@ class Work:
 
 
 def test_plugins_in_tuples_mappings_and_other_plugins_count() -> None:
-    plugin = importlib.import_module("recbias.models.unpersonalised").MostPop()
+    plugin = importlib.import_module("recbias.models.baselines").MostPop()
     works = (Work((plugin,)), Work(options={"model": plugin}), Work(Work(plugin)))
     digests = {digest_sources(work) for work in works}
     assert len(digests) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recbias
-from recbias.runner.stage_cost import (
+from recbias.runner.stage import (
     NO_COST,
     CostMeter,
     Counter,

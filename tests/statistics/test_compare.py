@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.columns import SIGNIFICANCE_COLUMNS
-from recbias.core.measurements.scores import Contrast
-from recbias.statistics.compare import compare, correct_contrasts
-from recbias.statistics.compared_estimates import ModelContrasts, SystemEstimates
-from recbias.statistics.corrections import Correction, adjust
-from recbias.statistics.tests.paired import PairedT, Wilcoxon
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import SIGNIFICANCE_COLUMNS, Contrast
+from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
+from recbias.statistics.paired import Correction, PairedT, SignFlip, Wilcoxon, adjust
 
 
 def make_keys(metric: str = "nDCG", **changes: object) -> dict[str, object]:

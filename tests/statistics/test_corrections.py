@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.errors import Contradiction
-from recbias.statistics.corrections import Correction, Family, adjust, check_family, count_tests
+from recbias.statistics.paired import Correction, Family, adjust, check_family, count_tests
 
 METHODS: tuple[Correction, ...] = ("none", "bonferroni", "holm", "bh")
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array)

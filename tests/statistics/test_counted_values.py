@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.scores import Measurement
-from recbias.statistics.bootstrap.counted_bootstrap import resample_counts
-from recbias.statistics.counted_values import CountedValues, Slopes
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import Measurement
+from recbias.statistics.counted import CountedValues, Slopes, resample_counts
 
 
 def sample_world(seed: int, n: int = 40) -> tuple[FloatArray, FloatArray]:

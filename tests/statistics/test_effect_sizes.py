@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from recbias.statistics.effect_sizes import cohens_d, cohens_dz, rank_biserial
+from recbias.statistics.paired import cohens_d, cohens_dz, rank_biserial
 
 groups = arrays(np.float64, st.integers(2, 12), elements=st.integers(-50, 50).map(float))
 

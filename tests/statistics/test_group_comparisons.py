@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
-from recbias.core.queries.groups import Groups, group_by
-from recbias.statistics.group_gaps import compute_gap, summarize_groups
-from recbias.statistics.tests.overlapping import overlap_contrasts
+from recbias.core.dataset import Attributes, BoolArray, FloatArray, Vocabulary
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.queries import Groups, group_by
+from recbias.statistics.groups import compute_gap, overlap_contrasts, summarize_groups
 
 PAIR = (np.array([0]), np.array([1]))
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.queries.groups import Groups, group_by
-from recbias.statistics.group_gaps import MAX_PAIRS, compute_gap, summarize_groups
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.measures import Measurement, UnitScores
+from recbias.core.queries import Groups, group_by
+from recbias.statistics.groups import MAX_PAIRS, compute_gap, summarize_groups
 
 
 def measure(values: list[float]) -> Measurement:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.queries.groups import Groups, group_by
-from recbias.statistics.group_inequality import GroupInequality, InequalityKind
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.measures import Measurement, UnitScores
+from recbias.core.queries import Groups, group_by
+from recbias.statistics.inequality import GroupInequality, InequalityKind
 
 ATKINSON = ("atkinson", "atkinson_within", "atkinson_total")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
-from recbias.statistics.group_pooling import compare_pooled_groups, pool_groups
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.statistics.groups import compare_pooled_groups, pool_groups
 
 
 def measure(group: str, values: dict[str, float], *, share: bool = False) -> Measurement:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t, ttest_rel
 
-from recbias.statistics.interval_errors import UNTESTABLE, derive_error, detect_difference
+from recbias.statistics.intervals import UNTESTABLE, derive_error, detect_difference
 
 ROW: dict[str, Any] = {
     "between": "models",

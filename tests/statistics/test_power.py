@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from recbias.core.arrays import FloatArray
-from recbias.statistics.power import (
+from recbias.core.dataset import FloatArray
+from recbias.statistics.intervals import (
     ErrorOfMean,
     compute_detectable_difference,
     compute_detectable_shift,

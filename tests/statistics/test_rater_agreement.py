@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from recbias.statistics.rater_agreement import (
+from recbias.statistics.agreement import (
     Level,
     cohen_kappa,
     fleiss_kappa,

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from recbias.statistics.intervals import t_interval
-from recbias.statistics.ratios import estimate_ratio, estimate_resampled_ratio
+from recbias.statistics.intervals import estimate_ratio, estimate_resampled_ratio, t_interval
 
 
 def test_ratio_of_a_constant_divisor_has_the_t_interval() -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.queries.groups import group_by
-from recbias.statistics.group_inequality import GroupInequality
+from recbias.core.dataset import Attributes
+from recbias.core.measures import Measurement, UnitScores
+from recbias.core.queries import group_by
+from recbias.statistics.inequality import GroupInequality
 from support.seeded_cases.cases import SeededCase
 from support.seeded_cases.evidence import assert_equal_to_other_code
 from support.worlds.evidence_worlds import make_vocabulary

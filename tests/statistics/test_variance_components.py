@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.statistics.variance_components import (
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.statistics.components import (
     CrossedDesign,
     compute_sums_of_squares,
     estimate_components,

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from recbias.runner.storage.remote_store import open_url
+from recbias.runner.store_url import open_url
 
 
 @dataclass

@@ -15,7 +15,7 @@ import typer.testing
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from recbias.cli.app import app
+from recbias.cli.main import app
 
 vars(typer.testing)["_get_command"] = cache(get_command)
 """Built once and not for each invocation, which takes as long as many of them."""

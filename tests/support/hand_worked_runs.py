@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_manifest
 
 FIT = {"dataset": "ml-1m", "seed": 42, "fold": 1, "k": 10, "group": "", "target": ""}

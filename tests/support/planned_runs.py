@@ -11,12 +11,11 @@ from typing import Any
 import pandas as pd
 
 from recbias.config.experiment import Experiment
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.reports.published_tables.matching import Join
-from recbias.reports.published_tables.sources import PublishedTable, load_published
-from recbias.reports.views.headline import ALL
-from recbias.reports.views.run_tables import RunTables, to_records
-from recbias.runner.results.manifest import describe_metric
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.reports.published import Join, PublishedTable, load_published
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.views import ALL
+from recbias.runner.folder import describe_metric
 
 CATALOGUE = "(dataset)"
 """The model of metrics of the dataset."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
 MODELS = ("Random", "MostPop", "BERT")

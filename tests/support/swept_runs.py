@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
 Settings = Mapping[str, tuple[str, Mapping[str, Any]]]

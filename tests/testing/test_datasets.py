@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Dataset, Reviews, Vocabulary
 from recbias.core.errors import BrokenContract
-from recbias.data.datasets.demo import Demo
+from recbias.data.demo import Demo
 from recbias.testing import check_dataset
 from support.worlds.small_worlds import make_interactions
 

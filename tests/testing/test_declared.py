@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from recbias.core.errors import BrokenContract
-from recbias.testing.declared import check_dataclass, refuse
+from recbias.testing import check_dataclass, refuse
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, FloatArray, Vocabulary
 from recbias.core.errors import BrokenContract
-from recbias.detectors.column import Column
+from recbias.detectors.groups import Column
 from recbias.testing import check_detector
 
 Labels = Mapping[str, FloatArray]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import BrokenContract, MissingEvidence
-from recbias.core.measurements.scores import Direction, Measurement, UnitScores
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.accuracy.ranking import NDCG
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.metrics.accuracy import NDCG
 from recbias.testing import check_metric, make_random_evidence
 
 Measurements = Sequence[Measurement]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import BrokenContract
 from recbias.registry import REGISTRIES
-from recbias.statistics.tests.paired import PairedT
+from recbias.statistics.paired import PairedT
 from recbias.testing import check_test
 
 Columns = dict[str, AnyArray]

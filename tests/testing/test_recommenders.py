@@ -7,14 +7,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.outputs.evidence import Embeddings
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import Output, State
-from recbias.core.queries.queries import Queries
-from recbias.models.linear.item_regressions import EASE
-from recbias.models.unpersonalised import MostPop
+from recbias.core.evidence import Embeddings, RankedLists
+from recbias.core.plugins import Output, State
+from recbias.core.queries import Queries
+from recbias.models.baselines import MostPop
+from recbias.models.linear import EASE
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds.small_worlds import make_interactions
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.outputs.list_checks import check_lists
-from recbias.testing.small_world import (
+from recbias.core.evidence import check_lists
+from recbias.testing import (
     N_ITEMS,
     N_SEEN,
     N_USERS,

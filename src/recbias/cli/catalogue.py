@@ -1,34 +1,221 @@
-"""What ``recbias list`` and ``recbias show`` print."""
+"""What ``recbias show`` and ``list`` print about packaged specs and published tables.
+
+The page of a plug-in: its docstring and settings, for the terminal and docs/plugins.
+What ``recbias list`` and ``recbias show`` print.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recbias.cli.output.packaged_pages import describe_packaged
-from recbias.cli.pages import (
-    Page,
-    describe_default,
-    describe_extras,
-    read_page,
-    reflow,
-    split_entries,
+from recbias.config.settings import Parameter, list_parameters
+from recbias.config.source import list_specs, resolve_spec, summarize_spec
+from recbias.core.docstrings import (
+    EXAMPLE,
+    read_docstring,
+    read_section,
+    read_summary,
+    split_sections,
 )
-from recbias.config.packaged_specs import list_specs, summarize_spec
-from recbias.config.settings import Parameter
-from recbias.core.docstrings import read_summary
 from recbias.core.errors import PluginError, UnknownName
-from recbias.core.input_files import has_file
+from recbias.core.files import has_file
+from recbias.core.packages import find_extras, list_libraries
 from recbias.core.registry import is_file
-from recbias.core.suggestions import normalize_name, suggest
+from recbias.core.text import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
-from recbias.reports.published_tables.sources import list_published, read_source
-from recbias.runner.planning.plugin_contracts import find_kinds, validate_class
+from recbias.reports.published import list_published, load_published, read_source, resolve_name
+from recbias.reports.views import DIRECTION_LABELS
+from recbias.runner.stage_planner import find_kinds, validate_class
+
+_INDENT = "    "
+
+
+def describe_packaged(name: str, width: int) -> Iterator[str]:
+    """Yield the pages of the spec and of the published table that have a name."""
+    for describe, resolve in ((_describe_spec, resolve_spec), (_describe_table, resolve_name)):
+        try:
+            found = resolve(name)
+        except UnknownName:
+            continue
+        yield describe(found, width)
+
+
+def describe_use(name: str) -> str:
+    """Return which packaged specs are compared with a published table, or why none is.
+
+    >>> describe_use("aab/1")
+    'papers/aab/with-and-without-gender'
+    """
+    table = read_source(name)
+    return ", ".join(table.specs) or table.reason
+
+
+def list_uses(width: int) -> str:
+    """Return the title and the use of every published table, in lines of at most a width."""
+    lines = []
+    for name in list_published():
+        title = f"{name}: {read_source(name).title}"
+        lines += textwrap.wrap(title, width, subsequent_indent=_INDENT)
+        lines += textwrap.wrap(
+            describe_use(name),
+            width,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_on_hyphens=False,  # names of specs have hyphens
+        )
+    return "\n".join(lines)
+
+
+def _describe_spec(name: str, width: int) -> str:
+    """Return the content of a spec below the commands that use it."""
+    commands = f"Run it with recbias run {name}; recbias init {name} writes it into this folder."
+    content = list_specs()[name].read_text("utf-8").rstrip()
+    return "\n\n".join([f"{name} (spec)", textwrap.fill(commands, width), content])
+
+
+def _describe_table(name: str, width: int) -> str:
+    """Return the source, the remarks and the values of a published table."""
+    source, values = read_source(name), load_published(name).drop(columns="note", errors="ignore")
+    values = values.loc[:, values.notna().any() & (values.astype(str) != "").any()]
+    shared = [column for column in values if len({*values[column].astype(str)}) == 1]
+    use = f"Compare a run with it: recbias compare RUN --reference {name}"
+    lines = [
+        source.title + ".",
+        *source.remarks,
+        *(f"{column}: {values[column].iloc[0]}" for column in shared),
+        use if source.comparable else "Its values are not those of a run, so none is compared.",
+        f"Source: {source.citation}",
+    ]
+    table = values.drop(columns=shared).to_string(
+        index=False, na_rep="", float_format="{:.6g}".format
+    )
+    rows = [line.rstrip() for line in textwrap.indent(table, _INDENT).splitlines()]
+    text = "\n\n".join(textwrap.fill(line, width, subsequent_indent=_INDENT) for line in lines)
+    return "\n\n".join([f"{name} (reference)", text, "\n".join(rows)])
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of one plug-in.
+
+    Args:
+        name: Its name in a spec.
+        kind: Its kind: ``metric``.
+        summary: One sentence.
+        body: The whole description: paragraphs, formulas (indented by four) and lists.
+        parameters: Its settings.
+        facts: Direction, range, needs and the like, by name.
+        errors: The errors it raises, each with its cause.
+        example: A few lines of Python that run, or blank.
+        source: The paper, or blank.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    body: str
+    parameters: tuple[Parameter, ...]
+    facts: Mapping[str, str]
+    errors: str
+    example: str
+    source: str
+
+
+def read_page(kind: str, name: str) -> Page:
+    """Return the page of a plug-in by the key of its registry and its registered name."""
+    cls = REGISTRIES[kind].load(name)
+    sections = split_sections(read_docstring(cls))
+    return Page(
+        name=name,
+        kind=REGISTRIES[kind].kind,
+        summary=read_summary(cls),
+        body=sections.get("", ""),
+        parameters=tuple(list_parameters(cls)),
+        facts=dict(_list_facts(cls)),
+        errors=sections.get("Raises", ""),
+        example=sections.get(EXAMPLE, ""),
+        source=sections.get("Source", ""),
+    )
+
+
+def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
+    labels: dict[str, str] = {str(key): text for key, text in DIRECTION_LABELS.items()}
+    label = labels.get(str(getattr(cls, "direction", "")))
+    if label:
+        yield "Direction", label
+    if value_range := read_section(cls, "Range"):
+        yield "Range", value_range
+    for title, name in {"Needs": "needs", "Provides": "provides"}.items():
+        value = getattr(cls, name, None)
+        if isinstance(value, (frozenset, str)) and value:
+            yield title, value if isinstance(value, str) else ", ".join(sorted(value))
+    if extras := describe_extras(cls):
+        yield "Extra", extras
+    if hasattr(cls, "desiderata"):
+        for criterion in cls().desiderata():
+            title = f"Desideratum {criterion.number} ({criterion.name})"
+            yield title, "yes" if criterion.met else "no"
+
+
+def describe_extras(cls: type) -> str:
+    """Return the extras of recbias that install what a plug-in needs: ``recbias[torch]``."""
+    extras = find_extras(list_libraries(cls))
+    return f"recbias[{','.join(extras)}]" if extras else ""
+
+
+def reflow(text: str, width: int) -> str:
+    r"""Wrap text to a width; formulas, which are indented by four, are not wrapped.
+
+    >>> print(reflow("One two\nthree ``four``.\n\n    a = b\n\n- **five**\n  six", 12))
+    One two
+    three
+    `four`.
+    <BLANKLINE>
+        a = b
+    <BLANKLINE>
+    - five six
+    """
+    return "\n\n".join(_reflow_block(block, width) for block in split_blocks(text))
+
+
+def split_blocks(text: str) -> list[str]:
+    """Split a text at blank lines into paragraphs, formulas and lists."""
+    return re.split(r"\n(?:[ ]*\n)+", text)
+
+
+def _reflow_block(text: str, width: int) -> str:
+    if text.startswith("    "):
+        return text
+    text = re.sub(r"\*\*(.+?)\*\*", r"\1", text).replace("``", "`")
+    if not text.startswith("- "):
+        return textwrap.fill(" ".join(text.split()), width, break_long_words=False)
+    items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", text)]
+    return "\n".join(textwrap.fill(item, width, subsequent_indent="  ") for item in items)
+
+
+def split_entries(text: str) -> list[tuple[str, str]]:
+    r"""Split a section into its ``name: text`` entries, each on one line.
+
+    >>> split_entries("MissingFile: The file\n    is missing.\nLeakage: A pair twice.")
+    [('MissingFile', 'The file is missing.'), ('Leakage', 'A pair twice.')]
+    """
+    lines = [" ".join(entry.split()) for entry in re.split(r"\n(?=\S)", text) if entry.strip()]
+    entries = [line.partition(":") for line in lines]
+    return [(name, description.strip()) for name, _, description in entries]
+
+
+def describe_default(row: Parameter) -> str:
+    """Describe the default of a parameter."""
+    return "required" if row.needed else f"{row.default or '(empty)'} by default"
+
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from recbias.cli.printing import print_line, print_text, report_errors
+from recbias.cli.output import print_line, print_text, report_errors
 
 app = typer.Typer(help="Download and describe datasets.", no_args_is_help=True)
 
@@ -35,10 +35,10 @@ def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
         from recbias import api
-        from recbias.core.stage_context import stage_context
-        from recbias.core.suggestions import normalize_name
-        from recbias.data.fetch.download import fetch as fetch_dataset
-        from recbias.data.fetch.download import find_source
+        from recbias.core.context import stage_context
+        from recbias.core.text import normalize_name
+        from recbias.data.fetch import fetch as fetch_dataset
+        from recbias.data.fetch import find_source
         from recbias.progress import open_observer
 
         if normalize_name(name) in LOCAL_DATASETS:
@@ -79,9 +79,11 @@ def side(
     """Write the cast, directors and overviews of the films of a MovieLens dataset."""
     with report_errors():
         from recbias import api
+        from recbias.core.context import stage_context
         from recbias.core.errors import Contradiction
-        from recbias.core.stage_context import stage_context
-        from recbias.data.side import build, imdb, tmdb
+        from recbias.data import side as build
+        from recbias.data import side as imdb
+        from recbias.data import side as tmdb
         from recbias.progress import open_observer
 
         key = os.environ.get(key_env, "").strip()
@@ -92,7 +94,7 @@ def side(
         folder = api.data_folder(data)
         facts: imdb.Imdb | tmdb.Tmdb = imdb.Imdb(folder / "imdb", url or imdb.URL, cast)
         if source is SideSource.tmdb:
-            facts = tmdb.Tmdb(key, url or tmdb.URL, language, cast)
+            facts = tmdb.Tmdb(key, url or tmdb.URL_TMDB, language, cast)
         print_text(facts.terms, to_stderr=True)
         with (
             open_observer(quiet=False, verbose=False) as observer,
@@ -122,9 +124,9 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
         UserError: The dataset is unknown, or its files are missing or malformed.
     """
     from recbias import api
-    from recbias.core.models.planned_requests import AsksAboutItems
+    from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
-    from recbias.runner.execution.executor import Executor, Silent
+    from recbias.runner.execute import Executor, Silent
 
     named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     spec: Path | dict[str, Any] = named
@@ -161,7 +163,7 @@ def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any,
     import numpy as np
 
     from recbias import api
-    from recbias.core.stage_context import collect_warnings
+    from recbias.core.context import collect_warnings
     from recbias.data.describe import describe as describe_dataset
 
     source = api.read_experiment(spec).datasets[0].source.plugin

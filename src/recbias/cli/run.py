@@ -1,35 +1,354 @@
-"""``recbias run`` and ``recbias plan``."""
+"""What the documents of ``run``, ``plan``, ``list`` and ``runs`` hold.
+
+What ``recbias plan`` says about the requests to language models.
+The tables of ``recbias run`` and ``recbias plan``.
+``recbias run`` and ``recbias plan``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from recbias.cli.output.document import AsJson, describe_errors, open_document
-from recbias.cli.printing import (
+from recbias.cli.catalogue import find_extra, list_entries
+from recbias.cli.output import (
     DONE,
     FAILED,
     MEANINGS,
     OUT_OF_TOLERANCE,
     STOPPED,
     USER,
+    AsJson,
+    Output,
+    allow_closed_output,
+    describe_errors,
+    open_document,
+    print_conclusions,
+    print_grid,
     print_line,
+    print_rows,
     report_errors,
     show_progress,
 )
+from recbias.core.context import summarize_failures
 from recbias.core.errors import Faults, RecbiasError, UserError
-from recbias.core.machine.memory import pause_collection
+from recbias.core.machine import pause_collection
+from recbias.core.text import make_printable
+from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.published import read_source
+from recbias.reports.run import read_run, to_records
+from recbias.reports.tables import build_check_table, build_round_table
+from recbias.reports.views import Definition, collect_definitions, select_headline
+from recbias.reports.wording import Table, format_count
+from recbias.runner.estimate import Preview, Step
 from recbias.runner.options import Flag, RunOptions, list_option_types
+from recbias.runner.plan import Plan
+from recbias.runner.remaining import describe_seconds
+from recbias.runner.request_totals import RequestTotals
+from recbias.runs.tables import Run
 
-if TYPE_CHECKING:
-    from recbias.runs import Run
+_FAILURE = ("stage", "dataset", "model", "seed", "fold", "message", "help", "user")
+
+
+def describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]:
+    """Return what the terminal shows of a finished run; ``summary`` is of all groups and targets.
+
+    Where there are several seeds or folds, ``summary`` holds the means over them.
+    """
+    tables, manifest, report = read_run(run.folder), run.manifest, run.folder / "report.html"
+    return {
+        "name": manifest["name"],
+        "run": run.folder.name,
+        "folder": str(run.folder),
+        "report": str(report) if report.exists() else None,
+        "started": manifest["started"],
+        "seconds": manifest["seconds"],
+        "exit_code": exit_code,
+        "exit_meaning": exit_meaning,
+        "models": [model["label"] for model in manifest["models"]],
+        "conclusions": [*map(asdict, collect_conclusions(tables))],
+        "summary": to_records(select_headline(tables, tables.metrics)),
+        "checks": run.checks,
+        "failures": [{name: row[name] for name in _FAILURE} for row in run.failures],
+        "warnings": manifest["warnings"],
+    }
+
+
+def describe_plan(
+    plan: Plan, preview: Preview, requests: Sequence[RequestTotals], unchecked: Sequence[str]
+) -> dict[str, Any]:
+    """Return the stages of a plan, the requests to language models, and the memory.
+
+    ``unchecked`` are the datasets whose content is checked only when it is loaded.
+    """
+    return {
+        "name": plan.experiment.name,
+        "sweep": {kind: [*labels] for kind, labels in plan.experiment.sweep.items()},
+        "stages": [
+            {
+                "stage": step.stage.kind,
+                "title": step.stage.title,
+                **asdict(step.stage.keys),
+                "stored": step.stored,
+                "resumes": step.partial,
+                "stored_trials": step.trials,
+                "seconds": step.seconds,
+                "expected_seconds": step.expected and round(step.expected.seconds, 3),
+                "expected_from": step.expected and step.expected.n_records,
+                "memory_mb": None if step.memory_mb is None else round(step.memory_mb),
+                "address": step.stage.digest,
+            }
+            for step in preview.steps
+        ],
+        "stages_stored": sum(step.stored for step in preview.steps),
+        "stages_to_run": sum(not step.stored for step in preview.steps),
+        "undefined": [
+            {"metric": metric.label, "k": metric.cutoff, "model": model.label, "missing": missing}
+            for metric, model, missing in plan.undefined
+        ],
+        "requests": [_describe_requests(entry) for entry in requests],
+        "expected_seconds": preview.expected_seconds,
+        "expected_unknown": preview.n_unexpected,
+        "memory_mb": None if preview.memory_mb is None else round(preview.memory_mb),
+        "memory_unknown": preview.n_without_memory,
+        "unchecked_datasets": [*unchecked],
+    }
+
+
+def _describe_requests(totals: RequestTotals) -> dict[str, Any]:
+    """Return the requests of a model; the numbers are None where they are not known."""
+    numbers = {
+        "requests": totals.n_requests,
+        "stored": totals.n_stored,
+        "to_send": totals.n_requests - totals.n_stored,
+        "tokens_in": totals.prompt_tokens,
+        "tokens_out": totals.completion_tokens,
+        "money": totals.money,
+    }
+    values: Mapping[str, Any] = dict.fromkeys(numbers) if totals.problem else numbers
+    return {"model": totals.model, **values, "problem": totals.problem or None}
+
+
+def describe_kinds(kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of each kind: name, summary, and the extra that installs its packages.
+
+    A published table has the specs that are compared with it, or the reason why none is, too.
+    """
+    return {
+        kind: [
+            {
+                "name": name,
+                "summary": summary,
+                "extra": find_extra(kind, name) or None,
+                **(_describe_use(name) if kind == "references" else {}),
+            }
+            for name, summary in list_entries(kind)
+        ]
+        for kind in kinds
+    }
+
+
+def _describe_use(name: str) -> dict[str, Any]:
+    table = read_source(name)
+    return {"specs": [*table.specs], "reason": table.reason or None}
+
+
+def describe_runs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of ``summarize_runs`` with the folder as text."""
+    return [{**row, "folder": str(row["folder"])} for row in rows]
+
+
+COLUMNS = ("requests", "stored", "to send", "tokens in", "tokens out", "money")
+
+
+def show_requests(totals: Sequence[RequestTotals], *, quiet: bool) -> None:
+    """Print the requests of each model, and the most that those without a stored reply cost."""
+    known = [entry for entry in totals if not entry.problem]
+    if len(known) > 1 and not quiet:
+        rows = [(entry.model, f"{entry.n_requests:,}", *_describe(entry)) for entry in known]
+        columns = ("model", *COLUMNS)
+        print_rows(columns, rows, title="requests to language models", numeric=COLUMNS)
+    n_requests = sum(entry.n_requests for entry in known)
+    n_stored = sum(entry.n_stored for entry in known)
+    counts = f"{n_requests:,} requests, {n_stored:,} stored, {n_requests - n_stored:,} to send"
+    if n_requests:
+        counts += f": at most {_sum_tokens(known)}{_sum_money(known)}"
+    print_line(f"language models: {counts}")
+    for entry in totals:
+        if entry.problem:
+            print_line(f"the requests of {entry.model} are not known: {entry.problem}")
+
+
+def _describe(entry: RequestTotals) -> tuple[str, ...]:
+    numbers = (entry.n_stored, entry.n_requests - entry.n_stored)
+    tokens = (entry.prompt_tokens, entry.completion_tokens)
+    money = "" if entry.money is None else f"{entry.money:,.2f}"
+    return (*(f"{number:,}" for number in (*numbers, *tokens)), money)
+
+
+def _sum_tokens(known: Sequence[RequestTotals]) -> str:
+    n_in = sum(entry.prompt_tokens for entry in known)
+    n_out = sum(entry.completion_tokens for entry in known)
+    return f"{n_in:,} tokens in, {n_out:,} out"
+
+
+def _sum_money(known: Sequence[RequestTotals]) -> str:
+    """Return the money of the models with prices, and which models have none."""
+    prices = [entry.money for entry in known if entry.money is not None]
+    if not prices:
+        return ", no prices given"
+    unpriced = [entry.model for entry in known if entry.money is None]
+    excluded = f" (without {', '.join(unpriced)}: no prices given)" if unpriced else ""
+    return f", {sum(prices):,.2f} by the prices of the spec{excluded}"
+
+
+NUMEROUS = frozenset({"measure", "trial"})
+"""Kinds of stage that a plan counts instead of listing them."""
+
+MOST_ROWS = 24
+"""The maximum number of rows of a table by group; the report has all of them."""
+
+ELSEWHERE = "metrics.csv and the reports of the run folder have them"
+
+
+def show_run(run: Run) -> None:
+    """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
+    from recbias.reports.conclusions import split_conclusions
+    from recbias.reports.tables import build_group_tables, build_summary
+
+    console, tables = Output(), read_run(run.folder)
+    summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())
+    values = [column.title for column in summary.columns if column.numeric]
+    more = (build_round_table(tables), build_check_table(tables))
+    with allow_closed_output():
+        print_conclusions(*split_conclusions(tables), console)
+        if summary.rows:
+            print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
+        for table in (*build_group_tables(tables), *filter(None, more)):
+            _print_first_rows(table, console)
+    show_failures(run)
+    report = run.folder / "report.html"
+    with allow_closed_output():
+        for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
+            console.print(Text(make_printable(line, None)), soft_wrap=True)
+
+
+def _print_first_rows(table: Table, console: Output) -> None:
+    n_hidden = len(table.rows) - MOST_ROWS
+    note = f"{n_hidden:,} more rows are in the reports and in the CSV files."
+    notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
+    print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
+
+
+def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table:
+    """Return the table without the ratio and standard deviation of groups beside their gap."""
+    gaps = {metric.groups_heading for metric in metrics if metric.gap == "difference"}
+    spreads = {
+        metric.heading
+        for metric in metrics
+        if metric.gap in {"ratio", "std"} and metric.groups_heading in gaps
+    }
+    titles = [column.title for column in summary.columns]
+    if spreads.isdisjoint(titles):
+        return summary
+    retained = summary.select(*(title for title in titles if title not in spreads))
+    note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
+    return replace(retained, notes=(*retained.notes, note))
+
+
+def show_failures(run: Run) -> None:
+    """Print the failed stages of a run on standard error, each cause once."""
+    console = Console(stderr=True, highlight=False)
+    for failure in summarize_failures(run.failures):
+        failed = f"failed: {failure.stage}: {failure.message}"
+        help_lines = [f"help: {failure.help}"] if failure.help else []
+        for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
+            text = Text(make_printable(line), style=style)
+            console.print(text, soft_wrap=not console.is_terminal)
+
+
+def show_plan(
+    plan: Plan,
+    preview: Preview,
+    requests: Sequence[RequestTotals],
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print the stages of a plan, which of them are cached, and the cost of the others."""
+    if not quiet:
+        steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
+        print_rows(
+            ("stage", "dataset", "seed", "fold", "state", "took", "memory", "address"),
+            [*zip(*_render_steps(steps), strict=True)],
+            title=plan.experiment.name,
+            numeric=("seed", "fold", "took", "memory"),
+        )
+    for kind, labels in plan.experiment.sweep.items():
+        count = format_count(len(labels), kind.removesuffix("s"))
+        print_line(f"sweep: {count}: {', '.join(labels)}")
+    n_cached = sum(step.stored for step in preview.steps)
+    kinds = [step.stage.kind for step in preview.steps]
+    trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""
+    print_line(
+        f"{len(kinds)} stages ({kinds.count('measure')} metrics{trials}): "
+        f"{n_cached} cached, {len(kinds) - n_cached} to run"
+    )
+    for metric, model, missing in plan.undefined:
+        print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
+    show_requests(requests, quiet=quiet)
+    if preview.expected_seconds is not None:
+        left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
+        time = describe_seconds(preview.expected_seconds)
+        print_line(f"estimated time: {time}{left}, from stored results of the same kind")
+    if preview.memory_mb is None:
+        print_line("estimated memory: unknown without stored results of the same kind")
+    else:
+        unknown = preview.n_without_memory
+        left = f", without {unknown} of the stages" if unknown else ""
+        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+
+
+def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
+    """Return the columns of the table of stages; a constant dataset, seed or fold is blank."""
+    columns = [[step.stage.title for step in steps]]
+    for name in ("dataset", "seed", "fold"):
+        values = [getattr(step.stage.keys, name) for step in steps]
+        texts = ["" if value is None else str(value) for value in values]
+        columns.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
+    return [
+        *columns,
+        [_render_state(step) for step in steps],
+        [_render_time(step) for step in steps],
+        ["" if step.memory_mb is None else f"{step.memory_mb:,.0f} MB" for step in steps],
+        [step.stage.digest[:12] for step in steps],
+    ]
+
+
+def _render_time(step: Step) -> str:
+    """Return the time that a stage took or, after ``~``, is expected to take."""
+    if step.expected is not None:
+        return f"~{describe_seconds(step.expected.seconds)}"
+    return "" if step.seconds is None else f"{step.seconds:.2f} s"
+
+
+def _render_state(step: Step) -> str:
+    """Return whether a stage is cached, and for a search the number of its cached trials."""
+    if step.stored:
+        return "cached"
+    if step.stage.kind == "search":
+        return f"to run ({step.trials} of {len(step.stage.inputs)} trials cached)"
+    return "to resume from its checkpoint" if step.partial else "to run"
+
 
 SEVERITY = (*STOPPED, FAILED, USER, OUT_OF_TOLERANCE)
 """The exit codes other than 0, the worst first."""
@@ -164,15 +483,11 @@ def _describe_errors_in(document: dict[str, Any]) -> Iterator[None]:
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
     from recbias import api
-    from recbias.cli.output.contents import describe_run
-    from recbias.cli.output.tables import show_failures, show_run
 
     with show_progress(options) as observer:
         finished_run = api.run(options.spec, observer=observer, **options.chosen)
     code = find_exit_code(finished_run)
     if options.as_json:
-        from recbias.cli.output.contents import describe_run
-
         show_failures(finished_run)
         options.document.update(describe_run(finished_run, code, MEANINGS[code]))
     else:
@@ -193,10 +508,8 @@ def find_exit_code(run: Run) -> int:
 def plan(options: SimpleNamespace) -> None:
     """Validate each SPEC; list its stages, the requests to language models, time and memory."""
     from recbias import api
-    from recbias.cli.output.contents import describe_plan
-    from recbias.cli.output.tables import show_plan
-    from recbias.runner.execution.executor import Executor
-    from recbias.runner.execution.request_totals import count_requests
+    from recbias.runner.execute import Executor
+    from recbias.runner.request_totals import count_requests
 
     api.create_executor(options.executor, options.workers)
     with show_progress(options):

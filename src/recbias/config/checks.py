@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, MinLen
 
-from recbias.config.plugin_spec import Gap, Grouping, PluginSpec
+from recbias.config.specs import Gap, Grouping, PluginSpec
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName, WrongType
-from recbias.core.measurements.metric_names import format_metric, parse_metric
-from recbias.core.suggestions import normalize_name, suggest
+from recbias.core.measures import format_metric, parse_metric
+from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath
 
 LIMITS = ("at_least", "at_most", "within", "not_below", "not_above")

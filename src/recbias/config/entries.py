@@ -14,26 +14,14 @@ from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Ge
 
-from recbias.config.build import Builder
 from recbias.config.labels import (
     create_label,
     distinguish_metrics,
     distinguish_plugins,
     shorten_name,
 )
-from recbias.config.plugin_spec import (
-    DEFAULT_GAPS,
-    GAPS,
-    Choice,
-    DatasetSpec,
-    Dimension,
-    Grouping,
-    PluginSpec,
-    Range,
-    Reranked,
-    Tune,
-)
 from recbias.config.settings import (
+    Builder,
     Hint,
     Setting,
     as_plain,
@@ -45,7 +33,21 @@ from recbias.config.settings import (
     strip_annotations,
     suggest_default,
 )
-from recbias.config.specs import SECTIONS, TuneSpec
+from recbias.config.specs import (
+    DEFAULT_GAPS,
+    GAPS,
+    SECTIONS,
+    Choice,
+    DatasetSpec,
+    Dimension,
+    Grouping,
+    PluginSpec,
+    Range,
+    Reranked,
+    Tune,
+    TuneSpec,
+)
+from recbias.core import measures
 from recbias.core.errors import (
     ConfigError,
     Contradiction,
@@ -57,13 +59,11 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.measurements import metric_names
-from recbias.core.models.rerankers import RerankedModel
-from recbias.core.models.selected_models import SelectedModel
 from recbias.core.packages import describe_missing, list_libraries, list_missing
-from recbias.core.queries.groups import validate_grouping
+from recbias.core.plugins import RerankedModel, SelectedModel
+from recbias.core.queries import validate_grouping
 from recbias.core.registry import Registry, digest_source, is_file
-from recbias.core.suggestions import find_nearest, suggest
+from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
 
 GROUPING_REMEDIES = {
@@ -285,7 +285,7 @@ class EntryReader:
         registry, settings = self.registries[self.kind], dict[str, Any]()
         try:
             if self.kind == "metrics" and not is_file(name):
-                name, settings = metric_names.parse_metric(name)
+                name, settings = measures.parse_metric(name)
             settings = {**settings, **registry.read_member(name)}
             return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:

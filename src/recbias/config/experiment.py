@@ -1,21 +1,35 @@
-"""An experiment: a validated spec with its plug-ins."""
+"""An experiment: a validated spec with its plug-ins.
+
+Load an experiment: read its spec, validate every section and build every plug-in.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recbias.config.checks import Check
-from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
-from recbias.config.settings import accepts_model_name, as_plain, read_settings
-from recbias.config.specs import FeedbackSpec, ReportSpec
+from recbias.config.checks import Check, CheckSpec, find_metrics, resolve_checks
+from recbias.config.entries import Resolver
+from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
+from recbias.config.source import read_spec
+from recbias.config.specs import (
+    DatasetSpec,
+    ExperimentFile,
+    FeedbackSpec,
+    PluginSpec,
+    ReportSpec,
+    Tune,
+    validate_name,
+)
+from recbias.config.sweep import expand_sweep
 from recbias.core.errors import ConfigError, Contradiction, UserError
-from recbias.core.models.devices import Device
-from recbias.core.models.selected_models import SelectedModel
-from recbias.core.protocols import ReadsModels
-from recbias.core.registry import is_file
+from recbias.core.measures import ALL, DATASET, POOLED
+from recbias.core.plugins import Device, ReadsModels, SelectedModel
+from recbias.core.registry import Registry, is_file
+from recbias.core.text import find_nearest, normalize_name
 from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
@@ -185,3 +199,227 @@ def _render_entry(spec: PluginSpec, name: str, parameters: Mapping[str, Any]) ->
     searched = {dimension.parameter for dimension in spec.tune.space}
     fixed = {key: value for key, value in parameters.items() if key not in searched}
     return {"name": name, **label, **fixed, "tune": spec.tune.written}
+
+
+_RESERVED_DATASETS = {ALL: "the mean over datasets", POOLED: "all datasets together"}
+_RESERVED_MODELS = {DATASET: "metrics of the dataset alone"}
+
+
+def load_experiment(
+    source: Path | Mapping[str, Any],
+    *,
+    registries: Mapping[str, Registry],
+    overrides: Sequence[str] = (),
+    check_reference: Callable[[str], object] = str,
+    check_rest: Callable[[Experiment], object] = bool,
+) -> Experiment:
+    """Load the experiment of a spec and build every plug-in.
+
+    Args:
+        source: The experiment file, or its content.
+        registries: The plug-ins: ``datasets``, ``filters``, ``splits``, ``queries``, ``models``,
+            ``detectors``, ``metrics`` and ``tests``.
+        overrides: Settings such as ``models.1.neighbors=40``; the value is YAML.
+        check_reference: Raises if a run cannot be compared with the published results of a name.
+        check_rest: Raises the faults of a spec that has others already, by what could be read of
+            it; they are added.
+
+    Raises:
+        Faults: All faults of the spec, in the order of the file.
+    """
+    document = read_spec(source, overrides)
+    experiment = _load(document, registries, check_reference)
+    if document.faults:
+        document.add_raised(lambda: check_rest(experiment))
+    document.refuse()
+    return experiment
+
+
+def _load(
+    document: Document,
+    registries: Mapping[str, Registry],
+    check_reference: Callable[[str], object],
+) -> Experiment:
+    """Return the experiment of a document, incomplete if it has faults, which are recorded."""
+    sweep = expand_sweep(document, registries)
+    experiment = _Loader(document, registries).load(sweep)
+    for name in experiment.report.references if experiment.report else ():
+        try:
+            check_reference(name)
+        except UserError as error:
+            document.add_error(("report", "reference"), error)
+    if document.faults and experiment.k == (document.data.get("k") or experiment.k):
+        for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
+            for fault in experiment.find_short_lists(metric):
+                document.add_error(metric.where, fault)
+    return experiment
+
+
+def _has_known_needs(metric: PluginSpec) -> bool:
+    """Return whether the class of a metric says what it needs, which a user's may have omitted."""
+    return isinstance(getattr(metric.plugin, "needs", None), frozenset)
+
+
+class _Loader:
+    """Loads each section of a spec by itself, so that all faults are reported at once."""
+
+    def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
+        self.document = document
+        self.raw = {key: value for key, value in document.data.items() if value is not None}
+        settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
+        self.defaults = {name: setting.default for name, setting in settings.items()}
+        self.values = self.defaults | builder.validate_fields(ExperimentFile, self.raw, ())
+        self.resolver = Resolver(
+            document,
+            registries,
+            self.values["k"],
+            self.values["device"] if "device" in self.raw else None,
+        )
+
+    def load(self, sweep: Mapping[str, Sequence[str]]) -> Experiment:
+        """Return the experiment, incomplete if the document has faults."""
+        n_faults = len(self.document.faults)
+        models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
+        are_valid = all(
+            bool(self.values[key]) == bool(self.raw.get(key)) for key in ("models", "metrics")
+        )
+        are_complete = are_valid and len(self.document.faults) == n_faults
+        builder = Builder(self.document, "experiment.checks")
+        checks: list[CheckSpec | None] = [
+            builder.build(CheckSpec, check, ("checks", at))
+            for at, check in enumerate(self.values["checks"] or ())
+        ]
+        if not are_complete:
+            checks = [self.skip_unread(check, metrics, models) for check in checks]
+        return Experiment(
+            name=self.load_name(),
+            seeds=self.load_seeds(),
+            datasets=self.load_datasets(),
+            split=self.load_one("splits", "split"),
+            queries=self.load_one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
+            k=self.values["k"],
+            device=self.values["device"],
+            models=models,
+            labels=self.load_list("detectors", "labels"),
+            metrics=metrics,
+            tests=self.load_list("tests", "tests"),
+            checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
+            feedback=self.values["feedback"],
+            report=self.values["report"],
+            base=self.document.base,
+            document=self.document,
+            sweep=sweep,
+        )
+
+    def skip_unread(
+        self,
+        check: CheckSpec | None,
+        metrics: Sequence[PluginSpec],
+        models: Sequence[PluginSpec],
+    ) -> CheckSpec | None:
+        """Return a check, or None if it may name an entry that has a fault itself."""
+        if check is None:
+            return None
+        labels = {_normalize_base(model.label) for model in models}
+        named = {_normalize_base(name) for name in (*(check.models or ()), check.baseline or "")}
+        written = self.list_written_names("models") - labels
+        if any(find_nearest(name, written) for name in named - labels):
+            return None
+        titles = {
+            _normalize_base(name) for metric in metrics for name in (metric.label, metric.name)
+        }
+        written = self.list_written_names("metrics") - titles
+        is_misread = find_nearest(_normalize_base(check.metric), written)
+        return check if find_metrics(check, metrics) or not is_misread else None
+
+    def list_written_names(self, key: str) -> set[str]:
+        """Return the names and labels in the entries of a section, as they are written."""
+        entries = raw if isinstance(raw := self.raw.get(key), list) else []
+        texts = [
+            text
+            for entry in entries
+            for text in (
+                (entry.get("name"), entry.get("label")) if isinstance(entry, Mapping) else (entry,)
+            )
+        ]
+        return {_normalize_base(text) for text in texts if isinstance(text, str)}
+
+    def load_name(self) -> str:
+        try:
+            return "" if self.values["name"] is None else validate_name(self.values["name"])
+        except UserError as error:
+            self.document.add_error(("name",), error)
+            return ""
+
+    def load_seeds(self) -> tuple[int, ...]:
+        seeds: tuple[int, ...] | None = self.values["seeds"]
+        if seeds is None:
+            return (self.values["seed"],)
+        if "seed" in self.raw:
+            self.add_fault(("seeds",), "seed is set too", "keep one of seed and seeds")
+        if len(set(seeds)) < len(seeds):
+            self.add_fault(("seeds",), "has the same seed twice", "list each seed once")
+        return seeds
+
+    def load_datasets(self) -> tuple[DatasetSpec, ...]:
+        raw = self.raw.get("dataset")
+        if raw is None:
+            return ()
+        if raw == []:
+            self.document.add_fault(("dataset",), "is an empty list", remedy="name a dataset")
+        entries: list[tuple[Any, KeyPath]] = [(raw, ("dataset",))]
+        if isinstance(raw, list):
+            entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
+        datasets = self.resolver.resolve_datasets(entries)
+        self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)
+        self.refuse_duplicates([(dataset.source, dataset.label) for dataset in datasets])
+        return datasets
+
+    def load_one(self, kind: str, key: str) -> PluginSpec | None:
+        raw, default_name = self.values[key], self.defaults[key] or ""
+        return None if raw is None else self.resolver.resolve(kind, raw, (key,), default_name)
+
+    def load_list(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
+        specs = self.resolver.resolve_list(kind, self.values[key] or [], (key,))
+        if kind == "models":
+            self.refuse_reserved_labels(specs, _RESERVED_MODELS)
+        if kind == "metrics":
+            cutoffs = [spec.parameters.get("k") for spec in specs]
+            names = [
+                spec.label if k is None else f"{spec.label}@{k}"
+                for spec, k in zip(specs, cutoffs, strict=True)
+            ]
+            self.refuse_duplicates([*zip(specs, names, strict=True)])
+        else:  # two tests may differ in their correction alone, which has a column of its own
+            named = [spec for spec in specs if kind != "tests" or spec.is_labelled]
+            self.refuse_duplicates([(spec, spec.label) for spec in named])
+        return specs
+
+    def refuse_reserved_labels(
+        self, specs: Sequence[PluginSpec], reserved: Mapping[str, str]
+    ) -> None:
+        """Record each label that has another meaning in the tables of a run."""
+        for spec in specs:
+            if meaning := reserved.get(spec.label.casefold().strip()):
+                message = f"{spec.label!r} means {meaning} in the tables of a run"
+                self.add_fault((*spec.where, "label"), message, "choose another label")
+
+    def refuse_duplicates(self, names: Sequence[tuple[PluginSpec, str]]) -> None:
+        """Record each name that an earlier entry has."""
+        earlier: dict[str, PluginSpec] = {}
+        for spec, name in names:
+            if name in earlier:
+                message = f"{name} is also {self.document.format_path(earlier[name].where)}"
+                remedy = "give one of the two another label"
+                if spec.rerankers or earlier[name].rerankers:
+                    remedy += "; a model with rerank is evaluated by itself too"
+                self.add_fault(spec.where, message, remedy)
+            earlier.setdefault(name, spec)
+
+    def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
+        self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
+
+
+def _normalize_base(name: str) -> str:
+    """Return the name of a metric or model without cutoff and settings: ``ndcg`` of ``nDCG@5``."""
+    return normalize_name(re.split(r"[@(]", name, maxsplit=1)[0])

@@ -18,11 +18,11 @@ from collections.abc import (
 from dataclasses import is_dataclass, replace
 from typing import Any
 
-from recbias.config.plugin_spec import Grouping, PluginSpec
 from recbias.config.settings import Hint, as_plain, read_settings, render_yaml, strip_annotations
-from recbias.core.measurements import metric_names
-from recbias.core.printable import make_printable
+from recbias.config.specs import Grouping, PluginSpec
+from recbias.core import measures
 from recbias.core.registry import is_file
+from recbias.core.text import make_printable
 
 LONGEST_VALUE = 60
 """The longest value in a label in characters; the middle of a longer one is left out."""
@@ -44,7 +44,7 @@ def create_label(
         return shorten_name(name)
     cls: type = type(plugin)
     settings = read_settings(cls)
-    has_omitted = isinstance(plugin, metric_names.OmitsSettings)
+    has_omitted = isinstance(plugin, measures.OmitsSettings)
     omitted = {"k"} | (plugin.omitted_settings() if has_omitted else set())
     shown_settings = {
         key: _summarize_mapping(value, settings[key].hint)
@@ -57,7 +57,7 @@ def create_label(
         if grouping.gap not in {"", "groups"}:
             shown_settings["gap"] = grouping.gap
             shown_settings |= {"min_group": grouping.min_group} if grouping.min_group else {}
-    return metric_names.format_metric(shorten_name(name), shown_settings)
+    return measures.format_metric(shorten_name(name), shown_settings)
 
 
 def _summarize_mapping(value: Any, hint: Hint) -> Any:

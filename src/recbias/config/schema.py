@@ -11,7 +11,6 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.checks import CheckSpec
 from recbias.config.entries import KINDS, load_packaged_spaces
-from recbias.config.plugin_spec import GAPS
 from recbias.config.settings import (
     Setting,
     as_plain,
@@ -23,7 +22,7 @@ from recbias.config.settings import (
     read_settings,
     strip_annotations,
 )
-from recbias.config.specs import SECTIONS, ExperimentFile, TuneSpec
+from recbias.config.specs import GAPS, SECTIONS, ExperimentFile, TuneSpec
 from recbias.core.docstrings import read_arguments, read_summary
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry

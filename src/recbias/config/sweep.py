@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from recbias.config.labels import flatten_settings, format_value, select_differing
 from recbias.config.source import SWEEP, place_value, split_path, take_step
 from recbias.config.specs import DEFAULT_SEED
-from recbias.core.digests import to_canonical_json
 from recbias.core.errors import (
     Contradiction,
     OutOfRange,
@@ -26,8 +25,9 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
+from recbias.core.files import to_canonical_json
 from recbias.core.registry import Registry, is_file
-from recbias.core.suggestions import normalize_name, suggest
+from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath, format_key_path
 
 MOST_COMBINATIONS = 1_000

@@ -1,4 +1,7 @@
-"""The docstring of a class by section: summary, arguments, formula, range and source."""
+"""The docstring of a class by section: summary, arguments, formula, range and source.
+
+Plug-ins of one family document their common settings, errors and source once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 def read_summary(cls: type) -> str:
     """Return the first sentence of a docstring on one line.
 
-    >>> from recbias.config.plugin_spec import Grouping
+    >>> from recbias.config.specs import Grouping
     >>> read_summary(Grouping).endswith("queries.")
     True
     """
@@ -30,7 +33,7 @@ def read_summary(cls: type) -> str:
 def read_arguments(cls: type) -> dict[str, str]:
     """Return the description of each argument in the ``Args`` section, on one line.
 
-    >>> from recbias.config.plugin_spec import Range
+    >>> from recbias.config.specs import Range
     >>> read_arguments(Range)["low"]
     'The lower bound.'
     """
@@ -49,7 +52,7 @@ def read_arguments(cls: type) -> dict[str, str]:
 def read_formula(cls: type) -> str:
     """Return the formula of a docstring: the first indented block above the sections.
 
-    >>> from recbias.metrics.accuracy.ranking import HitRate
+    >>> from recbias.metrics.accuracy import HitRate
     >>> read_formula(HitRate)
     'HR@k = 1 if rel(r) = 1 for any r ≤ k, else 0'
     """
@@ -61,7 +64,7 @@ def read_formula(cls: type) -> str:
 def read_section(cls: type, title: str) -> str:
     """Return the text of a section of a docstring (``Range``, ``Source``) on one line.
 
-    >>> from recbias.metrics.accuracy.ranking import HitRate
+    >>> from recbias.metrics.accuracy import HitRate
     >>> read_section(HitRate, "Range")
     '0 to 1; undefined for a query without test items'
     """
@@ -118,3 +121,39 @@ def _read_from_source(cls: type) -> str:
     summary, *lines = doc.splitlines()
     margin = " " * definition.body[0].col_offset
     return "\n".join([summary, *(line.removeprefix(margin) for line in lines)]).rstrip()
+
+
+_TITLES = ("Args", "Raises", "Range", "Source")
+_ENTRY = re.compile(r"^(\w+):.*(?:\n +.*)*", re.MULTILINE)
+
+
+class InheritsSections:
+    """A plug-in whose docstring is completed by that of its base class.
+
+    A class gets the entries of its bases' sections on settings and errors that it does not
+    describe itself, and the sections on range and source if it has none.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Complete the docstring."""
+        super().__init_subclass__()
+        own = _split(cls)
+        for base in cls.__bases__:
+            for title, inherited in _split(base).items():
+                text = own.get(title, "")
+                if title in {"Args", "Raises"}:
+                    entries = {
+                        match[1]: match[0] for match in _ENTRY.finditer(f"{inherited}\n{text}")
+                    }
+                    text = "\n".join(entries.values())
+                if title in _TITLES:
+                    own[title] = text or inherited
+        parts = [own[title] for title in ("", EXAMPLE) if title in own]
+        parts += [
+            f"{title}:\n{textwrap.indent(own[title], '    ')}" for title in _TITLES if title in own
+        ]
+        cls.__doc__ = "\n\n".join(parts)
+
+
+def _split(cls: type) -> dict[str, str]:
+    return split_sections(inspect.cleandoc(vars(cls).get("__doc__") or ""))

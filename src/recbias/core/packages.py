@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from typing import Protocol, runtime_checkable
 
 from recbias.core.errors import MissingExtra
-from recbias.core.models.selected_models import ReordersCandidates
+from recbias.core.plugins import ReordersCandidates
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("numba", "torch"),

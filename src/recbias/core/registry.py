@@ -19,7 +19,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from recbias.core.digests import digest_file
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
@@ -30,10 +29,10 @@ from recbias.core.errors import (
     UnknownName,
     describe_exception,
 )
-from recbias.core.input_files import has_file, read_change_times, read_input
-from recbias.core.machine.memory import raise_shortage
+from recbias.core.files import digest_file, has_file, read_change_times, read_input
+from recbias.core.machine import raise_shortage
 from recbias.core.packages import describe_missing
-from recbias.core.suggestions import normalize_name, suggest
+from recbias.core.text import normalize_name, suggest
 
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))

@@ -10,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import SEPARATOR, Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.sentences import SENTENCE_PARTS, Sentences
-from recbias.core.dataset.split import encode_pairs
-from recbias.numerics.inequality import gini, head
-from recbias.numerics.power_law import fit_power_law, zipf_exponent
+from recbias.core.dataset import (
+    SENTENCE_PARTS,
+    SEPARATOR,
+    Attributes,
+    Dataset,
+    FloatArray,
+    Interactions,
+    Reviews,
+    Sentences,
+    encode_pairs,
+)
+from recbias.statistics.inequality import gini, head
+from recbias.statistics.power_law import fit_power_law, zipf_exponent
 
 QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 HEAD = 0.2

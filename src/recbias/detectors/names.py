@@ -1,31 +1,159 @@
-"""Whether an item names more men than women, by the first names of its people (NGIM)."""
+"""The gender of first names, and the first name of a person.
+
+How many men and women each item names, by first names.
+Whether an item names more men than women, by the first names of its people (NGIM).
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 
-from recbias.core.arrays import BoolArray, FloatArray, Ids
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import Contradiction, NothingLeft, UserError
-from recbias.core.labelled_texts import label_texts
-from recbias.core.models.devices import Device
-from recbias.core.protocols import ModelName
-from recbias.core.stage_context import record_fact, warn
-from recbias.detectors.people_counts import count_people, read_column
-from recbias.language.groups.partial_progress import report_part
-from recbias.language.masking.people import find_people
-from recbias.language.masking.person_names import (
-    FirstNames,
-    PersonModel,
-    get_dictionary_path,
+from recbias.core.context import record_fact, warn
+from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.plugins import Device, ModelName, label_texts
+from recbias.kernels.devices import find_device
+from recbias.language.groups import report_part
+from recbias.language.masking import FirstNames, PersonModel, find_people, get_dictionary_path
+from recbias.language.model_files import list_model_files
+
+_GENDERS = {"male": 1, "mostly_male": 1, "female": -1, "mostly_female": -1}
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?")
+_SUFFIXES = {"", "jr", "sr", "ii", "iii", "iv"}
+_TITLES = frozenset(
+    (  # noqa: SIM905  one name a line would be 30 lines
+        "captain capt col count countess dame dr father gen king lady lord major miss mr mrs ms "
+        "prince princess prof queen rev sgt sir sister st"
+    ).split()
 )
-from recbias.language.model_folders import list_model_files
-from recbias.numerics.devices import find_device
+
+
+def first_name(person: str, *, near: bool = False) -> str:
+    """Return the first name of a person, blank if there is none.
+
+    Args:
+        person: ``Tom Hanks`` or ``Hanks, Tom``.
+        near: Whether to skip titles and initials before the surname.
+
+    >>> first_name("Hanks, Tom"), first_name("F. Murray Abraham"), first_name("J.D. Cannon")
+    ('Tom', 'F.', 'J.D.')
+    >>> first_name("F. Murray Abraham", near=True), first_name("Dr. J.D. Cannon", near=True)
+    ('Murray', '')
+    """
+    before_comma, _, after_comma = person.partition(",")
+    is_suffix = after_comma.strip().rstrip(".").casefold() in _SUFFIXES
+    given_names = [] if is_suffix else after_comma.split()
+    words = given_names or before_comma.split()
+    if not near:
+        return words[0] if words else ""
+    candidates = words if given_names or len(words) == 1 else words[:-1]
+    return next((word for word in candidates if not _is_title_or_initial(word)), "")
+
+
+def gender_of(name: str, *, near: bool = False) -> int:
+    """Return 1 for a first name of men, -1 for one of women, 0 for one of both or unknown.
+
+    Args:
+        name: The name.
+        near: Whether to try other spellings of an unknown name.
+
+    >>> [gender_of(name) for name in ("Murray", "Jean-Louis", "Mía", "Li", "Zopon")]
+    [1, 0, 0, 0, 0]
+    >>> [gender_of(name, near=True) for name in ("MURRAY", "Jean-Louis", "Mía", "Li", "Zopon")]
+    [1, 1, -1, 0, 0]
+    """
+    for spelling in _list_spellings(name) if near else (name,):
+        gender = _load_detector().get_gender(spelling)
+        if gender != "unknown":
+            return _GENDERS.get(gender, 0)
+    return 0
+
+
+def _is_title_or_initial(word: str) -> bool:
+    plain = word.rstrip(".").casefold()
+    return plain in _TITLES or len(plain) == 1 or _INITIALS.fullmatch(word) is not None
+
+
+def _list_spellings(name: str) -> Iterator[str]:
+    """Yield the spellings under which a first name is looked up, in order."""
+    cased = name.title() if name.isupper() or name.islower() else name
+    for spelling in (cased, cased.partition("-")[0]):
+        letters = unicodedata.normalize("NFD", spelling)
+        yield spelling
+        yield "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+@cache
+def _load_detector() -> Any:
+    from gender_guesser.detector import Detector
+
+    return Detector()
+
+
+def read_column(items: Attributes, name: str, setting: str) -> Ids:
+    """Return a column of people or of texts, None in missing cells: ``object[n_items]``.
+
+    Raises:
+        UnknownColumn: There is no such column, or it holds numbers; the place is the setting.
+    """
+    try:
+        column = items.column(name)
+    except UnknownColumn as error:
+        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
+    if column.dtype.kind == "f" and column.notna().any():
+        message = f"column {name!r} of the items holds numbers, not names of people"
+        raise UnknownColumn(message, where=setting)
+    return np.array(column.astype(object).where(column.notna(), None), dtype=object)
+
+
+def count_people(people: Ids, *, near: bool, unique: bool, halves: bool) -> FloatArray:
+    """Return the men, the people of known gender and all people of each item: ``float64[n, 3]``.
+
+    Args:
+        people: ``Tom Hanks|Annie Potts``; None for nobody, ``object[n]``.
+        near: Whether first names are also looked up in other spellings.
+        unique: Whether a first name counts once per item.
+        halves: Whether an unknown double name has the gender of its first half.
+
+    >>> people = np.array(["Tom Hanks|Annie Potts|Zopon", None], dtype=object)
+    >>> count_people(people, near=False, unique=False, halves=False).tolist()
+    [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
+    """
+    n_items = len(people)
+    cells: pd.Series[Any] = pd.Series(people, dtype=object).dropna().astype(str)
+    cells = cells.str.split(SEPARATOR, regex=False).explode()
+    person_codes, persons = pd.factorize(cells)
+    first_names = np.array([first_name(person, near=near) for person in persons], dtype=object)
+    person_names, names = pd.factorize(first_names)
+    signs = np.array([_find_gender(name, near=near, halves=halves) for name in names], np.int8)
+    rows, codes = cells.index.to_numpy(dtype=np.int64), person_names[person_codes]
+    n_mentioned = np.bincount(rows, minlength=n_items)
+    if unique:
+        rows, codes = _count_once(rows, codes, max(len(names), 1))
+    men, women = (np.bincount(rows[signs[codes] == sign], minlength=n_items) for sign in (1, -1))
+    return np.column_stack([men, men + women, n_mentioned]).astype(np.float64)
+
+
+def _count_once(rows: AnyArray, codes: AnyArray, n_names: int) -> tuple[AnyArray, AnyArray]:
+    rows, codes = np.divmod(np.unique(rows * n_names + codes), n_names)
+    return rows, codes
+
+
+def _find_gender(name: str, *, near: bool, halves: bool) -> int:
+    """Return the gender of a first name, or of its first half if it has a hyphen."""
+    gender = gender_of(name, near=near)
+    first, hyphen, _ = name.partition("-")
+    return gender_of(first, near=near) if halves and hyphen and not gender else gender
+
 
 TEXTS_PER_BLOCK = 256
 """The texts whose people a model finds before their values are stored."""
@@ -81,7 +209,7 @@ class Names:
         WrongType: The model for persons has no label for them.
 
     >>> import pandas as pd
-    >>> from recbias.core.dataset.vocabulary import Vocabulary
+    >>> from recbias.core.dataset import Vocabulary
     >>> cast = pd.DataFrame({"cast": ["Tom Hanks|Tim Allen|Annie Potts", "Mary Woronov|Topol"]})
     >>> items = Attributes(Vocabulary.of(["1", "2"]), cast)
     >>> labels = Names(from_="cast").label(items, np.random.default_rng(0))

@@ -16,20 +16,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.dataset.interactions import Interactions
+from recbias.core.context import warn
+from recbias.core.dataset import BoolArray, FloatArray, Interactions
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import warn
 from recbias.formats.delimited import (
     BadLines,
     Kind,
     Layout,
     Rows,
+    encode,
+    find_repeat,
     read_encoded_table,
     read_header,
     read_texts,
 )
-from recbias.formats.encode_ids import encode, find_repeat
 from recbias.formats.json_files import locate_value, read_pairs
 from recbias.formats.lists import RECBOLE_COLUMN
 from recbias.formats.tables import TableColumns, TableFile, parse_numbers, read_file

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from recbias.core.arrays import BoolArray, Codes, Ids
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import warn
+from recbias.core.dataset import BoolArray, Codes, Ids, Vocabulary
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import warn
 from recbias.formats.delimited import (
     SKIP_HINT,
     BadLines,

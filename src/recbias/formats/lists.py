@@ -18,9 +18,17 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray, Ids
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary, sort_naturally
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    AnyArray,
+    BoolArray,
+    Codes,
+    FloatArray,
+    Ids,
+    TrainingData,
+    Vocabulary,
+    sort_naturally,
+)
 from recbias.core.errors import (
     BrokenContract,
     MalformedLine,
@@ -28,11 +36,9 @@ from recbias.core.errors import (
     UnknownIdentifier,
     WrongType,
 )
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import warn
-from recbias.core.suggestions import normalize_name, suggest
-from recbias.formats.delimited import Layout, read_header, read_texts
-from recbias.formats.encode_ids import find_repeat
+from recbias.core.queries import Queries
+from recbias.core.text import normalize_name, suggest
+from recbias.formats.delimited import Layout, find_repeat, read_header, read_texts
 from recbias.formats.json_files import Pairs, locate_value, read_pairs
 from recbias.formats.tables import (
     decode_dictionary,

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray, Ids
-from recbias.core.digests import compute_digest, digest_file
+from recbias.core.context import warn
+from recbias.core.dataset import FloatArray, Ids
 from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
-from recbias.core.stage_context import warn
+from recbias.core.files import compute_digest, digest_file
 from recbias.formats.tables import TextTable, read_text_table
-from recbias.formats.written_files import write_json_lines, write_sheet
+from recbias.formats.text_files import write_json_lines, write_sheet
 
 ITEM, COLUMNS, DIGEST = "item", "columns", "sha256"
 """The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
-from recbias.core.arrays import AnyArray
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
-from recbias.core.input_files import open_input
+from recbias.core.files import open_input
 from recbias.core.packages import require_packages
-from recbias.core.stage_context import warn
 from recbias.formats.archives import ARCHIVE_ERRORS, open_zip, refuse_size
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 

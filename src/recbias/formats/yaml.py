@@ -27,8 +27,8 @@ from recbias.core.errors import (
     MissingFile,
     UserError,
 )
-from recbias.core.input_files import has_file
-from recbias.core.suggestions import find_nearest, suggest
+from recbias.core.files import has_file
+from recbias.core.text import find_nearest, suggest
 from recbias.formats.json_files import parse_json
 
 KeyPath: TypeAlias = tuple[str | int, ...]

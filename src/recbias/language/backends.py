@@ -1,237 +1,714 @@
-"""Pretrained language models as ``torch`` modules and tokenizers, without the network."""
+"""What sends requests to a model, or answers them in the process: a reply or a failure for each.
+
+The SDK of the provider sends, with its time limits and errors, but without its repetitions: they
+would escape the budget, the counts and the pause that all requests share.
+"""
 
 from __future__ import annotations
 
+import email.utils
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+import math
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from recbias.core.errors import MissingFile, UserError
-from recbias.core.machine.memory import is_shortage
-from recbias.core.models.devices import Device
-from recbias.core.stage_context import warn
-from recbias.language.model_folders import (
-    COMPLETE_MODEL,
-    CONFIG,
-    Source,
-    find_model,
-    list_code,
+from recbias.core.text import make_printable
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome, RequestKind
+from recbias.language.limits import MAX_PAUSE
+from recbias.language.local_models import CausalModel, Generation, load_causal_model
+
+Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
+"""What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
+``reject`` this request; ``stop`` all requests."""
+
+NO_LIKELIHOOD = "no log-probabilities"
+"""The cause of a failure: a server that does not give the log-probabilities of a prompt."""
+
+QUOTA = "insufficient_quota"
+"""The only code of an exhausted quota; some servers word a limit per minute as a quota."""
+
+_MALFORMED = "invalid JSON"
+"""The cause of a failure: an answer that was cut off, or is in another format."""
+
+_CONTENT_FILTER = "content_filter"
+"""The code of a request, and the finish reason of a reply, that a content filter blocked."""
+
+_NO_KEY = "none"
+"""The key that is sent where none is needed."""
+
+_MAX_MESSAGE_LENGTH = 300
+
+_RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
+_REJECTED = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+
+_OPTIONAL = ("top_k", "top_p", "seed", "temperature")
+"""Parameters that are left out if they are refused; where two exclude each other, the first."""
+
+_REFUSAL = re.compile(
+    r"unsupported|not supported|does not support|unrecognized|unknown|unexpected|not permitted"
+    r"|not allowed|cannot both|deprecated|extra_forbidden|only the default",
+    re.IGNORECASE,
 )
-from recbias.numerics.devices import resolve_device
+"""Matches the message of a server that refuses a parameter, and not its value."""
 
-_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-"""Read local files only, and run no code from a model folder."""
+_COMPLETE = re.compile(
+    "((stop|eos|end)(tokens?|tokenids?|turn|oftext|sequence|word|string)?|completed?|done"
+    "|toolcalls?|tooluse|functioncall|normal|finish(ed)?|success)?"
+)
+"""Matches finish reasons of vendors, in small letters without other characters."""
 
-_KERNELS = ("_attn_implementation", "_experts_implementation")
-"""Settings that may name a package, or code on a hub."""
-
-
-def check_model(name: str, revision: str | None = None) -> None:
-    """Refuse a language model that is not available, or whose tokenizer cannot be loaded."""
-    source = find_model(name, revision)
-    load_config(source)
-    load_tokenizer(source)
-
-
-def load_tokenizer(source: Source, **options: Any) -> Any:
-    """Return the tokenizer of a model; MissingFile if it cannot be read or is not a fast one."""
-    from transformers import AutoTokenizer
-
-    with silence_transformers(), describe_failure("tokenizer", source):
-        tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL, **options)
-        tokenizer("text")  # some faults of its settings show only now
-    if not tokenizer.is_fast:
-        kind = type(tokenizer).__name__
-        message = f"the tokenizer in {source.folder} ({kind}) is not a fast tokenizer"
-        raise MissingFile(message, where="encoder", remedy="name a model with a tokenizer.json")
-    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):  # made without files
-        message = f"{source.folder} has no vocabulary of a tokenizer"
-        raise MissingFile(message, where="encoder", remedy="add tokenizer.json from the publisher")
-    return tokenizer
+_ENDS: Mapping[Outcome, re.Pattern[str]] = {
+    "refusal": re.compile("contentfilter|refusal|safety|prohibited|blocklist|spii|recitation"
+                          "|guardrail|sensitive|toxic|moderation"),
+    "length": re.compile("length|token|limit|window|^max|truncat|incomplete|notfinished|unfinished"
+                         "|timeout|timedout|pauseturn"),
+    "failed": re.compile("error|abort|cancel|overload|unavailable|insufficient|exception"),
+}  # fmt: skip
+"""Words in the other finish reasons, by what they mean, in the order in which they are tried."""
 
 
-def load_encoder(source: Source, *, weights: bool = True) -> Any:
-    """Return the encoder of a model as a ``torch`` module in ``float32``, in evaluation mode.
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a request has no reply.
 
-    Of an encoder-decoder model, the encoder is returned. Weights are read from ``safetensors``
-    only, as other weight files can hold code; without ``weights`` they are uninitialised, to be
-    filled from a stored state. MissingFile if a file cannot be read.
+    Args:
+        cause: The cause in a word: ``429``, ``500``, ``timeout``, ``connection``,
+            ``invalid JSON``.
+        message: What the server or the network reported.
+        reaction: What follows.
+        retry_after: The seconds that the server asks to wait; 0 if it does not.
     """
-    import transformers
 
-    auto: Any = transformers.AutoModel
-    config = load_config(source)
-    with silence_transformers(), describe_failure("weights", source):
-        if weights:
-            model = load_weights(auto, source, config=config, dtype=config.dtype)
-        else:
-            model = auto.from_config(config, trust_remote_code=False)
-    return (model.get_encoder() if config.is_encoder_decoder else model).float().eval()
+    cause: str
+    message: str
+    reaction: Reaction = "retry"
+    retry_after: float = 0.0
 
 
-def load_token_classifier(source: Source, device: Device = "auto") -> Any:
-    """Return a token classifier in evaluation mode on a device; as ``load_encoder``."""
-    import transformers
+class NoReply(Exception):
+    """The answer of a server holds no reply; ``failure`` says why."""
 
-    auto: Any = transformers.AutoModelForTokenClassification
-    config = load_config(source)
-    with silence_transformers(), describe_failure("weights", source):
-        model = load_weights(auto, source, config=config, dtype=config.dtype)
-    return model.to(resolve_device(device)).eval()
+    def __init__(
+        self, message: str, *, cause: str = _MALFORMED, reaction: Reaction = "retry"
+    ) -> None:
+        super().__init__(message)
+        self.failure = Failure(cause=cause, message=message, reaction=reaction)
 
 
-def load_config(source: Source) -> Any:
-    """Return a configuration with weights in ``float32``.
+class Backend(ABC):
+    """Answers requests to one model.
 
-    It names no file, which may be a pickle, and no kernel of attention, which may be downloaded or
-    need a GPU: the kernels of ``torch`` compute the same.
+    ``batch_size`` is the number of requests that it answers in one call, ``concurrency`` the
+    number of calls at a time, each in a thread of its own.
+    """
+
+    batch_size: int
+    concurrency: int
+
+    @abstractmethod
+    def answer(self, requests: Sequence[ChatRequest]) -> Sequence[ChatReply | Failure]:
+        """Return the reply to each request, or why there is none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections, or release the memory of the model."""
+
+
+def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> Backend:
+    """Return the backend of a language model for requests of one kind.
+
+    Only servers with the interface of OpenAI give likelihoods; the model is one of these.
 
     Raises:
-        MissingFile: It cannot be read, is of a type that only code in the folder defines, or is
-            that of quantised weights or of more layers than there are weights.
+        MissingExtra: The package of the provider is not installed.
+        RequestRefused: There is no key for the server.
+        MissingFile: A model in the process is not found.
     """
-    import torch
-    import transformers
-
-    _refuse_own_type(source)
-    auto: Any = transformers.AutoConfig
-    with silence_transformers(), describe_failure(CONFIG, source):
-        config = auto.from_pretrained(source.folder, **_LOCAL)
-    _refuse_quantised(config, source)
-    _refuse_other_depth(config, source)
-    for part in (config, *list_parts(config)):
-        for name in _KERNELS:
-            setattr(part, name, None)
-    config.dtype = torch.float32
-    config.transformers_weights = None
-    return config
+    model.check_access()
+    if model.is_local:
+        name, device = model.model, model.device or "auto"
+        causal_model = load_causal_model(name, model.revision or None, device=device)
+        return TransformersBackend(causal_model, model.concurrency)
+    if model.provider == "anthropic":
+        return AnthropicBackend(model)
+    return LikelihoodBackend(model) if kind == "likelihood" else OpenAIBackend(model)
 
 
-def list_parts(config: Any) -> list[Any]:
-    """Return the configurations inside another one, as that of the text of a multimodal model."""
-    import transformers
+class HttpBackend(Backend):
+    """Sends requests one by one; parameters that the server refuses are left out from then on.
 
-    parts: Any = vars(config).values()
-    return [part for part in parts if isinstance(part, transformers.PreTrainedConfig)]
+    ``path`` is that of the requests below the base URL; ``renamed`` has the other names that
+    parameters have on some servers.
+    """
 
+    batch_size = 1
+    path: ClassVar[str]
+    renamed: ClassVar[Mapping[str, str]] = {}
 
-def _refuse_quantised(config: Any, source: Source) -> None:
-    """Refuse weights that only a package for quantisation reads, for some GPUs."""
-    if any(getattr(part, "quantization_config", None) for part in (config, *list_parts(config))):
-        message = f"the weights in {source.folder} are quantised (quantization_config)"
-        remedy = "name the model in full precision that it was made of, or its GGUF file"
-        raise MissingFile(message, where="encoder", remedy=remedy)
-
-
-def _refuse_other_depth(config: Any, source: Source) -> None:
-    """Refuse more layers than there are weights: to build a million layers takes an hour."""
-    from safetensors import safe_open
-
-    paths = list(source.folder.glob("*.safetensors"))
-    sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *list_parts(config))]
-    with describe_failure("weights", source):
-        n_layers = max((size for size in sizes if isinstance(size, int)), default=0)
-        n_weights = 0
-        for path in paths:
-            with safe_open(path, framework="numpy") as file:
-                n_weights += len(file.keys())
-    if paths and n_layers > n_weights:
-        message = (
-            f"{CONFIG} in {source.folder} has {n_layers:,} layers, more than there are weights"
+    def __init__(self, model: LanguageModel) -> None:
+        self.concurrency = model.concurrency
+        self._credentials = model.read_credentials()
+        self._refused: set[str] = set()
+        self._sdk, client = self._import_sdk()
+        self._client = client(
+            api_key=self._credentials.key or _NO_KEY,
+            base_url=model.server,
+            default_headers=self._credentials.headers,
+            default_query=dict(self._credentials.query),
+            timeout=model.timeout_s,
+            max_retries=0,
         )
-        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
 
+    def answer(self, requests: Sequence[ChatRequest]) -> Sequence[ChatReply | Failure]:
+        """Return the reply to each request, or why there is none."""
+        return [self._send(request) for request in requests]
 
-def _refuse_own_type(source: Source) -> None:
-    """Refuse a model that is defined by code in its folder, or on a hub."""
-    import transformers
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
-    types: Any = transformers.CONFIG_MAPPING
-    try:
-        config = json.loads((source.folder / CONFIG).read_text(encoding="utf-8"))
-        kind, has_code = config.get("model_type"), "auto_map" in config
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return  # the library says why
-    if has_code and kind not in types:
-        message = f"the model in {source.folder} ({kind}) is defined by code, which is not run"
-        remedy = "name a model of a type that transformers has; or score the sentences elsewhere"
-        raise MissingFile(message, where="encoder", remedy=remedy)
+    def _import_sdk(self) -> tuple[Any, Any]:
+        """Return the SDK, for its errors, and its client."""
+        import openai
 
+        return openai, openai.OpenAI
 
-def load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random.
+    @abstractmethod
+    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the JSON of a request."""
 
-    Code in its folder is not run, which is a warning.
-    """
-    if "gguf_file" not in options and (code := list_code(source.folder)):
-        warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
-    options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
-    model, info = auto.from_pretrained(source.folder, **options)
-    refuse_missing_weights(source, info)
-    return model
+    @abstractmethod
+    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+        """Return the reply in the JSON of the answer to a request.
 
+        Raises:
+            NoReply: There is none.
+        """
 
-def refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
-    """Raise MissingFile if a model was loaded without some of its weights."""
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
-    if missing:
-        message = (
-            f"the weights in {source.folder} belong to another model: no {', '.join(missing)}"
+    def judge(self, failure: Failure) -> Failure:
+        """Return a failure with the cause and the reaction that it has for these requests."""
+        return failure
+
+    def _send(self, request: ChatRequest) -> ChatReply | Failure:
+        refused, sdk = sorted(self._refused), self._sdk
+        payload = self._adapt(self.build_payload(request), refused)
+        try:
+            text = self._client.post(self.path, body=payload, cast_to=str)
+            return self._read(text, request, payload, refused)
+        except NoReply as error:
+            return self._clean(error.failure)
+        except sdk.APITimeoutError:
+            return Failure(cause="timeout", message="the server did not answer in time")
+        except sdk.APIConnectionError as error:
+            reason = error.__cause__ or error
+            message = str(reason) or type(reason).__name__
+            return self._clean(Failure(cause="connection", message=message))
+        except sdk.APIStatusError as error:
+            response = error.response
+            body = _parse_json(response.content)
+            return self._react(response.status_code, body, response.headers, payload)
+
+    def _read(
+        self, text: str, request: ChatRequest, payload: Mapping[str, Any], refused: Sequence[str]
+    ) -> ChatReply | Failure:
+        """Return the reply in an answer; some servers report errors by an answer of status 200."""
+        body = _parse_json(text)
+        if not isinstance(body, Mapping):
+            start = text.strip()[:_MAX_MESSAGE_LENGTH] or "it is empty"
+            raise NoReply(f"the answer is not a JSON object: {start}")
+        choice = _get_choice(body)
+        error = body if _has_error(body) else choice if _has_error(choice) else None
+        if error is None and body.get("detail") and not choice and "content" not in body:
+            error = body
+        if error is not None:
+            code = as_text(read_error(error).get("code"))
+            is_status = re.fullmatch("[45][0-9][0-9]", code)
+            return self._react(int(code) if is_status else 500, error, {}, payload)
+        reply, hide = self.read_reply(body, request), self._credentials.hide_in
+        return replace(
+            reply,
+            text=hide(reply.text),
+            prompt_tokens=_read_count(body, "prompt_tokens", "input_tokens"),
+            completion_tokens=_read_count(body, "completion_tokens", "output_tokens"),
+            served_model=hide(as_text(body.get("model"))),
+            fingerprint=hide(as_text(body.get("system_fingerprint"))),
+            finish_reason=hide(reply.finish_reason),
+            negotiated=tuple(
+                f"{self.renamed[name]} for {name}" if name in self.renamed else f"no {name}"
+                for name in refused
+            ),
         )
-        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
+
+    def _react(
+        self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
+    ) -> ChatReply | Failure:
+        """Return what follows an answer that reports an error."""
+        failure = self.judge(self._clean(classify_status(status, body, headers)))
+        if failure.reaction != "reject":
+            return failure
+        if as_text(read_error(body).get("code")) == _CONTENT_FILTER:
+            return ChatReply(outcome="refusal", finish_reason=_CONTENT_FILTER)
+        name = find_refused(payload, body, (*self.renamed, *_OPTIONAL))
+        if name is None:
+            return failure
+        self._refused.add(name)
+        return replace(failure, reaction="resend")
+
+    def _adapt(self, payload: Mapping[str, Any], refused: Sequence[str]) -> dict[str, Any]:
+        """Return the parameters in the form that the model accepts."""
+        return {
+            self.renamed.get(name, name) if name in refused else name: value
+            for name, value in payload.items()
+            if name not in refused or name in self.renamed
+        }
+
+    def _clean(self, failure: Failure) -> Failure:
+        """Return a failure whose message is one short line without secrets."""
+        message = self._credentials.hide_in(failure.message).strip()
+        return replace(failure, message=make_printable(message, _MAX_MESSAGE_LENGTH))
 
 
-def count_positions(network: Any, tokenizer: Any) -> int:
-    """Return the number of tokens that a model can read.
+class OpenAIBackend(HttpBackend):
+    """Chat completions of OpenAI and of the servers with its interface."""
 
-    Encoders such as RoBERTa count positions from behind the padding index, so the first position
-    embeddings are not available to tokens.
+    path = "/chat/completions"
+    renamed: ClassVar[Mapping[str, str]] = {"max_tokens": "max_completion_tokens"}
+
+    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the JSON of a request."""
+        decoding, schema = request.decoding, request.decoding.response_schema
+        json_schema = {"name": "reply", "strict": True, "schema": dict(schema or {})}
+        response_format = {"type": "json_schema", "json_schema": json_schema}
+        parameters = {
+            "max_tokens": decoding.max_tokens,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "top_k": decoding.top_k,
+            "seed": decoding.seed,
+            "stop": list(decoding.stop) or None,
+            "response_format": None if schema is None else response_format,
+        }
+        return {
+            "model": request.model,
+            "messages": [
+                {"role": message.role, "content": message.content} for message in request.messages
+            ],
+            **{name: value for name, value in parameters.items() if value is not None},
+            **decoding.extra_body,
+        }
+
+    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+        """Return the reply in the message of the first choice."""
+        choice = _get_choice(body)
+        message = choice.get("message")
+        if not isinstance(message, Mapping):
+            raise NoReply("the answer has no choices with a message")
+        text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
+        reason = as_text(choice.get("finish_reason"))
+        outcome: Outcome = "refusal" if refusal else _classify_end(text, reason)
+        return ChatReply(text=text or refusal, outcome=outcome, finish_reason=reason)
+
+
+class AnthropicBackend(HttpBackend):
+    """The messages interface of Anthropic."""
+
+    path = "/v1/messages"
+
+    def _import_sdk(self) -> tuple[Any, Any]:
+        import anthropic
+
+        return anthropic, anthropic.Anthropic
+
+    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the JSON of a request; messages of the system are one text beside the others."""
+        decoding, schema = request.decoding, request.decoding.response_schema
+        output_config = {"format": {"type": "json_schema", "schema": dict(schema or {})}}
+        system = [message.content for message in request.messages if message.role == "system"]
+        parameters = {
+            "system": "\n\n".join(system) or None,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "top_k": decoding.top_k,
+            "stop_sequences": list(decoding.stop) or None,
+            "output_config": None if schema is None else output_config,
+        }
+        return {
+            "model": request.model,
+            "messages": [
+                {"role": message.role, "content": message.content}
+                for message in request.messages
+                if message.role != "system"
+            ],
+            "max_tokens": decoding.max_tokens,
+            **{name: value for name, value in parameters.items() if value is not None},
+            **decoding.extra_body,
+        }
+
+    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+        """Return the text of the content."""
+        if not isinstance(body.get("content"), list):
+            raise NoReply("the answer has no content")
+        text, reason = _read_text(body["content"]), as_text(body.get("stop_reason"))
+        return ChatReply(text=text, outcome=_classify_end(text, reason), finish_reason=reason)
+
+
+class LikelihoodBackend(HttpBackend):
+    """Log-probabilities of given texts, through the completions interface of OpenAI.
+
+    The server is asked for a completion of no tokens with ``echo`` and ``logprobs``: it repeats
+    the prompt with the log-probability of each of its tokens. vLLM does, as did OpenAI; the server
+    of llama.cpp ignores ``echo`` or refuses it.
     """
-    n_tokens = int(tokenizer.model_max_length)
-    n_positions = getattr(network.config, "max_position_embeddings", None) or 0
-    if n_positions <= 0:
-        return n_tokens
-    n_unavailable = 0
-    for name, module in network.named_modules():
-        padding_index = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding_index is not None:
-            n_unavailable = max(n_unavailable, padding_index + 1)
-    return min(n_tokens, n_positions - n_unavailable)
+
+    path = "/completions"
+
+    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the JSON of a request."""
+        return {
+            "max_tokens": request.decoding.max_tokens,
+            **request.decoding.extra_body,
+            "model": request.model,
+            "prompt": "".join(message.content for message in request.messages),
+            "echo": True,
+            "logprobs": 1,
+        }
+
+    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+        """Return the tokens of the text and their log-probabilities, as a JSON object.
+
+        Tokens of the text begin at or after its first character. One that begins before is of the
+        context, and what the server generates after the text is left out.
+        """
+        context, text = (message.content for message in request.messages)
+        tokens, scores = _list_scores(body)
+        end = len(context) + len(text)
+        rows = zip(tokens, scores, locate_tokens(tokens, context + text), strict=True)
+        of_text = [(token, score) for token, score, start in rows if len(context) <= start < end]
+        if not of_text or not all(_is_log_probability(score) for _, score in of_text):
+            raise NoReply("the answer lacks the log-probability of a token of the text")
+        names, values = zip(*of_text, strict=True)
+        return ChatReply(text=json.dumps({"tokens": names, "log_probabilities": values}))
+
+    def judge(self, failure: Failure) -> Failure:
+        """Return a failure; that of a server without likelihoods stops all requests."""
+        if failure.cause in _REFUSALS and _UNSUPPORTED.search(failure.message):
+            return replace(failure, cause=NO_LIKELIHOOD, reaction="stop")
+        return failure
 
 
-@contextmanager
-def describe_failure(content: str, source: Source) -> Iterator[None]:
-    """Turn an error of the libraries into one that names the model folder."""
-    import torch
+_REFUSALS = {"400", "404", "405", "422"}
+"""The causes of failures that may be about the interface and not about the key."""
 
+_UNSUPPORTED = re.compile(r"\becho\b|log_?prob|chat model|completions", re.IGNORECASE)
+"""Matches the message of a server that cannot repeat the prompt with log-probabilities."""
+
+_LEAST_SCORE, _ROUNDING = -1e6, 1e-3
+"""The least log-probability, and the most by which one may exceed 0; some servers send -9999 for
+minus infinity."""
+
+
+def _is_log_probability(score: Any) -> bool:
+    """Return whether a value can be a log-probability, rounded as it may be."""
+    return isinstance(score, (int, float)) and _LEAST_SCORE <= score <= _ROUNDING
+
+
+def locate_tokens(tokens: Sequence[str], text: str) -> list[int]:
+    """Return the position in a text at which each of its tokens begins.
+
+    Positions are not taken from the server, because servers differ in how they count a start
+    token and the bytes of a character. A token that is not in the text, such as a part of the
+    bytes of a character, is at the position after the last token; the next one is looked for
+    after it.
+
+    >>> locate_tokens(["<s>", "L'", "\ufffd", "\ufffd", "t", " Up"], "L'\u00e9t Up")
+    [0, 0, 2, 2, 3, 4]
+
+    Args:
+        tokens: The tokens of the text, and perhaps others before and after it.
+        text: The text.
+    """
+    offsets, end, n_skipped = [], 0, 0
+    for token in tokens:
+        start = text.find(token, end, end + n_skipped + len(token)) if token else -1
+        if start < 0:
+            offsets.append(end)
+            n_skipped += len(token)
+        else:
+            offsets.append(start)
+            end, n_skipped = start + len(token), 0
+    return offsets
+
+
+def _list_scores(body: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    """Return the tokens of the prompt, and their log-probabilities."""
+    if not (choice := _get_choice(body)):
+        raise NoReply("the answer has no choices")
+    logprobs = choice.get("logprobs")
+    columns = logprobs if isinstance(logprobs, Mapping) else {}
+    tokens, scores = columns.get("tokens"), columns.get("token_logprobs")
+    if not isinstance(tokens, list) or not isinstance(scores, list):
+        message = "the server returns no log-probabilities of the prompt (echo with logprobs)"
+        raise NoReply(message, cause=NO_LIKELIHOOD, reaction="stop")
+    if len(tokens) != len(scores):
+        raise NoReply("the answer has not one log-probability for each token")
+    return [as_text(token) for token in tokens], scores
+
+
+_SEED_DIGITS = 15
+"""The hexadecimal digits of an address that seed the sampling of its reply."""
+
+
+@dataclass(eq=False)
+class TransformersBackend(Backend):
+    """Answers requests by a causal model in this process.
+
+    Greedy replies are generated in batches. A sampled reply is generated alone, from a generator
+    seeded by the address of its request, so that it depends on no other request.
+
+    Args:
+        model: The model.
+        batch_size: The number of requests in a batch.
+    """
+
+    model: CausalModel
+    batch_size: int
+    concurrency: int = 1
+
+    def answer(self, requests: Sequence[ChatRequest]) -> Sequence[ChatReply | Failure]:
+        """Return the reply to each request, or why there is none."""
+        texts = [self._render(request) for request in requests]
+        answers: list[ChatReply | Failure | None] = [
+            self._check_length(text, request)
+            for text, request in zip(texts, requests, strict=True)
+        ]
+        waiting = [index for index, answer in enumerate(answers) if answer is None]
+        greedy = [index for index in waiting if not requests[index].decoding.temperature]
+        sampled = [[index] for index in waiting if requests[index].decoding.temperature]
+        for batch in filter(None, [greedy, *sampled]):
+            generations = self._generate([texts[index] for index in batch], requests[batch[0]])
+            for index, generation in zip(batch, generations, strict=True):
+                answers[index] = _make_reply(generation)
+        return [answer for answer in answers if answer is not None]
+
+    def close(self) -> None:
+        """Do nothing: the memory is released with the object."""
+
+    def _render(self, request: ChatRequest) -> str:
+        return self.model.render_chat(
+            [{"role": message.role, "content": message.content} for message in request.messages]
+        )
+
+    def _check_length(self, text: str, request: ChatRequest) -> Failure | None:
+        """Return why a prompt cannot be answered, None if it can."""
+        n_tokens = len(self.model.tokenizer(text, add_special_tokens=False).input_ids)
+        if n_tokens + request.decoding.max_tokens <= self.model.max_length:
+            return None
+        message = (
+            f"a prompt of {n_tokens:,} tokens and a reply of {request.decoding.max_tokens:,} "
+            f"exceed the {self.model.max_length:,} tokens of the model"
+        )
+        return Failure(cause="too long", message=message, reaction="reject")
+
+    def _generate(self, texts: Sequence[str], request: ChatRequest) -> list[Generation]:
+        decoding = request.decoding
+        return self.model.generate(
+            texts,
+            max_tokens=decoding.max_tokens,
+            temperature=decoding.temperature or 0.0,
+            top_p=1.0 if decoding.top_p is None else decoding.top_p,
+            top_k=decoding.top_k or 0,
+            seed=int(request.address[:_SEED_DIGITS], 16),
+        )
+
+
+def _make_reply(generation: Generation) -> ChatReply:
+    reason = "stop" if generation.is_complete else "length"
+    return ChatReply(
+        text=generation.text,
+        outcome=_classify_end(generation.text, reason),
+        prompt_tokens=generation.n_prompt,
+        completion_tokens=generation.n_generated,
+        finish_reason=reason,
+    )
+
+
+def classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failure:
+    """Return the failure that a server reports by a status code.
+
+    >>> classify_status(503, None, {}).reaction
+    'retry'
+    >>> classify_status(404, {"error": {"message": "no such model"}}, {}).message
+    '404: no such model'
+
+    Args:
+        status: The status code.
+        body: The JSON of the answer.
+        headers: The headers, by lower-case name.
+    """
+    error = read_error(body)
+    message = f"{status}: {as_text(error.get('message')) or 'no reason given'}"
+    if as_text(error.get("code")) == QUOTA:
+        return Failure(cause=QUOTA, message=message, reaction="stop")
+    wait = parse_retry_after(headers)
+    is_retried = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if is_retried and wait > MAX_PAUSE:
+        message = f"{message}; the server asks to wait {wait:,.0f} s"
+        return Failure(cause=str(status), message=message, reaction="stop")
+    if is_retried:
+        return Failure(cause=str(status), message=message, retry_after=wait)
+    reaction: Reaction = "reject" if status in _REJECTED else "stop"
+    return Failure(cause=str(status), message=message, reaction=reaction)
+
+
+def read_error(body: Any) -> Mapping[str, Any]:
+    """Return the error object of an answer, in the forms of OpenAI, Anthropic and FastAPI.
+
+    >>> read_error({"detail": [{"loc": ["body", "seed"], "msg": "not permitted"}]})
+    {'message': 'body.seed: not permitted'}
+    """
+    if not isinstance(body, Mapping):
+        return {"message": as_text(body)}
+    error = body.get("error", body)
+    if not isinstance(error, Mapping):
+        return {"message": as_text(error)}
+    details = error.get("detail")
+    if isinstance(details, list):
+        return {"message": "; ".join(_describe_detail(detail) for detail in details)}
+    return {"message": as_text(details), **error}
+
+
+def _describe_detail(detail: Any) -> str:
+    if not isinstance(detail, Mapping) or not isinstance(detail.get("loc"), list):
+        return as_text(detail)
+    return f"{'.'.join(map(as_text, detail['loc']))}: {as_text(detail.get('msg'))}"
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that a server asks to wait; 0 if it does not, or not readably.
+
+    >>> parse_retry_after({"retry-after": "20"}), parse_retry_after({"retry-after-ms": "500"})
+    (20.0, 0.5)
+    """
+    seconds = _parse_number(headers.get("retry-after-ms", "")) / 1000
+    text = headers.get("retry-after", "")
+    seconds = seconds or _parse_number(text) or _parse_date(text)
+    return max(seconds, 0.0)
+
+
+def _parse_number(text: str) -> float:
     try:
-        yield
-    except (UserError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # the libraries raise any error for files that they do not expect
-        if is_shortage(error):
-            raise
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        if "mismatched" in str(error):
-            reason = f"they do not match {CONFIG}"
-        message = f"the {content} in {source.folder} cannot be read: {reason}"
-        remedy = "download or save the model again, or name another"
-        raise MissingFile(message, where="encoder", remedy=remedy) from error
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0
 
 
-@contextmanager
-def silence_transformers() -> Iterator[None]:
-    """Disable progress bars, and warnings about weights that are unused on purpose."""
-    import transformers
-
-    logging: Any = transformers.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+def _parse_date(text: str) -> float:
     try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+        return email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+
+
+def find_refused(
+    payload: Mapping[str, Any], body: Any, candidates: Sequence[str] = _OPTIONAL
+) -> str | None:
+    """Return the parameter of a request that an answer calls unsupported, None if there is none.
+
+    >>> find_refused({"temperature": 0.0}, {"error": {"message": "'temperature' is unsupported"}})
+    'temperature'
+    >>> find_refused({"temperature": 9.0}, {"error": {"message": "temperature is above 2"}})
+
+    Args:
+        payload: The parameters that were sent.
+        body: The JSON of the answer.
+        candidates: The parameters that can be left out or renamed, in order.
+    """
+    error = read_error(body)
+    message = as_text(error.get("message"))
+    if not _REFUSAL.search(f"{as_text(error.get('code'))} {message}"):
+        return None
+    named = {as_text(error.get("param")), *re.findall(r"\w+", message)}
+    return next((name for name in candidates if name in named and name in payload), None)
+
+
+def is_known_end(reason: str) -> bool:
+    """Return whether it is known what a finish reason means.
+
+    >>> is_known_end("MAX_TOKENS"), is_known_end("banana")
+    (True, False)
+    """
+    name = _spell_end(reason)
+    ends = _ENDS.values()
+    return bool(_COMPLETE.fullmatch(name)) or any(end.search(name) for end in ends)
+
+
+def _spell_end(reason: str) -> str:
+    return re.sub("[^a-z]|^finish_?reason_?", "", reason.lower())
+
+
+def _classify_end(text: str, reason: str) -> Outcome:
+    """Return the outcome of a reply that arrived, by its finish reason and its text.
+
+    Raises:
+        NoReply: The server broke off.
+    """
+    name = _spell_end(reason)
+    found = (outcome for outcome, end in _ENDS.items() if end.search(name))
+    outcome = None if _COMPLETE.fullmatch(name) else next(found, None)
+    if outcome == "failed":
+        raise NoReply(f"the reply ended by {reason}", cause="500")
+    return outcome or ("complete" if text.strip() else "empty")
+
+
+def _read_text(content: Any) -> str:
+    """Return the text of a message: content may be a text, or a list of parts."""
+    if not isinstance(content, list):
+        return as_text(content)
+    return "".join(
+        as_text(part.get("text")) if isinstance(part, Mapping) else as_text(part)
+        for part in content
+        if not isinstance(part, Mapping) or part.get("type", "text") in {"text", "output_text"}
+    )
+
+
+def _get_choice(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first choice of an answer; an empty one if there is none."""
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, Mapping) else {}
+
+
+def _has_error(value: Mapping[str, Any]) -> bool:
+    """Return whether an answer or a choice holds an error, and not the place of one."""
+    error = value.get("error")
+    return any(error.values()) if isinstance(error, Mapping) else bool(error)
+
+
+def _read_count(body: Mapping[str, Any], *names: str) -> int:
+    """Return a number of tokens of an answer; 0 if it has none, or no plausible one."""
+    usage = body.get("usage")
+    counts = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
+    return next((count for count in counts if type(count) is int and count > 0), 0)
+
+
+def _parse_json(content: bytes | str) -> Any:
+    """Return the JSON of an answer; None if it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def as_text(value: Any) -> str:
+    """Return a field of a server's JSON as text; empty if it is null or not a plain value."""
+    return str(value) if isinstance(value, (str, int, float)) else ""

@@ -1,19 +1,193 @@
-"""How probable many texts are to a causal model as the continuation of one context."""
+"""Attention masks by which many texts share one pass of a causal model.
+
+The prefixes that texts share, as trees.
+How probable many texts are to a causal model as the continuation of one context.
+The most probable of many texts, found without evaluating all tokens of all texts.
+Sentences that begin alike, such as the copies of a pair: shared beginnings are read once.
+Log-probabilities of the tokens of sentences, batch by batch.
+Perplexity of sentences from the probabilities of their tokens, and its outliers.
+How likely sentences are to a language model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.context import report_progress
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.core.machine.memory import release_between
-from recbias.language.attention_masks import REMEDY, AttentionLayers
-from recbias.language.causal_models import CausalModel
-from recbias.language.prefix_trees import PrefixTree, Tokens, build_prefix_trees
+from recbias.core.machine import release_between
+from recbias.language.local_models import (
+    CausalModel,
+    ScoringSettings,
+    SentenceModel,
+    SentenceTokens,
+    batch_by_tokens,
+    compute_logits,
+    find_token_type,
+    make_encoder_input,
+    read_targets,
+    silence_transformers,
+    tokenize_sentences,
+)
+
+FULL = "full_attention"
+SLIDING = "sliding_attention"
+
+REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
+
+
+@dataclass(frozen=True)
+class AttentionLayers:
+    """What the attention layers of a model see of the tokens before.
+
+    Args:
+        kinds: The kinds of layers: ``full_attention`` sees all tokens, ``sliding_attention`` those
+            of a window.
+        window: The number of tokens in the window, the current one included.
+    """
+
+    kinds: frozenset[str]
+    window: int
+
+    @classmethod
+    def from_config(cls, config: Any) -> AttentionLayers:
+        """Return the layers of a model.
+
+        Raises:
+            Contradiction: A layer is of another kind: a recurrent state, or chunks.
+        """
+        text = config.get_text_config(decoder=True)
+        window = getattr(text, "sliding_window", None)
+        kinds = frozenset(getattr(text, "layer_types", None) or [SLIDING if window else FULL])
+        others = sorted(kinds - {FULL, SLIDING} | _find_local_layers(text))
+        if others:
+            message = f"a model with layers of the kind {others[0]} cannot score texts together"
+            raise Contradiction(message, where="model", remedy=REMEDY)
+        return cls(kinds, window or 0)
+
+    def make_masks(
+        self, visible: BoolArray, positions: AnyArray, *, dtype: Any, device: Any
+    ) -> Any:
+        """Return the mask of new tokens after a context: one, or one for each kind of layer.
+
+        Args:
+            visible: Which of the new tokens each of them attends to, ``bool[n, n]``.
+            positions: The position of each new token; the first one follows the context.
+            dtype: The type of the mask: that of the weights.
+            device: The device of the mask.
+        """
+        n_context = int(positions.min())
+        is_visible = np.pad(visible, ((0, 0), (n_context, 0)), constant_values=True)
+        all_positions = np.concatenate([np.arange(n_context), positions])
+        is_near = positions[:, None] - all_positions < self.window
+        kinds = {FULL: is_visible, SLIDING: is_visible & is_near}
+        masks = {kind: _to_mask(kinds[kind], dtype, device) for kind in self.kinds}
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+
+def _find_local_layers(config: Any) -> set[str]:
+    """Return the kinds of layers that GPT-Neo limits to a window by the order of the tokens."""
+    return set(getattr(config, "attention_layers", ())) & {"local"}
+
+
+def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
+    """Return what is added to the attention scores, ``(1, 1, n, n_context + n)``."""
+    import torch
+
+    mask = torch.zeros(is_visible.shape, dtype=dtype, device=device)
+    is_hidden = torch.from_numpy(~is_visible).to(device)
+    return mask.masked_fill_(is_hidden, torch.finfo(dtype).min)[None, None]
+
+
+MAX_NODES = 512
+"""The largest number of tokens that are evaluated in one pass after the context."""
+
+Tokens = Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixTree:
+    """The prefixes of some texts, each once: a node is the last token of a prefix.
+
+    Every prefix that is shorter than its text is a node, a parent before its children. The empty
+    prefix, which is the context itself, has the number -1.
+
+    Args:
+        tokens: The token of each node, ``int64[n]``.
+        depths: The length of each prefix less 1, ``int64[n]``.
+        visible: Which nodes each node attends to, its ancestors and itself, ``bool[n, n]``.
+        text_rows: For each token of each text, the number of the text, ``int64[t]``.
+        nodes: The prefix before that token, ``int64[t]``.
+        next_tokens: That token, ``int64[t]``.
+    """
+
+    tokens: npt.NDArray[np.int64]
+    depths: npt.NDArray[np.int64]
+    visible: BoolArray
+    text_rows: npt.NDArray[np.int64]
+    nodes: npt.NDArray[np.int64]
+    next_tokens: npt.NDArray[np.int64]
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[Tokens], rows: Sequence[int]) -> PrefixTree:
+        """Return the tree of texts.
+
+        >>> tree = PrefixTree.from_texts([(5, 6, 7), (5, 6, 8)], [0, 1])
+        >>> tree.tokens.tolist(), tree.nodes.tolist()  # the nodes 5 and 5 6; both texts share them
+        ([5, 6], [-1, 0, 1, -1, 0, 1])
+
+        Args:
+            texts: The tokens of each text.
+            rows: The number of each text.
+        """
+        numbers: dict[tuple[int, ...], int] = {(): -1}
+        steps = []
+        for row, text in zip(rows, texts, strict=True):
+            for length, token in enumerate(text):
+                node = numbers.setdefault(tuple(text[:length]), len(numbers) - 1)
+                steps.append((row, node, token))
+        prefixes = list(numbers)[1:]
+        visible = np.eye(len(prefixes), dtype=bool)
+        for node, prefix in enumerate(prefixes):
+            parent = numbers[prefix[:-1]]
+            if parent >= 0:
+                visible[node] |= visible[parent]
+        columns = np.array(steps, dtype=np.int64).reshape(-1, 3)
+        return cls(
+            np.array([prefix[-1] for prefix in prefixes], dtype=np.int64),
+            np.array([len(prefix) - 1 for prefix in prefixes], dtype=np.int64),
+            visible,
+            *columns.T,
+        )
+
+
+def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> list[PrefixTree]:
+    """Return texts in trees of at most ``max_nodes`` nodes, or one text where it is longer."""
+    trees: list[PrefixTree] = []
+    rows: list[int] = []
+    prefixes: set[tuple[int, ...]] = set()
+
+    def close_tree() -> None:
+        if rows:
+            trees.append(PrefixTree.from_texts([texts[row] for row in rows], rows))
+        rows.clear()
+        prefixes.clear()
+
+    for row in sorted(range(len(texts)), key=lambda row: tuple(texts[row])):
+        new_prefixes = {tuple(texts[row][:length]) for length in range(1, len(texts[row]))}
+        if len(prefixes | new_prefixes) > max_nodes:
+            close_tree()
+        prefixes |= new_prefixes
+        rows.append(row)
+    close_tree()
+    return trees
+
 
 TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 """By how much the score of a text in a tree may differ from its score alone."""
@@ -207,3 +381,543 @@ def score_tokens(model: CausalModel, context_ids: Tokens, tokens: Tokens) -> flo
         logits = model.network(ids).logits[0, len(context_ids) - 1 : -1].float()
     log_probabilities = logits.log_softmax(dim=-1)
     return float(log_probabilities[range(len(tokens)), tokens].double().mean())
+
+
+LENGTHS = (3, 6)
+"""The numbers of first tokens by which texts are excluded."""
+
+SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
+"""By how much an upper bound may be below the score for lack of precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextSearch:
+    """Finds the texts with the highest scores after any number of contexts.
+
+        score(text) = (1/m) Σ_j ln p(token j) ≤ (1/m) Σ_(j ≤ l) ln p(token j)    for l ≤ m
+
+    since no logarithm of a probability exceeds 0. The first 3, then 6, tokens of texts give upper
+    bounds of their scores; a text whose bound is below the k-th highest score so far is excluded.
+
+    Args:
+        scorer: The texts and the model.
+    """
+
+    scorer: TextScorer
+
+    def score_best(
+        self, context: str, k: int, *, excluded: BoolArray, offsets: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the scores of the ``k`` best texts, ``float64[n]``.
+
+        Of the other texts, those that had to be scored have their scores, and all others -inf.
+
+        Args:
+            context: The text before.
+            k: The number of texts.
+            excluded: Texts that are not searched, ``bool[n]``.
+            offsets: What is subtracted from the score of each text, ``float64[n]``.
+
+        Raises:
+            OutOfRange: As ``TextScorer.score``.
+        """
+        n_tokens = np.array([len(text) for text in self.scorer.texts])
+        penalties = np.zeros(n_tokens.size) if offsets is None else offsets
+        evaluated = self.scorer.read_context(context)
+        scores = np.full(n_tokens.size, -np.inf)
+        rows, threshold = np.flatnonzero(~excluded), -np.inf
+
+        def score_rows(block: AnyArray) -> float:
+            totals = self._sum_first_tokens(block, None, evaluated)
+            scores[block] = totals / n_tokens[block] - penalties[block]
+            return _select_kth_largest(scores, k) - self._tolerance
+
+        for length in LENGTHS:
+            totals = self._sum_first_tokens(rows, length, evaluated)
+            guesses = totals / np.minimum(length, n_tokens[rows]) - penalties[rows]
+            bounds = totals / n_tokens[rows] - penalties[rows]
+            order = np.argsort(-guesses, kind="stable")
+            best = next(self._divide(rows[order]), rows[:0])
+            threshold = score_rows(best)
+            rows = rows[(bounds >= threshold) & np.isneginf(scores[rows])]
+        for block in self._divide(rows):
+            score_rows(block)
+        return scores
+
+    @property
+    def _tolerance(self) -> float:
+        return SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
+
+    def _sum_first_tokens(
+        self, rows: AnyArray, length: int | None, context: Context
+    ) -> FloatArray:
+        """Return the log-probability of the first tokens of some texts; None for all tokens."""
+        texts = [self.scorer.texts[row][:length] for row in rows]
+        scorer = replace(self.scorer, texts=texts, trees=build_prefix_trees(texts))
+        return scorer.sum_trees(scorer.trees, context)
+
+    def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
+        """Yield rows in blocks of about one tree."""
+        if rows.size:
+            n_nodes = np.cumsum([len(self.scorer.texts[row]) - 1 for row in rows])
+            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // MAX_NODES)) + 1)
+
+
+def _select_kth_largest(scores: FloatArray, k: int) -> float:
+    return float(np.partition(scores, -k)[-k]) if scores.size >= k else -np.inf
+
+
+MAX_TREE_NODES = 256
+"""The largest number of tokens in a tree: attention within it is quadratic."""
+
+MIN_SAVING = 0.1
+"""The least share of tokens that trees must save, for which their attention costs more."""
+
+PREFIX_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.2}
+"""By how much the log-probability of a token in a tree may differ from that by itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedPrefixes:
+    """Sentences of a causal model as trees of their prefixes.
+
+    Args:
+        model: The model.
+        tokens: The sentences.
+        trees: Their prefixes; ``text_rows`` are positions of sentences.
+        layers: What the attention layers of the model see.
+    """
+
+    model: SentenceModel
+    tokens: SentenceTokens
+    trees: Sequence[PrefixTree]
+    layers: AttentionLayers
+
+    @classmethod
+    def find(
+        cls, model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
+    ) -> SharedPrefixes | None:
+        """Return the trees of some sentences; None if they save little, or change the scores."""
+        try:
+            layers = AttentionLayers.from_config(model.network.config)
+        except Contradiction:  # a recurrent model reads one text after another
+            return None
+        texts = [
+            tokens.values[tokens.starts[row] : tokens.starts[row + 1]].tolist() for row in rows
+        ]
+        trees = build_prefix_trees(texts, min(MAX_TREE_NODES, max_nodes))
+        n_nodes = sum(tree.tokens.size for tree in trees)
+        if n_nodes > (1 - MIN_SAVING) * tokens.lengths[rows].sum():
+            return None
+        shared = cls(model, tokens, [_renumber(tree, rows) for tree in trees], layers)
+        return shared if shared.is_exact() else None
+
+    def is_exact(self) -> bool:
+        """Return whether the last sentence of a tree has the same probabilities alone."""
+        import torch
+
+        tree = max(self.trees, key=lambda tree: tree.tokens.size)
+        row = tree.text_rows[-1]
+        text = self.tokens.values[self.tokens.starts[row] : self.tokens.starts[row + 1]]
+        try:
+            together = self.evaluate(tree)[1]
+            alone = self.evaluate(PrefixTree.from_texts([text.tolist()], [row]), is_plain=True)[1]
+        except torch.OutOfMemoryError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return False
+        tolerance = PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
+
+    def evaluate(self, tree: PrefixTree, *, is_plain: bool = False) -> tuple[AnyArray, FloatArray]:
+        """Return the positions of tokens and their log-probabilities, by one pass over a tree.
+
+        Args:
+            tree: The tree.
+            is_plain: Whether it is a single sentence, which needs no mask.
+        """
+        import torch
+
+        device, network = self.model.device, self.model.network
+        inputs = {"input_ids": torch.from_numpy(tree.tokens).to(device)[None]}
+        if not is_plain:
+            inputs["position_ids"] = torch.from_numpy(tree.depths).to(device)[None]
+            inputs["attention_mask"] = self.layers.make_masks(
+                tree.visible, tree.depths, dtype=network.dtype, device=device
+            )
+        logits = network(**inputs, use_cache=False).logits[0]
+        has_context = tree.nodes >= 0
+        nodes = tree.nodes[has_context]
+        positions = self.tokens.starts[tree.text_rows[has_context]] + tree.depths[nodes] + 1
+        return positions, read_targets(logits, tree.next_tokens[has_context], nodes)
+
+
+def _renumber(tree: PrefixTree, rows: AnyArray) -> PrefixTree:
+    """Return a tree whose texts are numbered as all sentences are."""
+    return PrefixTree(
+        tree.tokens,
+        tree.depths,
+        tree.visible,
+        rows[tree.text_rows],
+        tree.nodes,
+        tree.next_tokens,
+    )
+
+
+MAX_LOGITS = 2**28
+"""The largest number of logits in memory: a gibibyte in single precision."""
+
+
+def compute_log_probabilities(
+    model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
+) -> FloatArray:
+    """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored.
+
+    Args:
+        model: The model.
+        tokens: The sentences.
+        rows: The sentences to score, by position.
+        settings: The complete settings.
+    """
+    import torch
+
+    values = np.full(tokens.values.size, np.nan)
+    scored = np.flatnonzero(tokens.is_scored)
+    owners = np.searchsorted(tokens.starts, scored, side="right") - 1
+    scored, owners = (array[np.isin(owners, rows)] for array in (scored, owners))
+    if not scored.size:
+        return values
+    n_vocabulary = int(model.network.get_input_embeddings().weight.shape[0])
+    size = limit_batch(settings.batch_tokens, n_vocabulary)
+    n_completed = 0
+    with torch.inference_mode(), silence_transformers():
+        shared = None
+        parts: Iterator[tuple[AnyArray, FloatArray]]
+        if model.kind == "causal" and settings.token_types is None:
+            shared = SharedPrefixes.find(model, tokens, np.unique(owners), size)
+        if shared is not None:
+            parts = map(shared.evaluate, shared.trees)
+        else:
+            parts = _evaluate_batches(model, tokens, settings, scored, owners, size)
+        for positions, part in release_between(parts):
+            values[positions] = part
+            n_completed += positions.size
+            report_progress("tokens scored", n_completed, scored.size)
+    return values
+
+
+def limit_batch(n_tokens: int, n_vocabulary: int) -> int:
+    """Return the number of tokens of a batch whose logits fit into the memory for them.
+
+    >>> limit_batch(4096, 2**18)
+    1024
+    """
+    return max(1, min(n_tokens, MAX_LOGITS // max(n_vocabulary, 1)))
+
+
+def _evaluate_batches(
+    model: SentenceModel,
+    tokens: SentenceTokens,
+    settings: ScoringSettings,
+    scored: AnyArray,
+    owners: AnyArray,
+    size: int,
+) -> Iterator[tuple[AnyArray, FloatArray]]:
+    """Yield positions of tokens and their log-probabilities, in padded batches."""
+    batches = _split_masks if model.kind == "masked" else _split_sentences
+    evaluate = _Evaluation(model, tokens, settings)
+    for batch in batches(tokens, owners, size):
+        yield scored[batch], evaluate(owners[batch], scored[batch])
+
+
+def _split_sentences(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterator[AnyArray]:
+    """Yield batches of scored tokens: those of whole sentences."""
+    rows, firsts, counts = np.unique(owners, return_index=True, return_counts=True)
+    for batch in batch_by_tokens(tokens.lengths[rows], size):
+        parts = [np.arange(firsts[row], firsts[row] + counts[row]) for row in batch]
+        yield np.concatenate(parts)
+
+
+def _split_masks(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterator[AnyArray]:
+    """Yield batches of scored tokens, each of which is masked in a copy of its sentence."""
+    yield from batch_by_tokens(tokens.lengths[owners], size)
+
+
+def make_inputs(
+    model: SentenceModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
+) -> dict[str, Any]:
+    """Return the inputs of the network of a model for padded sentences.
+
+    Args:
+        model: The model.
+        settings: The complete settings.
+        values: The tokens, ``int64[b, w]``; an encoder-decoder reads them in its decoder.
+        is_token: Which are not padding, ``bool[b, w]``.
+    """
+    import torch
+
+    ids = torch.from_numpy(values).to(model.device)
+    mask = torch.from_numpy(is_token).long().to(model.device)
+    fixed: dict[str, Any] = {} if model.kind == "masked" else {"use_cache": False}
+    if model.kind != "encoder_decoder":
+        inputs = {"input_ids": ids, "attention_mask": mask, **fixed}
+        if settings.token_types is not None:
+            token = find_token_type(model, settings.token_types)
+            inputs["token_type_ids"] = torch.full_like(ids, token)
+        return inputs
+    read = torch.tensor([make_encoder_input(model, settings)], device=model.device)
+    read = read.expand(len(ids), -1)
+    return {
+        "input_ids": read,
+        "attention_mask": torch.ones_like(read),
+        "decoder_input_ids": ids,
+        "decoder_attention_mask": mask,
+        **fixed,
+    }
+
+
+class _Evaluation:
+    """The passes of a model over the batches of its kind."""
+
+    def __init__(
+        self, model: SentenceModel, tokens: SentenceTokens, settings: ScoringSettings
+    ) -> None:
+        self.model, self.tokens, self.settings = model, tokens, settings
+
+    def __call__(self, owners: AnyArray, positions: AnyArray) -> FloatArray:
+        """Return the log-probabilities of tokens, by their sentences and positions."""
+        tokens, columns = self.tokens, positions - self.tokens.starts[owners]
+        if self.model.kind == "masked":
+            rows, lines = owners, np.arange(owners.size)
+        else:
+            rows, lines = np.unique(owners, return_inverse=True)
+        values, is_token = tokens.pad(rows, self.model.tokenizer.pad_token_id or 0)
+        targets = values[lines, columns]
+        if self.model.kind == "masked":
+            values[lines, columns] = self.model.tokenizer.mask_token_id
+        else:
+            columns = columns - 1
+        inputs = make_inputs(self.model, self.settings, values, is_token)
+        model = self.model
+        logits = compute_logits(model.network, model.body, inputs, lines, columns)
+        return read_targets(logits, targets, np.arange(targets.size))
+
+
+def compute_perplexities(log_probabilities: FloatArray, owners: AnyArray, n: int) -> FloatArray:
+    """Return the perplexity of each sentence.
+
+        PPL(x) = exp( -(1/n) Σ_i ln p(x_i | x_<i) )
+
+    where i runs over the n tokens of the sentence that have a probability. It is 1 or more, NaN
+    for a sentence without scored tokens, and infinite where the exponential overflows.
+
+    Args:
+        log_probabilities: Natural log-probability of each token, ``float64[t]``; NaN (such as the
+            first token, which has no context) is excluded.
+        owners: Sentence of each token, ``int[t]``, from 0.
+        n: Number of sentences.
+
+    >>> compute_perplexities(np.log([0.5, 0.125, 0.25]), np.array([0, 0, 2]), 3).tolist()
+    [4.0, nan, 4.0]
+    """
+    scored = ~np.isnan(log_probabilities)
+    owners = owners[scored]
+    totals = np.bincount(owners, weights=log_probabilities[scored], minlength=n)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.exp(-totals / np.bincount(owners, minlength=n)))
+
+
+def mark_within_deviations(values: FloatArray, deviations: float) -> BoolArray:
+    """Mark the values within ``deviations`` c standard deviations of the mean, ``bool[n]``.
+
+        |x - m| ≤ c σ,    σ² = (1/n) Σ (x - m)²
+
+    m is the mean and σ the population standard deviation of the values that are not NaN. NaN is
+    never within; equal values always are.
+
+    >>> mark_within_deviations(np.array([1.0, 1, 1, 1, 9, np.nan]), 1.5).tolist()
+    [True, True, True, True, False, False]
+    """
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return defined
+    mean, deviation = values[defined].mean(), values[defined].std()
+    slack = 1e-12 * np.abs(values[defined]).max()  # the mean of equal values has a rounding error
+    return np.asarray(np.abs(values - mean) <= deviations * deviation + slack)
+
+
+def linearise_means(
+    values: FloatArray, copies: FloatArray, sets: Sequence[FloatArray], deviations: float
+) -> FloatArray:
+    """Return values of units whose mean is that without outliers, and whose variance is its own.
+
+        z_i = T + w_i (x_i - T) / w̄ + Σ_s Σ_± g_s± (n / n_s) (h_s± (y_si) - mean h_s±)
+        h_s± (y) = u ± c (u² - 1) / 2,    u = (y - m_s) / σ_s
+
+    T is the mean of x over the units kept (w_i = 1): those of which each copy y_s is within c
+    population standard deviations σ_s of the mean m_s of its set of n_s values. h is the
+    influence of a value on the limit m_s ± c σ_s, in units of σ_s, and g the change of T with the
+    limit, from limits σ_s further out and further in. So z_i - T is the influence of unit i on T,
+    to first order, and t-tests and intervals of z account for limits that depend on the sample;
+    those of the values that remain do not. Values of a set without a unit count as known.
+
+    Args:
+        values: One or more values x of each unit, ``float64[r, n]``.
+        copies: The values y that outliers are found by, ``float64[k, n]``.
+        sets: The set of each copy; it holds the copies of all units.
+        deviations: c.
+
+    Returns:
+        ``float64[r, n]``; NaN if no unit is kept.
+
+    >>> x = np.array([[1.0, 2.0, 3.0, 9.0]])
+    >>> linearise_means(x, x, [x[0]], 3.0).round(9).tolist()  # without outliers near
+    [[1.0, 2.0, 3.0, 9.0]]
+    >>> linearise_means(x, x, [x[0]], 1.5).mean().round(9)  # (1 + 2 + 3) / 3
+    np.float64(2.0)
+
+    Source:
+        Hampel, "The influence curve and its role in robust estimation", JASA 1974.
+    """
+    centres = np.array([members.mean() for members in sets])[:, None]
+    spreads = np.array([members.std() for members in sets])[:, None]
+    slack = 1e-12 * np.array([np.abs(members).max() for members in sets])[:, None]
+
+    def keep(reach: FloatArray) -> BoolArray:
+        low, high = centres - reach[:, :1] * spreads, centres + reach[:, 1:] * spreads
+        return np.asarray(((copies >= low - slack) & (copies <= high + slack)).all(axis=0))
+
+    reach = np.full((len(sets), 2), float(deviations))
+    is_kept = keep(reach)
+    if not is_kept.any():
+        return np.full(values.shape, np.nan)
+    means = values[:, is_kept].mean(axis=1, keepdims=True)
+    parts = np.where(is_kept, values - means, 0.0) / is_kept.mean()
+    for row, end in np.ndindex(reach.shape):
+        step = np.zeros_like(reach)
+        step[row, end] = 1.0
+        inner, outer = keep(reach - step), keep(reach + step)
+        if spreads[row, 0] > 0 and inner.any():
+            change = values[:, outer].mean(axis=1) - values[:, inner].mean(axis=1)
+            u = (copies[row] - centres[row]) / spreads[row]
+            influence = (2 * end - 1) * u + deviations * (u**2 - 1) / 2
+            share = copies.shape[1] / sets[row].size
+            parts += share / 2 * np.outer(change, influence - influence.mean())
+    return np.asarray(means + parts)
+
+
+UNKNOWN_SHARE = 0.5
+"""A sentence of which at least this share of tokens is unknown is reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceLikelihoods:
+    """The probabilities of the tokens of sentences, and what they make of each sentence.
+
+    Args:
+        tokens: The sentences as tokens, with the special ones that the model reads.
+        log_probabilities: Natural logarithm of the probability of each token, ``float64[t]``; NaN
+            where the token is not scored.
+        perplexity: The perplexity of each sentence, ``float64[n]``, from its scored tokens; NaN
+            for a sentence that is empty, too long, or has none. Of a masked model, it is the
+            pseudo-perplexity.
+        max_length: The largest number of tokens of a sentence that was scored.
+    """
+
+    tokens: SentenceTokens
+    log_probabilities: FloatArray
+    perplexity: FloatArray
+    max_length: int
+
+    @property
+    def owners(self) -> AnyArray:
+        """The sentence of each token, ``int64[t]``."""
+        return np.repeat(np.arange(len(self.tokens)), self.tokens.lengths)
+
+    @property
+    def is_empty(self) -> BoolArray:
+        """Whether a sentence has no text, ``bool[n]``."""
+        return np.asarray(self.tokens.is_blank | (self.tokens.n_own == 0))
+
+    @property
+    def is_too_long(self) -> BoolArray:
+        """Whether a sentence has more tokens than are scored, ``bool[n]``."""
+        return np.asarray(self.tokens.lengths > self.max_length)
+
+    @property
+    def is_too_short(self) -> BoolArray:
+        """Whether a sentence has a text, but no token with a context, ``bool[n]``."""
+        return np.asarray((self.tokens.n_scored == 0) & ~self.is_empty)
+
+    @property
+    def is_unknown(self) -> BoolArray:
+        """Whether half of the tokens of a sentence or more are unknown, ``bool[n]``."""
+        n_unknown, n_own = self.tokens.n_unknown, self.tokens.n_own
+        return np.asarray((n_unknown > 0) & (n_unknown >= UNKNOWN_SHARE * n_own))
+
+    def describe_problems(self, ids: Ids) -> Iterator[str]:
+        """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
+        limit = f"{self.max_length:,} tokens (max_length, or the maximum of the model)"
+        unknown = "half of their tokens or more: the tokenizer lacks their script or words"
+        is_invalid = np.isnan(self.perplexity) & ~(
+            self.is_empty | self.is_too_long | self.is_too_short
+        )
+        reasons = (
+            (self.is_empty, "are empty and have no perplexity"),
+            (self.is_too_short, "are of one token, which has no context, and have no perplexity"),
+            (self.is_too_long, f"have more than {limit} and no perplexity"),
+            (is_invalid, "have probabilities that are not numbers, and no perplexity"),
+            (self.is_unknown, f"are unknown by {unknown}, and their perplexity means little"),
+        )
+        for is_affected, reason in reasons:
+            rows = np.flatnonzero(is_affected)
+            if rows.size:
+                total = len(self.tokens)
+                yield f"{rows.size:,} of {total:,} sentences {reason}; first {ids[rows[0]]!r}"
+
+
+def score_sentences(
+    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+) -> SentenceLikelihoods:
+    """Return the probabilities of the tokens of sentences.
+
+        causal:           ln p(x_i | x_<i),                     i = 2..n
+        encoder-decoder:  ln p(x_i | start, x_<i; encoder text),  i = 2..n
+        masked:           ln p(x_i | x_1..n without x_i),        i = 1..n
+
+    Sentences of similar length share a pass; of a masked model, all masks do. Where sentences
+    begin alike, as the copies of a pair do, a causal model reads their beginnings once. The
+    probabilities are those of one sentence at a time, to 1e-4 in single precision.
+
+    By default a sentence stands alone: without special tokens and without a start token, so the
+    first token, which has no context, is not scored (``ScoringSettings``). This is the choice of
+    the code of CHBias. The first token after the start token of a decoder is left out, too, so
+    that the kinds of models score the same tokens. A masked model reads its special tokens and
+    predicts each of the others.
+
+    Args:
+        model: The model.
+        texts: The sentences; None and white space are empty.
+        settings: Which tokens are scored.
+
+    Returns:
+        Log-probabilities and perplexities; NaN for sentences that are empty, too long, or without
+        a scored token.
+
+    Raises:
+        Contradiction: The model or its tokenizer cannot do what a setting says.
+        UnknownIdentifier: The vocabulary does not have ``token_types``.
+
+    Source:
+        Zhao et al., "CHBias", ACL 2023, section 4; Salazar, Liang, Nguyen and Kirchhoff, "Masked
+        language model scoring", ACL 2020, section 2 (masked models).
+    """
+    settings = settings.complete(model)
+    tokens = tokenize_sentences(model, texts, settings)
+    is_used = ~tokens.is_blank & (tokens.n_own > 0) & (tokens.lengths <= settings.max_length)
+    values = compute_log_probabilities(model, tokens, np.flatnonzero(is_used), settings)
+    owners = np.repeat(np.arange(len(tokens)), tokens.lengths)
+    perplexity = compute_perplexities(values, owners, len(tokens))
+    failed = np.unique(owners[tokens.is_scored & np.isnan(values)])
+    perplexity[failed] = np.nan
+    return SentenceLikelihoods(tokens, values, perplexity, settings.max_length)

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recbias.core.context import report_progress, warn
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.core.machine.memory import release_between
-from recbias.core.stage_context import report_progress, warn
-from recbias.language.causal_models import CausalModel
-from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.sentence_tokens import find_token_type
-from recbias.numerics.texts.token_batches import batch_by_tokens
+from recbias.core.machine import release_between
+from recbias.language.local_models import (
+    CausalModel,
+    SentenceModel,
+    batch_by_tokens,
+    find_token_type,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from recbias.core.context import Failure
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
@@ -20,11 +21,9 @@ from recbias.core.errors import (
     UserError,
     describe_exception,
 )
-from recbias.core.machine.interrupts import raise_received
-from recbias.core.machine.memory import describe_shortage, is_shortage
-from recbias.core.printable import make_storable
-from recbias.core.records import Failure
+from recbias.core.machine import describe_shortage, is_shortage, raise_received
 from recbias.core.registry import locate_failure
+from recbias.core.text import make_storable
 
 TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
 """Errors that may not occur again: of memory, disks, networks and processes."""

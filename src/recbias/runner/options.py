@@ -21,10 +21,10 @@ from typing import (
     get_type_hints,
 )
 
-from recbias.core.input_files import to_local_path
+from recbias.core.files import to_local_path
 
 if TYPE_CHECKING:
-    from recbias.runner.execution.stage_records import Observer
+    from recbias.runner.stage import Observer
 
 Spec: TypeAlias = Path | str | Mapping[str, Any]
 """The experiment file, the name of a packaged spec, or the content as a mapping."""

@@ -1,28 +1,127 @@
-"""Comparison of all pairs of systems, corrected within a family: ``significance.csv``."""
+"""What is compared: estimates of several systems, and tests within a model; which are the same.
+
+Comparison of all pairs of systems, corrected within a family: ``significance.csv``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray
-from recbias.core.measurements.columns import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.core.seeds import make_generator
-from recbias.statistics.bootstrap import query_bootstrap
-from recbias.statistics.compared_estimates import (
-    ESTIMATE_KEYS,
-    ModelContrasts,
-    SystemEstimates,
-    find_same_contrasts,
-    find_same_estimates,
+from recbias.core.dataset import AnyArray, FloatArray, Ids
+from recbias.core.files import make_generator
+from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS, Contrast
+from recbias.core.queries import JOIN
+from recbias.statistics import bootstrap
+from recbias.statistics.paired import (
+    CorrectedTest,
+    PairedT,
+    PairedTest,
+    adjust_distinct,
+    count_tests,
 )
-from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust_distinct, count_tests
-from recbias.statistics.tests.paired import PairedT
+
+ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
+"""The columns that identify an estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class SystemEstimates:
+    """The estimates of one quantity for all systems, measured on the same units.
+
+    Args:
+        values: The value of each unit, ``float64[s, u]``; None for a metric of the whole set.
+        points: The estimates, ``float64[s]``.
+        replicates: The estimate on each bootstrap sample of the queries, ``float64[s, b]``, with
+            the same samples for all systems; for metrics of the whole set.
+        keys: Dataset, seed, fold, metric, k, group and target.
+        n: The number of queries, for a metric of the whole set.
+        df: Degrees of freedom of the bootstrap standard error; NaN for the normal distribution.
+        ids: The units, ``[u]``; None if they are not known.
+    """
+
+    systems: tuple[str, ...]
+    values: FloatArray | None
+    points: FloatArray
+    replicates: FloatArray | None
+    keys: Mapping[str, object]
+    n: int | None = None
+    df: float = math.nan
+    ids: Ids | None = None
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there are two systems, and values or replicates to compare them by."""
+        return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelContrasts:
+    """The tests that one metric made within one model, each with its group and target: one family.
+
+    ``keys`` are dataset, model, seed, fold, metric and k.
+    """
+
+    keys: Mapping[str, object]
+    contrasts: Sequence[tuple[str, str, Contrast]]
+
+
+def find_same_estimates(estimates: Sequence[SystemEstimates]) -> list[int]:
+    """Return, for each estimate, the number of the first with the same units and values.
+
+    Two estimates are the same if they differ in the group only, and the groups hold the same
+    units: a category that is the only one, beside all units. Then each test of one is that of the
+    other. Estimates of which the units are not known are the same as no other.
+    """
+    firsts, candidates = [], defaultdict[tuple[Hashable, ...], list[int]](list)
+    for number, estimate in enumerate(estimates):
+        keys = (str(estimate.keys[key]) for key in ESTIMATE_KEYS if key != "group")
+        similar = candidates[(*keys, estimate.systems, estimate.points.tobytes())]
+        same = (first for first in similar if _have_same_units(estimates[first], estimate))
+        first = next(same, number)
+        if first == number:
+            similar.append(number)
+        firsts.append(first)
+    return firsts
+
+
+def _have_same_units(a: SystemEstimates, b: SystemEstimates) -> bool:
+    if a.values is None or b.values is None or a.ids is None or b.ids is None:
+        return False
+    has_same_ids = np.array_equal(a.ids, b.ids)
+    return has_same_ids and np.array_equal(a.values, b.values, equal_nan=True)
+
+
+def find_same_contrasts(contrasts: Sequence[tuple[str, str, Contrast]]) -> list[int]:
+    """Return, for each test of a metric within a model, the number of the first that is the same.
+
+    The test of a group is that of the whole if its sides are those of the whole within the group
+    (``category=age&group=T1`` and ``group=T1``), with as many units and the same means: then the
+    group holds all units.
+    """
+    wholes: dict[tuple[Hashable, ...], int] = {}
+    for number, (group, target, contrast) in enumerate(contrasts):
+        if not group:
+            wholes.setdefault(_identify_contrast(group, target, contrast), number)
+    return [
+        wholes.get(_identify_contrast(*contrast), number)
+        for number, contrast in enumerate(contrasts)
+    ]
+
+
+def _identify_contrast(group: str, target: str, contrast: Contrast) -> tuple[Hashable, ...]:
+    """Return what the test of the whole and that of a group with all its units share."""
+    sides = (side.removeprefix(f"{group}{JOIN}") for side in (contrast.a, contrast.b))
+    means = (contrast.mean_a, contrast.mean_b, contrast.difference)
+    return (target, contrast.test, contrast.between, *sides, contrast.n, *means)
+
 
 REQUESTED = "requested"
 """The column with the test of the spec; ``test`` may name another one for some comparisons."""
@@ -151,9 +250,7 @@ def _test_pairs(
         rng = make_generator(seed, "test", name, *keys)
         return test.pairs(np.asarray(estimate.values, dtype=np.float64), rng)
     replicates = np.asarray(estimate.replicates, dtype=np.float64)
-    columns = query_bootstrap.compare_replicates(
-        estimate.points, replicates, test.alpha, df=estimate.df
-    )
+    columns = bootstrap.compare_replicates(estimate.points, replicates, test.alpha, df=estimate.df)
     if estimate.n is None:
         return columns
     return {**columns, "n": np.full(columns["p"].size, estimate.n)}
@@ -170,7 +267,7 @@ def _collect_keys(
             keys[column] += [estimate.keys[column]] * n_pairs
         for side in ("a", "b"):
             keys[side] += [estimate.systems[system] for system in columns[side]]
-        test_name = name if estimate.replicates is None else query_bootstrap.NAME
+        test_name = name if estimate.replicates is None else bootstrap.NAME
         keys[REQUESTED] += [test_name] * n_pairs
         keys["test"] += [
             pair_test or test_name for pair_test in columns.get("test", [""] * n_pairs)

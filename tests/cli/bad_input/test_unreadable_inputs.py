@@ -121,8 +121,8 @@ def test_replaced_file_of_a_model_is_a_user_error(
     name: str, replace: Callable[[Path], None], tmp_path: Path
 ) -> None:
     from recbias.core.errors import UserError
-    from recbias.language.backends import check_model
-    from recbias.language.model_folders import list_model_files
+    from recbias.language.local_models import check_model
+    from recbias.language.model_files import list_model_files
 
     model = write_small_encoder(tmp_path / "mine")
     (model / name).unlink()

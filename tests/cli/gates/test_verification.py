@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.digests import compute_digest
+from recbias.core.files import compute_digest
 from support.commands import CommandResult, invoke_recbias
 from support.specs import make_small_spec
 

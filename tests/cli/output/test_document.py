@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from recbias.cli.output.document import describe_errors, open_document, render_document
+from recbias.cli.output import describe_errors, open_document, render_document
 from recbias.core.errors import (
     BadYaml,
     Faults,

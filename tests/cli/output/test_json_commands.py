@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import pytest
 
 from recbias.cli.catalogue import KINDS, list_entries
-from recbias.cli.results import find_run
-from recbias.reports.views.run_tables import read_run
+from recbias.cli.compare import find_run
+from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
 
 CHECKED = """\

@@ -12,7 +12,7 @@ import yaml
 
 import recbias
 from recbias.core.errors import UserError
-from recbias.runs import Run
+from recbias.runs.tables import Run
 from support.chat.chat_server import ChatServer, serve_chat
 from support.chat.judges import judge, rate_words
 from support.commands import invoke_recbias

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import UnknownColumn, WrongType
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.dataset import Attributes, Dataset, Reviews
 from support.worlds.small_worlds import make_interactions
 
 

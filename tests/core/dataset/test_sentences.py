@@ -8,14 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.sentences import Sentences
-from recbias.core.dataset.split import Split
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Dataset, Interactions, Sentences, Split, Vocabulary
 from recbias.core.errors import BrokenContract
-from recbias.runner.stages.shared import make_training_data
-from recbias.runner.storage.dataset_files import load_dataset, save_dataset
+from recbias.runner.codecs import load_dataset, save_dataset
+from recbias.runner.stages import make_training_data
 
 FRAME = pd.DataFrame(
     {

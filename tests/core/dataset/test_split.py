@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, TrainingData, encode_pairs
+from recbias.core.dataset import Interactions, Reviews, Split, TrainingData, encode_pairs
 from recbias.core.errors import Leakage
 from support.worlds.small_worlds import make_interactions
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.vocabulary import Vocabulary, sort_naturally
+from recbias.core.dataset import Vocabulary, sort_naturally
 from recbias.core.errors import UnknownIdentifier
 
 TEXTS = st.lists(st.text(max_size=6), max_size=20)

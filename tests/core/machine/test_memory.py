@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import TooLittleMemory, WrongType
-from recbias.core.machine.memory import VARIABLE, measure_memory_limit, require_memory
+from recbias.core.machine import VARIABLE, measure_memory_limit, require_memory
 from support.commands import invoke_recbias
 
 
@@ -25,8 +25,7 @@ def test_the_limit_is_at_most_the_memory_of_the_machine(monkeypatch: pytest.Monk
 def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     program = (
-        "from recbias.core.machine.memory import measure_memory_limit\n"
-        "print(measure_memory_limit())"
+        "from recbias.core.machine import measure_memory_limit\nprint(measure_memory_limit())"
     )
     limit = 300 * 2**20
     process = subprocess.run(

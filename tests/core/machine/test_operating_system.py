@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.results import find_run
-from recbias.core.machine.operating_system import (
+from recbias.cli.compare import find_run
+from recbias.core.machine import (
     follow_link,
     lock_file,
     measure_peak_memory_mb,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 
 
 def test_the_columns_of_result_files_do_not_change() -> None:

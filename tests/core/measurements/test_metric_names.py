@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import WrongType
-from recbias.core.measurements.metric_names import format_metric, parse_metric
+from recbias.core.measures import format_metric, parse_metric
 
 
 @pytest.mark.parametrize(

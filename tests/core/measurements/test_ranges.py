@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.ranges import (
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import (
+    Measurement,
+    UnitScores,
     limit_ends,
     limit_interval,
     read_bounds,
     widen_ends,
 )
-from recbias.core.measurements.scores import Measurement, UnitScores
 
 INF = math.inf
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.measurements.scores import Measurement, UnitScores, to_loss
+from recbias.core.measures import Measurement, UnitScores, to_loss
 
 
 def make_units(values: list[float]) -> UnitScores:

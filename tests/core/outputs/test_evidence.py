@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core import evidence as evidence_module
 from recbias.core.errors import MissingEvidence
-from recbias.core.outputs import evidence as evidence_module
-from recbias.core.outputs.evidence import REMEDIES, Evidence, mark_contained
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.evidence import REMEDIES, Evidence, RankedLists, mark_contained
 from support.worlds.evidence_worlds import (
     make_csr,
     make_evidence,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.dataset.odds import Odds
-from recbias.core.outputs import ideal_lists
-from recbias.core.outputs.ideal_lists import rank_ideal_lists, weigh_lists
+from recbias.core import evidence
+from recbias.core.dataset import Odds
+from recbias.core.evidence import rank_ideal_lists, weigh_lists
 
 ALL = np.ones(4, dtype=bool)
 
@@ -74,6 +74,6 @@ def test_blocks_do_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -> None
     odds = Odds(rng.standard_normal((3, 8)), rng.integers(0, 3, 20))
     users, histories = np.arange(20, dtype=np.int32), make_histories([[1]] * 20, 8)
     whole = rank_ideal_lists(odds, users, histories, np.ones(8, dtype=bool), 3)
-    monkeypatch.setattr(ideal_lists, "CELLS", 24)
+    monkeypatch.setattr(evidence, "CELLS", 24)
     blocks = rank_ideal_lists(odds, users, histories, np.ones(8, dtype=bool), 3)
     np.testing.assert_array_equal(whole, blocks)

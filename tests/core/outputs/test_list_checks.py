@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import Matrix
+from recbias.core.dataset import Matrix
 from recbias.core.errors import BrokenContract
-from recbias.core.outputs.list_checks import check_lists
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.evidence import RankedLists, check_lists
 
 NAN = float("nan")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.outputs.text_outputs import Predictions
+from recbias.core.evidence import Predictions
 
 
 def test_the_length_is_the_number_of_texts() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.outputs.ranked_lists import RankedLists, make_empty_ids
+from recbias.core.evidence import RankedLists, make_empty_ids
 
 
 def make_lists(items: list[list[int]]) -> RankedLists:

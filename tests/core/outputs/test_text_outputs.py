@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.outputs.ranked_lists import make_empty_ids
-from recbias.core.outputs.text_outputs import Responses, SentenceScores
+from recbias.core.evidence import Responses, SentenceScores, make_empty_ids
 
 
 def test_sentences_and_responses_are_counted() -> None:

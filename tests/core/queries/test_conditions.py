@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
-from recbias.core.queries.conditions import (
-    MAX_COMPARISONS,
-    list_condition_columns,
-    match_rows,
-)
+from recbias.core.queries import MAX_COMPARISONS, list_condition_columns, match_rows
 
 USERS = Attributes(
     Vocabulary.of(["1", "2", "3", "4"]),

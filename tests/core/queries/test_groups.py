@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import NothingLeft, UnknownColumn, UnknownName, WrongType
-from recbias.core.queries.groups import group_by, split_crossing, validate_grouping
+from recbias.core.queries import group_by, split_crossing, validate_grouping
 
 
 def make_labels(**columns: list[object]) -> Attributes:

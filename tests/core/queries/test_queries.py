@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.queries.queries import Queries
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.queries import Queries
 
 
 def make_prompts() -> Queries:

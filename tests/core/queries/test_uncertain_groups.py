@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import (
     Contradiction,
     NothingLeft,
@@ -17,8 +16,7 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.queries.groups import validate_grouping
-from recbias.core.queries.uncertain_groups import parse_uncertain_label, read_uncertain_groups
+from recbias.core.queries import parse_uncertain_label, read_uncertain_groups, validate_grouping
 
 
 def make_labels(**columns: list[float | str | None]) -> Attributes:

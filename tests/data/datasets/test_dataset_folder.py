@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
+from recbias.data.books_yelp import Folder, find_folder, require_files
 from recbias.formats.delimited import Layout
 from recbias.formats.json_files import Fields
 

@@ -7,19 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import Split
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.queries.queries import Queries
-from recbias.data.datasets import demo_text
-from recbias.data.datasets.demo import Demo
-from recbias.data.datasets.demo_tables import (
-    CATEGORIES,
-    GENRES,
-    encode_favourites,
-    encode_genres,
-)
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.core.dataset import Dataset, Split, Vocabulary
+from recbias.core.queries import Queries
+from recbias.data import demo
+from recbias.data.demo import CATEGORIES, GENRES, Demo, encode_favourites, encode_genres
+from recbias.data.splits import RandomHoldout
 from recbias.registry import REGISTRIES
 
 
@@ -33,11 +25,11 @@ def test_the_share_of_stereotyped_items_is_exact_and_shown_in_cast_and_overview(
     planted = items.numbers("stereotype") == 1
     assert planted.sum() == 90  # 0.3 of 300
     has_stereotype = [
-        any(story in text for story in demo_text.STEREOTYPED) for text in items.frame["overview"]
+        any(story in text for story in demo.STEREOTYPED) for text in items.frame["overview"]
     ]
     np.testing.assert_array_equal(has_stereotype, planted)
     men = items.frame["cast"].map(
-        lambda cast: sum(person.split()[0] in set(demo_text.MEN) for person in cast.split("|"))
+        lambda cast: sum(person.split()[0] in set(demo.MEN) for person in cast.split("|"))
     )
     np.testing.assert_array_equal(men > 2, planted)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.data.datasets.demo_text import (
+from recbias.data.demo import (
     FIRST_WORDS,
     MEN,
     NEUTRAL,

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.goodbooks import Goodbooks10K
+from recbias.data.books_yelp import Goodbooks10K
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.goodreads import Goodreads
+from recbias.data.books_yelp import Goodreads
 
 BOOKS: list[dict[str, Any]] = [
     {"book_id": "20", "title": "B", "description": "Über b", "num_pages": "24", "authors": []},

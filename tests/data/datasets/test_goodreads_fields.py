@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.data.datasets.goodreads_fields import (
-    BOOK,
-    build_book_columns,
-    parse_dates,
-)
+from recbias.data.books_yelp import BOOK, build_book_columns, parse_dates
 
 
 @given(

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_outputs import Outputs, parse_kind, read_outputs
+from recbias.data.lmrec import Outputs, parse_kind, read_outputs
 from support.files.lmrec_files import (
     BAR,
     BURGER,

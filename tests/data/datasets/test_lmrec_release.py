@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile, UserError
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
-from recbias.data.fetch.download import find_source
+from recbias.data.fetch import find_source
+from recbias.data.lmrec import LMRecRelease, LMRecSentences
 from support.files.excel_files import write_excel
 from support.files.lmrec_files import DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions

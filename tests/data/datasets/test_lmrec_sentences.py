@@ -3,9 +3,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_sentences import tabulate_sentences
+from recbias.data.lmrec import tabulate_sentences
 
 
 def make_rows(*cells: tuple[str, ...], kind: str = "names") -> pd.DataFrame:

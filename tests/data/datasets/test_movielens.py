@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.protocols import DatasetSource
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import (
+from recbias.core.plugins import DatasetSource
+from recbias.data.movielens import (
     MovieLens1M,
     MovieLens10M,
     MovieLens20M,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recbias.data.datasets.movielens_files import GENRE_FLAGS, ML_100K, OCCUPATIONS
+from recbias.data.movielens import GENRE_FLAGS, ML_100K, OCCUPATIONS
 
 
 def test_genres_are_those_of_u_genre(real_data: Path) -> None:

@@ -3,13 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from recbias.data.datasets.movielens import (
-    YEAR,
-    MovieLens,
-    MovieLens1M,
-    MovieLens20M,
-    MovieLens100K,
-)
+from recbias.data.movielens import YEAR, MovieLens, MovieLens1M, MovieLens20M, MovieLens100K
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Vocabulary
 from recbias.core.errors import MissingFile
-from recbias.data.datasets.dataset_folder import Folder
-from recbias.data.datasets.movielens_files import ML_1M, ML_LATEST_SMALL
-from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
+from recbias.data.books_yelp import Folder
+from recbias.data.movielens import ML_1M, ML_LATEST_SMALL, Side, list_side_files, read_side_columns
 
 
 @pytest.mark.parametrize("is_relative", [False, True])

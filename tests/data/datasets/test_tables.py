@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.tables import Tables
+from recbias.data.tables import Tables
 from recbias.formats.delimited import BadLines
 
 ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.yelp import BUSINESS, REVIEW, Yelp
+from recbias.data.books_yelp import BUSINESS, REVIEW_YELP, Yelp
 
 BUSINESSES: list[dict[str, Any]] = [
     {
@@ -61,7 +61,7 @@ REVIEWS: list[dict[str, Any]] = [
 def world(tmp_path: Path) -> Path:
     folder = tmp_path / "yelp"
     folder.mkdir()
-    for name, records in ((BUSINESS, BUSINESSES), (REVIEW, REVIEWS)):
+    for name, records in ((BUSINESS, BUSINESSES), (REVIEW_YELP, REVIEWS)):
         lines = "".join(json.dumps(record) + "\n" for record in records)
         (folder / name).write_text(lines, encoding="utf-8")
     return tmp_path
@@ -108,7 +108,7 @@ def test_reviews_are_interactions_and_texts(world: Path) -> None:
         "reviews_of_unknown_businesses": 1,
         "reviews_without_stars": 1,
     }
-    assert warnings == [f"{REVIEW}: excluded 1 review(s) of businesses that are not listed"]
+    assert warnings == [f"{REVIEW_YELP}: excluded 1 review(s) of businesses that are not listed"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_review_texts_are_optional(world: Path) -> None:
 
 
 def test_there_are_no_times_if_a_rated_review_has_no_date(world: Path) -> None:
-    with (world / "yelp" / REVIEW).open("a") as stream:
+    with (world / "yelp" / REVIEW_YELP).open("a") as stream:
         stream.write('{"user_id": "u1", "business_id": "b2", "stars": 2, "text": "x"}\n')
     with collect_warnings() as warnings:
         assert load(Yelp(), world).interactions.times is None
@@ -173,7 +173,7 @@ def test_there_are_no_times_if_a_rated_review_has_no_date(world: Path) -> None:
 def test_a_malformed_review_is_refused_with_its_line_number(
     world: Path, line: str, problem: str
 ) -> None:
-    path = world / "yelp" / REVIEW
+    path = world / "yelp" / REVIEW_YELP
     with path.open("a") as stream:
         stream.write(line + "\n")
     with collect_warnings(), pytest.raises(MalformedLine, match=problem) as caught:

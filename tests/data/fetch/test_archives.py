@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed
-from recbias.data.fetch.archives import find_inner_folder, unpack
+from recbias.data.fetch import find_inner_folder, unpack
 
 FILES = {"ml-1m/README": b"read me", "ml-1m/sub/ratings.dat": b"1::2::3::4\n"}
 

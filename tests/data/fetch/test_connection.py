@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed
-from recbias.data.fetch.connection import SecureRedirects
-from recbias.data.fetch.retry_policy import RetryPolicy
-from recbias.data.fetch.transfer import fetch_text, transfer
+from recbias.data.fetch import RetryPolicy, SecureRedirects, fetch_text, transfer
 from support.files.publisher import repeat_forever, serve_bytes
 
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)

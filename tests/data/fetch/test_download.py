@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
-from recbias.data.fetch import download
-from recbias.data.fetch.download import fetch, find_source
-from recbias.data.fetch.retry_policy import RetryPolicy
+from recbias.data import fetch as download
+from recbias.data.fetch import RetryPolicy, fetch, find_source
 from support.files.publisher import Publisher
 
 POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import UnknownName
-from recbias.data.fetch.download import Source, fetch, find_source, read_sources
+from recbias.data.fetch import Source, fetch, find_source, read_sources
 from recbias.registry import REGISTRIES
 
 

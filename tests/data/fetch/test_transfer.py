@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed, Unwritable
-from recbias.data.fetch.retry_policy import RetryPolicy
-from recbias.data.fetch.transfer import fetch_text, transfer, wrap_write_errors
+from recbias.data.fetch import RetryPolicy, fetch_text, transfer, wrap_write_errors
 from support.files.publisher import Publisher, repeat_forever, serve_bytes
 
 CONTENT = bytes(range(256)) * 4_000  # about a megabyte

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.sentences.chbias import GROUPS, CHBias
-from recbias.language.terms.term_files import load_terms
+from recbias.data.sentences import GROUPS, CHBias
+from recbias.language.terms import load_terms
 from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)

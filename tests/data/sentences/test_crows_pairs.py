@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.data.sentences.crows_pairs import FILE, CrowSPairs
+from recbias.data.sentences import FILE, CrowSPairs
 from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.sentences.redditbias import RedditBias
+from recbias.data.sentences import RedditBias
 from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.sentences import KEYS, Sentences
+from recbias.core.dataset import KEYS, Dataset, Sentences
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
@@ -17,9 +16,8 @@ from recbias.core.errors import (
     NothingLeft,
     WrongType,
 )
-from recbias.data.sentences.sentence_queries import SentenceQueries, read_dialogues
-from recbias.data.sentences.sentence_sets import make_dataset
-from recbias.runner.storage.dataset_files import load_queries, save_queries
+from recbias.data.sentences import SentenceQueries, make_dataset, read_dialogues
+from recbias.runner.codecs import load_queries, save_queries
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.core.stage_context import collect_warnings
-from recbias.data.sentences.sentence_tables import SentenceTables
+from recbias.data.sentences import SentenceTables
 from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import DownloadFailed, NothingLeft, UnknownColumn
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.fetch.retry_policy import RetryPolicy
-from recbias.data.side.build import build_side_table
-from recbias.data.side.tmdb import Tmdb
+from recbias.data.fetch import RetryPolicy
+from recbias.data.movielens import MovieLens1M
+from recbias.data.side import Tmdb, build_side_table
 from support.commands import CommandResult, invoke_recbias
 from support.files.publisher import Publisher
 

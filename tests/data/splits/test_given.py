@@ -11,11 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Dataset, Interactions, Split, Vocabulary
 from recbias.core.errors import (
     Leakage,
     MalformedLine,
@@ -24,8 +21,7 @@ from recbias.core.errors import (
     UnknownColumn,
     UnknownIdentifier,
 )
-from recbias.core.stage_context import collect_warnings
-from recbias.data.splits.given import GivenSplit
+from recbias.data.splits import GivenSplit
 from support.worlds.small_worlds import make_interactions
 
 TRAIN = "user_id,item_id,rating\nu0,i1,4\nu1,i0,2\n"

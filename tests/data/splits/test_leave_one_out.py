@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset import Dataset, Interactions
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
-from recbias.data.splits.leave_one_out import LeaveOneOut
+from recbias.data.splits import LeaveOneOut
 from support.worlds.small_worlds import make_interactions
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import Contradiction, Leakage, NothingLeft
-from recbias.data.splits.masks import (
+from recbias.data.splits import (
     count_training_rows,
     rank_within_groups,
     shuffle_within_users,

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, encode_pairs
+from recbias.core.dataset import Dataset, Interactions, Split, encode_pairs
 from recbias.core.errors import Contradiction, Leakage, NothingLeft
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.data.splits import RandomHoldout
 from support.worlds.small_worlds import make_interactions
 
 

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import Split
+from recbias.core.dataset import Dataset, Split
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, WrongType
-from recbias.data.splits.temporal import Temporal, parse_time
+from recbias.data.splits import Temporal, parse_time
 from support.worlds.small_worlds import make_interactions
 
 PAIRS = [(user, item) for user in range(2) for item in range(5)]

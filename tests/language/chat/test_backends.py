@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.errors import RequestRefused
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import ChatReply, Message
+from recbias.language.client import complete
+from recbias.language.endpoints import ChatReply, LanguageModel, Message
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import (
     Answer,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.errors import BudgetSpent, MissingReplies
-from recbias.core.network import forbid_network
-from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import Budget, Prices
+from recbias.core.files import forbid_network
+from recbias.language.client import complete
+from recbias.language.endpoints import Budget, Prices
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import Answer, make_error, make_reply, serve_chat
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.errors import MissingReplies, RequestRefused
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.language.chat.client import complete
+from recbias.language.client import complete
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import (
     Answer,

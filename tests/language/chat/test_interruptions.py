@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from recbias.language.chat.client import complete
-from recbias.language.chat.requests import ChatRequest
+from recbias.language.client import complete
+from recbias.language.endpoints import ChatRequest
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import Answer, ChatServer, make_reply, serve_chat
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import Unwritable
-from recbias.language.chat.endpoints import Budget
-from recbias.language.chat.limits import Concurrency, SharedLimits, Spending
+from recbias.language.endpoints import Budget
+from recbias.language.limits import Concurrency, SharedLimits, Spending
 
 ONE = Spending(requests=1, tokens=100, money=0.5)
 

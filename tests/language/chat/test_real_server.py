@@ -11,14 +11,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import RequestRefused
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.detectors.llm_judge import LLMJudge
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import Message
+from recbias.detectors.judge import LLMJudge
+from recbias.language.client import complete
+from recbias.language.endpoints import LanguageModel, Message
 
 needs_packages = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None

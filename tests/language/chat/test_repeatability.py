@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recbias.core.stage_context import Fact, collect_facts, collect_warnings
-from recbias.language.chat.client import complete, plan_requests
-from recbias.language.chat.requests import REPEAT, select_repeats
+from recbias.core.context import Fact, collect_facts, collect_warnings
+from recbias.language.client import complete, plan_requests
+from recbias.language.endpoints import REPEAT, select_repeats
 from support.chat.chat_requests import make_model, make_requests
 from support.chat.chat_server import Answer, Script, make_reply, serve_chat
 

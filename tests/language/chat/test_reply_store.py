@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Unwritable
-from recbias.core.stage_context import collect_warnings
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.reply_store import ReplyStore
-from recbias.language.chat.requests import OUTCOMES, ChatReply, ChatRequest, Message
+from recbias.language.endpoints import OUTCOMES, ChatReply, ChatRequest, LanguageModel, Message
+from recbias.language.reply_store import ReplyStore
 
 MODEL = LanguageModel(model="small", base_url="http://127.0.0.1:1/v1")
 REPLIES = st.builds(

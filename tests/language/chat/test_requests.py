@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.chat.requests import (
-    ChatReply,
-    ChatRequest,
-    Decoding,
-    Message,
-)
+from recbias.language.endpoints import ChatReply, ChatRequest, Decoding, Message
 
 REQUEST = ChatRequest(
     provider="openai",

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from recbias.config.settings import as_plain
+from recbias.core.context import stage_context
 from recbias.core.errors import UserError
-from recbias.core.stage_context import stage_context
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import HIDDEN, Credentials, LanguageModel, Provider
-from recbias.language.chat.requests import strip_url
+from recbias.language.client import complete
+from recbias.language.endpoints import HIDDEN, Credentials, LanguageModel, Provider, strip_url
 from support.chat.chat_requests import make_requests
 from support.chat.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
 

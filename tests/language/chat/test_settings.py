@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from recbias.config.build import Builder
-from recbias.config.settings import as_plain
+from recbias.config.settings import Builder, as_plain
 from recbias.config.source import read_mapping
 from recbias.core.errors import MissingExtra, RequestRefused, UserError
-from recbias.language.chat.endpoints import PROVIDERS, LanguageModel
-from recbias.language.chat.requests import Message
+from recbias.language.endpoints import PROVIDERS, LanguageModel, Message
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingReplies
-from recbias.core.stage_context import collect_warnings
-from recbias.language.causal_models import CausalModel
-from recbias.language.chat.backends import Failure, TransformersBackend
-from recbias.language.chat.client import complete
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import ChatReply, ChatRequest, Message
+from recbias.language.backends import Failure, TransformersBackend
+from recbias.language.client import complete
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
+from recbias.language.local_models import CausalModel
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 
@@ -104,6 +103,6 @@ def test_offline_runs_do_not_load_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = LanguageModel(provider="transformers", model="./nowhere")
-    monkeypatch.setattr("recbias.language.chat.client.is_network_forbidden", lambda: True)
+    monkeypatch.setattr("recbias.language.client.is_network_forbidden", lambda: True)
     with pytest.raises(MissingReplies):
         complete([model.build_request([Message("user", "a")])], model, folder=tmp_path)

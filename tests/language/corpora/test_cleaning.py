@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.formats.written_files import FORMULA_STARTS
-from recbias.language.corpora.cleaning import clean_text, count_words, split_text
+from recbias.formats.text_files import FORMULA_STARTS
+from recbias.language.corpora import clean_text, count_words, split_text
 
 
 @pytest.mark.parametrize(

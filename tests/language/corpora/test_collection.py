@@ -9,12 +9,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn, WrongType
-from recbias.language.corpora.collection import (
-    CollectionSettings,
-    collect_sentences,
-    read_posts,
-)
-from recbias.language.terms.term_pairs import TermPairs
+from recbias.language.corpora import CollectionSettings, collect_sentences, read_posts
+from recbias.language.terms import TermPairs
 
 AGE = TermPairs(
     "age",

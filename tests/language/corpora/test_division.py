@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownName
-from recbias.language.corpora.division import Swap, divide_sentences, swap_sentences
-from recbias.language.terms.term_pairs import TermPairs
+from recbias.language.corpora import Swap, divide_sentences, swap_sentences
+from recbias.language.terms import TermPairs
 
 TERMS = {
     "age": TermPairs("age", ("old", "young"), (("old", "young"),), (("slow", "fast"),)),

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownName
-from recbias.language.groups.group_words import load_group_words
-from recbias.language.groups.mentions import Mentions
+from recbias.language.groups import Mentions, load_group_words
 
 SIZES = {
     "man": 23,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from recbias.language.masking import text_words
-from recbias.language.masking.counterfactual import Side, Swaps, build_swaps, make_counterfactuals
-from recbias.language.templates.templates import load_packaged
+from recbias.language import masking
+from recbias.language.counterfactual import Side, Swaps, build_swaps, make_counterfactuals
+from recbias.language.templates import load_packaged
 
 GENDER, RACE = build_swaps("gender"), build_swaps("race")
 
@@ -74,7 +74,7 @@ def test_a_name_in_lower_case_is_not_replaced() -> None:
 
 
 def test_copies_are_in_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_words, "CHARACTERS_PER_BLOCK", 6)
+    monkeypatch.setattr(masking, "CHARACTERS_PER_BLOCK", 6)
     texts = np.array(["he", "soup", "", "she she", "tea", "mom"], dtype=object)
     rows, copies = make_counterfactuals(texts, GENDER, np.random.default_rng(0))
     assert rows.tolist() == [0, 3, 5]

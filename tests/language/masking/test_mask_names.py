@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.context import collect_facts
+from recbias.core.dataset import Attributes, Dataset, Reviews
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_facts
-from recbias.data.datasets.yelp import Yelp
-from recbias.language.masking.mask_names import MaskNames
+from recbias.data.books_yelp import Yelp
+from recbias.language.masking import MaskNames
 from support.models.small_encoder import write_small_encoder
 from support.worlds.small_worlds import make_interactions
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.masking.name_phrases import ItemNames, NameTree, list_spellings
-from recbias.language.masking.text_words import TextWords
+from recbias.language.masking import ItemNames, NameTree, TextWords, list_spellings
 
 
 def divide(*texts: str) -> TextWords:

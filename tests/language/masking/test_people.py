@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from language.masking.test_person_names import write_token_classifier
-from recbias.core.arrays import Ids
-from recbias.language.masking.people import find_people
-from recbias.language.masking.person_names import FirstNames, PersonModel
+from recbias.core.dataset import Ids
+from recbias.language.masking import FirstNames, PersonModel, find_people
 
 
 def to_ids(*texts: str | None) -> Ids:

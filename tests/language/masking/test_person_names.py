@@ -9,8 +9,7 @@ import torch
 import transformers
 
 from recbias.core.errors import MissingFile, WrongType
-from recbias.language.masking.person_names import FirstNames, PersonModel
-from recbias.language.masking.text_words import TextWords
+from recbias.language.masking import FirstNames, PersonModel, TextWords
 from support.models.small_encoder import WORDS, write_small_encoder
 
 

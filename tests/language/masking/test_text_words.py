@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.masking import text_words
-from recbias.language.masking.text_words import TextWords, divide_into_blocks, normalize_word
+from recbias.language import masking
+from recbias.language.masking import TextWords, divide_into_blocks, normalize_word
 
 
 def divide(*texts: str) -> TextWords:
@@ -58,7 +58,7 @@ def test_divided_texts_can_be_joined_again(texts: list[str]) -> None:
 
 
 def test_blocks_contain_all_texts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_words, "CHARACTERS_PER_BLOCK", 5)
+    monkeypatch.setattr(masking, "CHARACTERS_PER_BLOCK", 5)
     texts = np.array(["abc", "d", "", "a text longer than a block", "e"], dtype=object)
     blocks = [(rows.tolist(), block.texts) for rows, block in divide_into_blocks(texts)]
     assert [rows for rows, _ in blocks] == [[0, 1, 2], [3], [4]]

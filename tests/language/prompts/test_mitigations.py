@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import OutOfRange, UnknownName
-from recbias.language.prompts.recommendation_prompts import (
+from recbias.language.prompts import (
     RecommendationPrompt,
     find_mitigation,
     load_mitigations,

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile, UnknownName
-from recbias.language.prompts.recommendation_prompts import (
-    find_prompt,
-    load_packaged,
-    read_prompt,
-)
+from recbias.language.prompts import find_prompt, load_packaged, read_prompt
 from support.files.prompt_files import PAPER, PROMPT, write_prompt
 
 REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"

@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange
-from recbias.language.prompts.recommendation_prompts import (
-    HistoryItem,
-    RecommendationPrompt,
-    load_packaged,
-    read_prompt,
-)
+from recbias.language.prompts import HistoryItem, RecommendationPrompt, load_packaged, read_prompt
 from support.files.prompt_files import PAPER, PROMPT, write_prompt
 
 HISTORY: list[HistoryItem] = [("Alpha", 1990), ("Beta", None), ("Gamma", 2000)]

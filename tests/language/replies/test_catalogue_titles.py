@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
 from recbias.core.errors import OutOfRange
-from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
-from recbias.language.replies.title_forms import list_title_forms, restore_article, split_year
+from recbias.language.titles import (
+    CatalogueTitles,
+    index_titles,
+    list_title_forms,
+    restore_article,
+    split_year,
+)
 
 TITLES = (
     "Matrix, The (1999)",  # 0

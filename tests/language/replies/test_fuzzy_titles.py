@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from recbias.core.errors import MissingExtra
-from recbias.language.replies.catalogue_titles import index_titles
-from recbias.language.replies.fuzzy_titles import find_nearest_items
+from recbias.language.titles import find_nearest_items, index_titles
 
 WORDS = st.text("abc ", min_size=1, max_size=12).map(lambda text: " ".join(f"x{text}".split()))
 

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.prompts.rubrics import load_rubrics
-from recbias.language.replies.label_json import make_label_schema
-from recbias.language.replies.label_reading import READ, Form, LabelProbabilities, read_labels
+from recbias.language.reply_labels import (
+    READ,
+    Form,
+    LabelProbabilities,
+    make_label_schema,
+    read_labels,
+)
+from recbias.language.rubrics import load_rubrics
 
 NAN = math.nan
 WORDS = load_rubrics()["stereotypes"].words

@@ -6,10 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.outputs.list_checks import check_lists
-from recbias.language.replies.catalogue_titles import index_titles
-from recbias.language.replies.reply_outcomes import Reason, ReplyOutcomes, resolve_replies
-from recbias.language.replies.reply_parsing import parse_reply
+from recbias.core.evidence import check_lists
+from recbias.language.replies import Reason, ReplyOutcomes, parse_reply, resolve_replies
+from recbias.language.titles import index_titles
 
 FILMS = index_titles(["Heat (1995)", "Casino (1995)", "Babe (1995)", "Inception (2010)"])
 N_ITEMS = 4

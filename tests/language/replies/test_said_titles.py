@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.language.replies.reply_parsing import parse_reply
-from recbias.language.replies.said_titles import index_said_titles
+from recbias.language.replies import index_said_titles, parse_reply
 
 
 def index(*replies: str) -> tuple[list[str], list[list[int]]]:

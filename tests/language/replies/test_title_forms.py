@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.replies.title_forms import (
+from recbias.language.titles import (
     list_title_forms,
     normalize_title,
     remove_article,

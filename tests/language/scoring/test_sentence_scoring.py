@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction, UnknownIdentifier
-from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.sentence_scoring import SentenceLikelihoods, score_sentences
-from recbias.language.scoring.sentence_tokens import ScoringSettings
+from recbias.language.likelihood import SentenceLikelihoods, score_sentences
+from recbias.language.local_models import ScoringSettings, SentenceModel
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import KINDS, make_sentence_model
 

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.core.stage_context import collect_warnings
-from recbias.language.templates.fairllm_files import read_prompts
+from recbias.language.fairllm import read_prompts
 
 ATTRIBUTES = {"race": ["a white", "an African American"], "physics": ["fat"], "neutral": [""]}
 SENTENCE = "I am [value] fan of [name]."

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft, WrongType
-from recbias.core.queries.groups import group_by
-from recbias.language.templates.fairllm_prompts import FaiRLLMPrompts
+from recbias.core.queries import group_by
+from recbias.language.fairllm import FaiRLLMPrompts
 
 SENTENCE = "I am [value] fan of [name]."
 

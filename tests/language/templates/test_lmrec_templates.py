@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.stage_context import collect_warnings
-from recbias.language.templates.template_sets import fill_templates
-from recbias.language.templates.templates import load_packaged, read_templates
+from recbias.language.templates import fill_templates, load_packaged, read_templates
 
 PAPER = Path(__file__).parents[3].parent / "shared" / "reference" / "templates" / "lmrec.yaml"
 needs_paper = pytest.mark.skipif(not PAPER.is_file(), reason="no reference folder")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine, WrongType
-from recbias.language.templates.templates import load_packaged, read_templates
+from recbias.language.templates import load_packaged, read_templates
 
 DOCTORS = """\
 about: Doctors.

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
-from recbias.core.stage_context import collect_warnings
 from recbias.formats.yaml import MarkedValue
-from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
-from recbias.language.templates.template_sets import WordList
+from recbias.language.templates import Group, WordList, merge_groups, parse_kinds
 
 NODE = MarkedValue((), "f:9")
 WORD_LISTS = {"name": WordList(("Ann",), {}), "place": WordList(("bank",), {})}

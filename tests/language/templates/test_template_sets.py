@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.language.templates.template_sets import (
-    Kind,
-    WordList,
-    fill_templates,
-    find_slots,
-    refuse_equal_ids,
-)
+from recbias.language.templates import Kind, WordList, fill_templates, find_slots, refuse_equal_ids
 
 WORD = st.text(st.characters(categories=["L"]), min_size=1, max_size=6)
 GENDER = st.sampled_from(["female", "male", None])

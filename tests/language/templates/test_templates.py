@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.config.packaged_specs import list_specs
+from recbias.config.source import list_specs
 from recbias.core.errors import BadYaml, Contradiction, MalformedLine, UnknownName
-from recbias.core.queries.groups import group_by
-from recbias.core.queries.queries import Queries
-from recbias.language.templates.templates import Templates
+from recbias.core.queries import Queries, group_by
+from recbias.language.templates import Templates
 
 RNG = np.random.default_rng(0)
 

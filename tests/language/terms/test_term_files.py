@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownName
-from recbias.language.terms.term_files import (
-    load_packaged_terms,
-    load_terms,
-    read_terms,
-    select_category,
-)
+from recbias.language.terms import load_packaged_terms, load_terms, read_terms, select_category
 
 OWN = """\
 about: Terms of my own.

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import NothingLeft
-from recbias.language.terms.term_pairs import TermPairs, compile_terms, swap_terms
+from recbias.language.terms import TermPairs, compile_terms, swap_terms
 
 FAMILY = TermPairs(
     "family",

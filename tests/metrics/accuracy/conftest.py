@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recbias.core.stage_context import collect_warnings
+from recbias.core.context import collect_warnings
 
 
 @pytest.fixture

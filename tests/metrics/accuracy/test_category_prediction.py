@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.accuracy import hit_scores
-from recbias.metrics.accuracy.category_prediction import (
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics import accuracy
+from recbias.metrics.accuracy import (
     CategoryMAP,
     CategoryMRR,
     CategoryNDCG,
@@ -22,9 +22,9 @@ from recbias.metrics.accuracy.category_prediction import (
     CategoryRPrecision,
     build_category_matrix,
     find_relevant_ranks,
+    require_predictions,
     score_reviews,
 )
-from recbias.metrics.accuracy.named_items import require_predictions
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 pytestmark = pytest.mark.usefixtures("stage_warnings")
@@ -289,7 +289,7 @@ def test_values_belong_to_their_reviews_in_any_order_of_items() -> None:
     ranked = rank_items(scores)
     world = make_review_evidence(items, ranked, categories=kinds)
     categories = build_category_matrix(world, "categories", ())
-    (measurement,) = score_reviews(world, hit_scores.average_precision, categories)
+    (measurement,) = score_reviews(world, accuracy.average_precision, categories)
     assert measurement.units is not None
     sets = [set(labels.split("|")) for labels in kinds]
     for review in range(0, 300, 7):
@@ -304,7 +304,7 @@ def test_undefined_reviews_are_counted_in_a_warning() -> None:
     world = make_review_evidence([3, 0, 3], [[0, 1, 2, 3]] * 3, categories=KINDS)
     with collect_warnings() as messages:
         (measurement,) = score_reviews(
-            world, hit_scores.ndcg, build_category_matrix(world, "categories", ())
+            world, accuracy.ndcg, build_category_matrix(world, "categories", ())
         )
     assert (measurement.n, measurement.undefined) == (1, 2)
     reason = "their items share no category with any ranked item"
@@ -315,6 +315,6 @@ def test_reviews_of_items_without_training_rows_have_relevant_items() -> None:
     # item 0 is no candidate: of 1, 2 and 3 item 1 shares B with it
     world = make_review_evidence([0], [[2, 1, 3]], categories=KINDS)
     (measurement,) = score_reviews(
-        world, hit_scores.reciprocal_rank, build_category_matrix(world, "categories", ())
+        world, accuracy.reciprocal_rank, build_category_matrix(world, "categories", ())
     )
     assert measurement.value == 0.5

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import fbeta_score
 
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.accuracy.class_counts import (
+from recbias.core.context import collect_warnings
+from recbias.metrics.accuracy import (
     count_classes,
     f_measure,
     measure_weighted_f,
+    require_predictions,
     warn_of_unknown_items,
 )
-from recbias.metrics.accuracy.named_items import require_predictions
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 

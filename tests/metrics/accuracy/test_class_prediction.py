@@ -16,11 +16,11 @@ from sklearn.metrics import (
 )
 
 from recbias import api
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Faults, MissingEvidence, OutOfRange
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.accuracy.class_prediction import (
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.accuracy import (
     ClassAccuracy,
     ClassF1,
     ClassHitRate,

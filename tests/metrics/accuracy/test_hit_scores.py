@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
-from recbias.metrics.accuracy import hit_scores
+from recbias.core.dataset import FloatArray
+from recbias.metrics import accuracy
 
 SCORES: dict[str, Callable[..., FloatArray]] = {
-    name: getattr(hit_scores, name)
+    name: getattr(accuracy, name)
     for name in (
         *("ndcg", "hit_rate", "reciprocal_rank", "average_precision", "mean_precision"),
         *("precision", "recall", "r_precision", "f1"),

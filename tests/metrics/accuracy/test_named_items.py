@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence, OutOfRange
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.accuracy import named_items
-from recbias.metrics.accuracy.named_items import (
+from recbias.core.evidence import Evidence
+from recbias.metrics import accuracy
+from recbias.metrics.accuracy import (
     check_cutoff,
     compute_in_blocks,
     measure_reviews,
@@ -50,7 +50,7 @@ def test_a_cutoff_larger_than_the_number_of_candidates_is_refused_before_trainin
 def test_values_do_not_depend_on_the_block_size(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(named_items, "block_size", lambda _: size)
+    monkeypatch.setattr(accuracy, "block_size", lambda _: size)
     predictions = require_predictions(make_review_evidence([0, 1, 2, 3, 4], [[0, 1]] * 5))
     values = compute_in_blocks(lambda rows: np.arange(5.0)[rows] ** 2, predictions)
     assert values.tolist() == [0, 1, 4, 9, 16]
@@ -65,13 +65,13 @@ def test_the_block_size_follows_from_the_memory_per_review(
         requested.append(bytes_a_row)
         return 9
 
-    monkeypatch.setattr(named_items, "block_size", block_size)
+    monkeypatch.setattr(accuracy, "block_size", block_size)
     compute_in_blocks(
         lambda rows: np.zeros(1),
         require_predictions(make_review_evidence([0], [[0, 1, 2]])),
         bytes_a_row=16,
     )
-    assert requested == [16 + 3 * named_items.BYTES_PER_RANK]
+    assert requested == [16 + 3 * accuracy.BYTES_PER_RANK]
 
 
 def test_no_reviews_give_no_values() -> None:

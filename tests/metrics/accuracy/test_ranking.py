@@ -15,8 +15,8 @@ from ir_measures import AP, RR, Measure, P, Qrel, R, Rprec, ScoredDoc, Success, 
 from scipy.sparse import csr_array
 
 from recbias.core.errors import MissingEvidence
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.accuracy.ranking import (
+from recbias.core.evidence import Evidence
+from recbias.metrics.accuracy import (
     F1,
     MAP,
     MRR,

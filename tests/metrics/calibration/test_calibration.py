@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.groups import group_by
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.calibration import attribute_shares
-from recbias.metrics.calibration.calibration import CalibrationJS, CalibrationKL
-from recbias.statistics.group_gaps import summarize_groups
+from recbias.core.evidence import Evidence
+from recbias.core.queries import group_by
+from recbias.metrics import calibration
+from recbias.metrics.calibration import CalibrationJS, CalibrationKL
+from recbias.statistics.groups import summarize_groups
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,
@@ -228,6 +227,6 @@ def test_sparse_shares_of_many_values_give_the_same_values(
 ) -> None:
     worlds = [sample_world(seed)[0] for seed in range(10)]
     of_arrays = [measure(metric(attribute="genre"), evidence) for evidence in worlds]
-    monkeypatch.setattr(attribute_shares, "DENSE_VALUES", 0)
+    monkeypatch.setattr(calibration, "DENSE_VALUES", 0)
     of_sparse = [measure(metric(attribute="genre"), evidence) for evidence in worlds]
     np.testing.assert_allclose(of_sparse, of_arrays, rtol=1e-12, atol=1e-15)

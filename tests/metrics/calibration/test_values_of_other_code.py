@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from recbias.metrics.calibration.calibration import CalibrationJS, CalibrationKL
+from recbias.metrics.calibration import CalibrationJS, CalibrationKL
 from support.seeded_cases.cases import SeededCase
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.exposure_worlds import measure_one

@@ -11,17 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions, TrainingData
 from recbias.core.errors import BrokenContract, MissingEvidence, UnknownColumn
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.diversity.inter_user_distance import InterUserDistance
-from recbias.metrics.diversity.intra_list_distance import IntraListDistance
-from recbias.metrics.diversity.novelty import SelfInformation
-from recbias.metrics.diversity.unexpectedness import Serendipity, Unexpectedness
-from recbias.models.unpersonalised import MostPop
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.metrics.diversity import (
+    InterUserDistance,
+    IntraListDistance,
+    SelfInformation,
+    Serendipity,
+    Unexpectedness,
+)
+from recbias.models.baselines import MostPop
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,

@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
-from recbias.metrics.diversity.inter_user_distance import InterUserDistance
-from recbias.metrics.diversity.intra_list_distance import IntraListDistance
-from recbias.metrics.diversity.novelty import SelfInformation
-from recbias.metrics.diversity.unexpectedness import Serendipity, Unexpectedness
+from recbias.metrics.diversity import (
+    InterUserDistance,
+    IntraListDistance,
+    SelfInformation,
+    Serendipity,
+    Unexpectedness,
+)
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.exposure_worlds import measure_one
 

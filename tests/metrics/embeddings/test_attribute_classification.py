@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.attribute_classification import AttributeClassification
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.embeddings.classification import AttributeClassification
 from support.worlds.small_worlds import make_interactions
 from support.worlds.vector_worlds import (
     GENDER,

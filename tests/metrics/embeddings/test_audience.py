@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.metrics.embeddings.audience import average_favourites, compute_audience_deciles
+from recbias.metrics.embeddings.sets import average_favourites, compute_audience_deciles
 from support.worlds.small_worlds import make_interactions
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import FloatArray
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
@@ -16,14 +17,13 @@ from recbias.core.errors import (
     NothingLeft,
     UnknownIdentifier,
 )
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.bias_direction import (
+from recbias.metrics.embeddings.directions import (
     check_directions,
     find_direction,
     name_direction,
     read_direction,
 )
-from recbias.metrics.embeddings.entity_sets import select_sets
+from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")

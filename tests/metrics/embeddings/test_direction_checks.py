@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
-from recbias.core.measurements.scores import Contrast, Measurement
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_in_halves
-from recbias.metrics.embeddings.entity_sets import select_sets
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.measures import Contrast, Measurement
+from recbias.metrics.embeddings.directions import DirectionChecks, split_in_halves
+from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.direction_bootstrap import ResampledDirections, estimate_stretch
-from recbias.metrics.embeddings.direction_permutation import (
+from recbias.core.context import collect_warnings
+from recbias.core.evidence import Evidence
+from recbias.metrics.embeddings.directions import (
     DirectionEstimator,
+    ResampledDirections,
+    estimate_stretch,
     resample_sets,
 )
-from recbias.metrics.embeddings.entity_sets import select_sets
+from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingFile, NothingLeft
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.embeddings.direction_similarity import DirectionSimilarity
+from recbias.core.evidence import Evidence
+from recbias.metrics.embeddings.directions import DirectionSimilarity
 from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
 

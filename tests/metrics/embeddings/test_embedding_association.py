@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.embeddings.association import DEAA, EAA, GEAA
 from support.worlds.vector_worlds import (
     GENDER,
     GENRES,

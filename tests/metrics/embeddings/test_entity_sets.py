@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.build import Builder
+from recbias.config.settings import Builder
+from recbias.core.context import collect_warnings
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
@@ -16,17 +17,17 @@ from recbias.core.errors import (
     UnknownColumn,
     UserError,
 )
-from recbias.core.outputs.evidence import Embeddings
-from recbias.core.stage_context import collect_warnings
+from recbias.core.evidence import Embeddings
 from recbias.formats.yaml import Document
-from recbias.metrics.embeddings.entity_pairs import GroupPair, TargetPair
-from recbias.metrics.embeddings.entity_sets import (
+from recbias.metrics.embeddings.association import RRipa
+from recbias.metrics.embeddings.sets import (
+    GroupPair,
+    TargetPair,
     get_vectors,
     select_groups_and_targets,
     select_members,
     select_sets,
 )
-from recbias.metrics.embeddings.r_ripa import RRipa
 from support.worlds.vector_worlds import (
     GENDER,
     GENRES,

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import NothingLeft
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.latent_projection import LatentProjection
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.metrics.embeddings.association import LatentProjection
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 METRIC = LatentProjection(groups=GENDER, targets=GENRES)

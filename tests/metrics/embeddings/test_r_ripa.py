@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.r_ripa import RRipa
-from recbias.numerics.directions import compute_cosine_tail, normalize_rows, normalize_vector
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.embeddings.association import RRipa
+from recbias.metrics.embeddings.sets import compute_cosine_tail, normalize_rows, normalize_vector
+from recbias.statistics.bootstrap import compare_replicates
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recbias.metrics.embeddings.entity_sets import select_sets
-from recbias.metrics.embeddings.set_estimates import (
+from recbias.metrics.embeddings.sets import (
     SetValues,
     add_interval,
     attach_estimate,
     compute_effect_size,
+    select_sets,
 )
 from support.worlds.vector_worlds import GENRES, make_vectors
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence
-from recbias.metrics.exposure.amortized_attention import AmortizedAttention
+from recbias.metrics.exposure import AmortizedAttention
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.exposure_worlds import (
     list_exposures,

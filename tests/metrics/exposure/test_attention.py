@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownName
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure.attention import AWRF
+from recbias.metrics.exposure import AWRF
 from support.worlds.exposure_worlds import (
     list_exposures,
     list_items,

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure import expected_exposure, item_groups
-from recbias.metrics.exposure.expected_exposure import (
+from recbias.core.evidence import Evidence
+from recbias.metrics import exposure as expected_exposure
+from recbias.metrics import item_groups
+from recbias.metrics.exposure import (
     ExpectedExposureDisparity,
     ExpectedExposureLoss,
     ExpectedExposureRelevance,

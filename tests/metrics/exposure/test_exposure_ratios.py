@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure.exposure_ratios import (
+from recbias.metrics.exposure import (
     AttentionRatio,
     ClicksToRelevance,
     ExposureParity,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import OutOfRange, UnknownName
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap, ProviderGini
+from recbias.metrics.exposure import ExposureGap, ProviderGap, ProviderGini
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.exposure_worlds import (
     list_exposures,

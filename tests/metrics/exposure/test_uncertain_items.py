@@ -11,15 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn, UserError
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.exposure.attention import AWRF
-from recbias.metrics.exposure.expected_exposure import ExpectedExposureDisparity
-from recbias.metrics.exposure.exposure_ratios import ExposureParity, ExposureToRelevance
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap, ProviderGini
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.exposure import (
+    AWRF,
+    ExpectedExposureDisparity,
+    ExposureGap,
+    ExposureParity,
+    ExposureToRelevance,
+    ProviderGap,
+    ProviderGini,
+)
 from support.worlds.exposure_worlds import (
     make_exposure_evidence,
     make_random_world,

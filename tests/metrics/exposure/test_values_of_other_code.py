@@ -21,15 +21,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.metrics.exposure.amortized_attention import AmortizedAttention
-from recbias.metrics.exposure.attention import AWRF
-from recbias.metrics.exposure.expected_exposure import (
+from recbias.core.dataset import Attributes
+from recbias.metrics.exposure import (
+    AWRF,
+    AmortizedAttention,
     ExpectedExposureDisparity,
     ExpectedExposureLoss,
     ExpectedExposureRelevance,
+    ExposureGap,
+    ProviderGap,
 )
-from recbias.metrics.exposure.provider_gaps import ExposureGap, ProviderGap
 from support.seeded_cases.cases import SeededCase
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.exposure_worlds import measure_one

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.identity.list_overlap import ListOverlap
-from recbias.metrics.identity.overlap_effects import IdentityEffect, OverlapSpread
+from recbias.core.evidence import Evidence, RankedLists
+from recbias.core.measures import Measurement
+from recbias.metrics.identity import IdentityEffect, ListOverlap, OverlapSpread
 from support.worlds.template_worlds import (
     make_priced_items,
     make_prompt_evidence,

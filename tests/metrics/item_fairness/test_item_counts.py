@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.item_fairness.corrected_counts import (
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.item_fairness import (
     CorrectedEntropy,
     CorrectedFSat,
     CorrectedGini,
     CorrectedJain,
     CorrectedQF,
+    FSat,
+    Jain,
 )
-from recbias.metrics.item_fairness.item_counts import FSat, Jain
-from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
+from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from support.worlds.evidence_worlds import make_evidence, make_lists
 
 PAIRS = (

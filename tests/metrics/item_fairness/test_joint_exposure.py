@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.item_fairness.joint_exposure import IndividualExposure, OverallExposure
+from recbias.core.context import collect_warnings
+from recbias.core.evidence import Evidence
+from recbias.metrics.item_fairness import IndividualExposure, OverallExposure
 from recbias.registry import REGISTRIES
 from support.worlds.evidence_worlds import make_evidence, make_lists
 

@@ -13,16 +13,18 @@ from typing import Any
 
 import pytest
 
-from recbias.metrics.item_fairness.corrected_counts import (
+from recbias.metrics.item_fairness import (
     CorrectedEntropy,
     CorrectedFSat,
     CorrectedGini,
     CorrectedJain,
     CorrectedQF,
+    FSat,
+    IndividualExposure,
+    Jain,
+    OverallExposure,
 )
-from recbias.metrics.item_fairness.item_counts import FSat, Jain
-from recbias.metrics.item_fairness.joint_exposure import IndividualExposure, OverallExposure
-from recbias.metrics.popularity.coverage import Gini, ItemCoverage
+from recbias.metrics.popularity import Gini, ItemCoverage
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.exposure_worlds import measure_one
 

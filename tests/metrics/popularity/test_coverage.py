@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
+from recbias.statistics.bootstrap import compare_replicates
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,

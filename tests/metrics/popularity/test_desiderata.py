@@ -6,13 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.metrics.popularity.desiderata import NAMES, ComparesSets, evaluate_desiderata
-from recbias.metrics.popularity.mean_popularity import LogPopularityDifference, PopularityLift
-from recbias.metrics.popularity.profile import (
+from recbias.core.dataset import FloatArray
+from recbias.metrics.popularity import (
+    NAMES,
+    ComparesSets,
     GiniDifference,
     HerfindahlDifference,
+    LogPopularityDifference,
+    PopularityLift,
     PopularityRankCorrelation,
+    evaluate_desiderata,
 )
 from recbias.reports import published_tables
 

@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.metrics.popularity import item_popularity
-from recbias.metrics.popularity.item_popularity import (
+from recbias.metrics import popularity as item_popularity
+from recbias.metrics.popularity import (
     Aggregate,
     aggregate_sets,
     average_rows,
     build_history_matrix,
     build_list_matrix,
-    gini,
+    gini_of_rows,
     herfindahl,
     mark_items,
     read_popularity,
     sum_rows,
 )
-from recbias.numerics.inequality import gini as gini_of_counts
+from recbias.statistics.inequality import gini as gini_of_counts
 from support.worlds.evidence_worlds import make_csr, make_user_queries
 from support.worlds.popularity_worlds import make_item_counts, make_popularity_evidence
 
@@ -35,7 +35,7 @@ VALUES = np.array([4.0, 2.0, 0.0, 0.0, np.nan])
         # (4/6)² + (2/6)² = 20/36
         (herfindahl, [20 / 36, np.nan, np.nan, 1]),
         # ascending 0 2 4: (-2 x 0 + 0 x 2 + 2 x 4) / (3 x 6)
-        (gini, [8 / 18, np.nan, np.nan, 0]),
+        (gini_of_rows, [8 / 18, np.nan, np.nan, 0]),
     ],
 )
 def test_aggregates_of_a_worked_example(aggregate: Aggregate, expected: list[float]) -> None:
@@ -49,20 +49,22 @@ def test_gini_of_rows_does_not_depend_on_the_block_size(seed: int) -> None:
     rows = [rng.permutation(20)[: rng.integers(1, 20)].tolist() for _ in range(7)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(item_popularity, "BLOCK_PAIRS", int(rng.integers(1, 40)))
-        values = gini(make_csr(rows, 20), popularity)
+        values = gini_of_rows(make_csr(rows, 20), popularity)
     expected = np.array([float(gini_of_counts(popularity[row])) for row in rows])
     assert values == pytest.approx(expected)
 
 
 def test_gini_of_no_rows_is_empty() -> None:
-    assert gini(make_csr([], 5), VALUES).tolist() == []
+    assert gini_of_rows(make_csr([], 5), VALUES).tolist() == []
 
 
 def test_aggregates_of_sets_equal_those_of_rows() -> None:
     sets = np.array([[[1.0, 3.0], [2.0, 2.0]], [[0.0, 4.0], [5.0, 1.0]]])
     assert aggregate_sets(sets, average_rows).tolist() == [[2, 2], [2, 3]]
     # of two values a ≤ b Gini is (b - a) / (2 (a + b))
-    assert aggregate_sets(sets, gini) == pytest.approx(np.array([[1 / 4, 0], [1 / 2, 4 / 12]]))
+    assert aggregate_sets(sets, gini_of_rows) == pytest.approx(
+        np.array([[1 / 4, 0], [1 / 2, 4 / 12]])
+    )
 
 
 def test_list_and_history_matrices_hold_the_items_of_each_query() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.popularity.long_tail import ACLT, APLT
+from recbias.metrics.popularity import ACLT, APLT
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
     make_item_counts,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.demo import Demo
-from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
+from recbias.core.evidence import Evidence
+from recbias.data.demo import Demo
+from recbias.metrics.popularity import ARP, LogPopularityDifference, PopularityLift
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
 from support.worlds.popularity_worlds import (
     make_item_counts,

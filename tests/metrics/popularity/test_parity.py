@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.popularity.parity import PopREO, PopRSP
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.metrics.popularity import PopREO, PopRSP
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import TRAIN, make_item_counts
 from support.worlds.small_worlds import make_interactions

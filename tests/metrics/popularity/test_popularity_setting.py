@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
+from recbias.core.dataset import Attributes
+from recbias.metrics.popularity import ARP, LogPopularityDifference, PopularityLift
 from support.worlds.evidence_worlds import make_vocabulary
 from support.worlds.popularity_worlds import (
     make_item_counts,

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from recbias.core.dataset.attributes import Attributes
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.demo import Demo
-from recbias.metrics.popularity.profile import (
+from recbias.data.demo import Demo
+from recbias.metrics.popularity import (
     GiniDifference,
     HerfindahlDifference,
     PopularityRankCorrelation,

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UnknownColumn, UserError
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.protocols import ChecksEarly, Pools
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.association import Association, load_packaged_values
+from recbias.core.evidence import Evidence
+from recbias.core.plugins import ChecksEarly, Pools
+from recbias.metrics.templates.metrics import Association, load_packaged_values
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.attribute_share import AttributeShare
+from recbias.metrics.templates.metrics import AttributeShare
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,

@@ -6,22 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.label_contrasts import (
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
+from recbias.core.evidence import Evidence
+from recbias.metrics.templates.design import Design, build_design
+from recbias.metrics.templates.estimates import (
     PermutationResults,
-    build_contrasts,
-    run_permutation_tests,
-)
-from recbias.metrics.prompts.label_estimates import (
     SideEstimates,
+    build_contrasts,
     list_comparisons,
     list_rest_comparisons,
+    run_permutation_tests,
 )
-from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.template_design import build_design
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.statistics.paired import SignFlip
 from support.worlds.template_worlds import (
     cross_names,
     make_names,

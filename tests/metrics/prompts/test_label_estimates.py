@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
-from recbias.metrics.prompts.template_design import build_design
+from recbias.metrics.templates.design import build_design
+from recbias.metrics.templates.estimates import LabelEstimates, bootstrap_means
 from support.worlds.template_worlds import (
     cross_names,
     make_names,

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.queries import Queries
-from recbias.metrics.prompts.template_design import build_design
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
+from recbias.metrics.templates.design import build_design
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.template_worlds import (
     cross_couples,

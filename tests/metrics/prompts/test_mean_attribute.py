@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UnknownColumn, UserError
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.protocols import ChecksEarly, Pools
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.mean_attribute import MeanAttribute
-from recbias.statistics.effect_sizes import cohens_d
+from recbias.core.evidence import Evidence
+from recbias.core.plugins import ChecksEarly, Pools
+from recbias.metrics.templates.metrics import MeanAttribute
+from recbias.statistics.paired import cohens_d
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     PRICES,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MissingEvidence, UnknownColumn, UserError
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.protocols import ChecksEarly, Pools
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.price_percentage import PricePercentage, relative_gap
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
+from recbias.core.plugins import ChecksEarly, Pools
+from recbias.metrics.templates.metrics import PricePercentage, relative_gap
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     PlantedBias,

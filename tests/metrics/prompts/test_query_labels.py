@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.queries.groups import group_by
-from recbias.metrics.prompts.query_labels import (
+from recbias.core.dataset import Attributes
+from recbias.core.queries import group_by
+from recbias.metrics.templates.design import (
     encode_column,
     encode_unit_words,
     encode_words,

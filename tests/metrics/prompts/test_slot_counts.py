@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.slot_counts import (
+from recbias.metrics.templates.design import (
+    build_design,
     check_attribute,
     count_attribute_values,
     count_items,
@@ -16,7 +17,6 @@ from recbias.metrics.prompts.slot_counts import (
     require_items,
     warn_missing_attribute,
 )
-from recbias.metrics.prompts.template_design import build_design
 from support.worlds.template_worlds import (
     cross_names,
     make_names,

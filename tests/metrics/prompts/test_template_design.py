@@ -6,17 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.query_labels import (
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
+from recbias.metrics.templates.design import (
+    build_design,
     encode_templates,
+    find_neutral_templates,
     group_queries,
     locate_errors,
     mark_neutral,
 )
-from recbias.metrics.prompts.template_design import build_design, find_neutral_templates
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.template_worlds import (
     cross_couples,

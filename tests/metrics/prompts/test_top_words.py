@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.protocols import ChecksEarly
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.top_words import STOP_WORDS, TopWords
+from recbias.core.plugins import ChecksEarly
+from recbias.metrics.templates.metrics import STOP_WORDS, TopWords
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import Contradiction, UnknownColumn, UserError
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.protocols import ChecksEarly
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.variance_split import VarianceSplit
+from recbias.core.evidence import Evidence
+from recbias.core.plugins import ChecksEarly
+from recbias.metrics.templates.metrics import VarianceSplit
 from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MissingFile, WrongType
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.embedding_similarity import EmbeddingAverage, GreedyMatching
+from recbias.core.evidence import Evidence, Responses
+from recbias.core.measures import Measurement
+from recbias.metrics.text import EmbeddingAverage, GreedyMatching
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
-from recbias.core.stage_context import collect_warnings
+from recbias.core.evidence import Evidence, Responses
+from recbias.core.measures import Measurement
 from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
-from recbias.metrics.text.human_ratings import HumanAgreement, HumanRate, HumanScore
+from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.arrays import AnyArray
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
@@ -20,12 +21,10 @@ from recbias.core.errors import (
     UnknownIdentifier,
     WrongType,
 )
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import SentenceScores
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
-from recbias.statistics.tests.paired import PairedT
+from recbias.core.evidence import Evidence, SentenceScores
+from recbias.core.measures import Measurement
+from recbias.metrics.perplexity import TRIMMED, PerplexityGap
+from recbias.statistics.paired import PairedT
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

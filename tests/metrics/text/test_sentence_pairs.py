@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.text_outputs import SentenceScores
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.sentence_pairs import (
+from recbias.core.evidence import SentenceScores
+from recbias.metrics.perplexity import (
     build_pairs,
     group_sentences,
     resolve_groups,

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.metrics.text.text_libraries import (
-    compute_bleu,
-    count_bleu_statistics,
-    rouge_l,
-)
+from recbias.metrics.text import compute_bleu, count_bleu_statistics, rouge_l
 
 sacrebleu = pytest.importorskip("sacrebleu")
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Responses
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
-from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
-from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
+from recbias.core.evidence import Evidence, Responses
+from recbias.core.measures import Measurement
+from recbias.metrics.text import BLEU, Distinct, RougeL, UnigramF1
+from recbias.statistics.bootstrap import compare_replicates, sample_jackknife
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 

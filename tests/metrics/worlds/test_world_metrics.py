@@ -11,15 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.odds import Odds
+from recbias.core.dataset import Interactions, Odds
 from recbias.core.errors import MissingEvidence
-from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.worlds.homogenization import Homogenization
-from recbias.metrics.worlds.relative_utility import RelativeUtility
-from recbias.numerics.list_overlap import measure_mean_jaccard, measure_overlap
-from recbias.testing import check_metric
-from recbias.testing.small_world import make_random_evidence
+from recbias.core.evidence import Evidence
+from recbias.metrics.diversity import Homogenization, RelativeUtility
+from recbias.metrics.identity import measure_mean_jaccard, measure_overlap
+from recbias.testing import check_metric, make_random_evidence
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.replies.reply_outcomes import Reason
-from recbias.models.chat.reranking import complete_ranks, rank_candidates
+from recbias.language.replies import Reason
+from recbias.models.lm_rerank import complete_ranks, rank_candidates
 from support.worlds.film_worlds import TITLES, write_list
 
 FILMS = [("Heat", 1995), ("Alien", 1979), ("Jaws", 1975), ("Ran", 1985)]

@@ -8,16 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
+from recbias.core import context as context_module
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import MissingFile, UnknownColumn, WrongType
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.language.causal_models import load_causal_model
 from recbias.language.likelihood import TextScorer, score_separately
-from recbias.models.chat import likelihood
-from recbias.models.chat.likelihood import LMLikelihood
+from recbias.language.local_models import load_causal_model
+from recbias.models import lm_likelihood
+from recbias.models.lm_likelihood import LMLikelihood
 from recbias.testing import check_recommender
 from support.models.small_causal import write_small_causal
 from support.worlds.query_sets import make_queries
@@ -67,7 +65,7 @@ def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
         made.append(ScriptedScorer(texts))
         return made[-1]
 
-    monkeypatch.setattr(likelihood, "load_causal_model", lambda *_, **__: None)
+    monkeypatch.setattr(lm_likelihood, "load_causal_model", lambda *_, **__: None)
     monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
     return made
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
-from recbias.core.stage_context import collect_warnings
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import serve_chat
@@ -247,11 +247,10 @@ def test_a_prompt_without_candidates_is_refused(films: FilmWorld) -> None:
 
 @collect_warnings()
 def test_the_contract_of_recommenders_is_met(rng: np.random.Generator) -> None:
-    from recbias.core.dataset.attributes import Attributes
-    from recbias.core.dataset.split import TrainingData
-    from recbias.core.models.selected_models import SelectedModel
-    from recbias.models.chat.reranking import LMRerank
-    from recbias.models.unpersonalised import MostPop
+    from recbias.core.dataset import Attributes, TrainingData
+    from recbias.core.plugins import SelectedModel
+    from recbias.models.baselines import MostPop
+    from recbias.models.lm_rerank import LMRerank
     from support.worlds.small_worlds import make_interactions
 
     pairs = [(user, item) for user in range(8) for item in rng.permutation(30)[:6].tolist()]

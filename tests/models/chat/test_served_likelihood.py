@@ -12,16 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import AnyArray, Attributes, TrainingData
 from recbias.core.errors import Contradiction, RequestRefused
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.language.causal_models import load_causal_model
-from recbias.language.chat.backends import LikelihoodBackend, NoReply
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import ChatReply, ChatRequest, Message
-from recbias.models.chat.likelihood import LMLikelihood, ServedScorer, read_mean
+from recbias.language.backends import LikelihoodBackend, NoReply
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
+from recbias.language.local_models import load_causal_model
+from recbias.models.lm_likelihood import LMLikelihood, ServedScorer, read_mean
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
 from support.chat.echo_servers import answer_without_echo, make_echo, make_echo_reply

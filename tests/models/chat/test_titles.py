@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.models.chat.titles import Histories, read_titles
+from recbias.models.prompted import Histories, read_titles
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.small_worlds import make_interactions
 

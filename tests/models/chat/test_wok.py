@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
-from recbias.core.stage_context import collect_warnings
 from support.chat.chat_server import make_error, serve_chat
 from support.commands import invoke_recbias
 from support.worlds.film_worlds import (

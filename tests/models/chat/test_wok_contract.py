@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import collect_warnings
-from recbias.models.chat.wok import WOK
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, TrainingData
+from recbias.models.wok import WOK
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import serve_chat

@@ -8,14 +8,10 @@ import torch
 from scipy.sparse import csr_array, random_array
 
 from recbias.core.errors import OutOfRange
-from recbias.models.device_algebra.decompositions import (
-    find_right_singular_vectors,
-    regress_items,
-)
-from recbias.models.linear import item_regressions, pure_svd
-from recbias.models.linear.item_regressions import EASE
-from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.ranking import device_products
+from recbias.models import gpu as device_products
+from recbias.models import linear
+from recbias.models.gpu import find_right_singular_vectors, regress_items
+from recbias.models.linear import EASE, PureSVD
 from support.models.recommending import make_random_data, query_all_users
 
 CPU = torch.device("cpu")
@@ -24,7 +20,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def on_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the models compute with tensors as on a GPU, here on the CPU."""
-    for module in (item_regressions, pure_svd, device_products):
+    for module in (linear, linear, device_products):
         monkeypatch.setattr(module, "find_accelerator", lambda _, double=False: CPU)
 
 
@@ -50,7 +46,7 @@ def test_ease_gives_the_same_lists_by_tensors(rng: np.random.Generator, reg: flo
     data = make_random_data(rng, 200, 60)
     expected = EASE(reg=reg, device="cpu")
     matrix = data.train.binary.T.tocsr()
-    weights = item_regressions._regress_items(matrix, reg)
+    weights = linear._regress_items(matrix, reg)
     fitted = expected.fit(data, rng)
     assert weights is not None
     np.testing.assert_allclose(fitted.state()["weights"], weights, atol=1e-5)
@@ -98,7 +94,7 @@ def test_pure_svd_gives_the_same_factors_by_tensors(
 ) -> None:
     data = make_random_data(rng, *shape)
     expected = PureSVD(factors=7).fit(data, rng)  # the matrix is small: by arrays
-    monkeypatch.setattr(pure_svd, "MAX_DENSE_SVD", 0)
+    monkeypatch.setattr(linear, "MAX_DENSE_SVD", 0)
     fitted = PureSVD(factors=7).fit(data, rng)
     np.testing.assert_allclose(fitted.item_factors, expected.item_factors, atol=1e-6)
     np.testing.assert_allclose(fitted.user_factors, expected.user_factors, atol=1e-5)

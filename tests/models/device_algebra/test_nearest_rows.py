@@ -7,12 +7,11 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import Matrix
-from recbias.models.device_algebra.nearest_rows import dense_is_faster, find_nearest_on_device
-from recbias.models.neighbours import knn
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from recbias.models.ranking import device_products
-from recbias.numerics.sparse.similarity import Kind, Similarity, find_nearest
+from recbias.core.dataset import Matrix
+from recbias.kernels.neighbours import Kind, Similarity, find_nearest
+from recbias.models import gpu, knn
+from recbias.models.gpu import dense_is_faster, find_nearest_on_device
+from recbias.models.knn import ItemKNN, UserKNN
 from support.models.recommending import make_random_data, query_all_users
 
 CPU = torch.device("cpu")
@@ -69,9 +68,9 @@ def test_models_give_the_same_lists_by_tensors(
     data = make_random_data(rng, 80, 50)
     queries = query_all_users(data)
     expected = model.fit(data, rng).recommend(queries, 10, data)
-    for module in (knn, device_products):
+    for module in (knn, gpu):
         monkeypatch.setattr(module, "find_accelerator", lambda _: CPU)
-    monkeypatch.setattr(device_products, "DENSE_LIMIT", dense_limit)
+    monkeypatch.setattr(gpu, "DENSE_LIMIT", dense_limit)
     fitted = model.fit(data, rng)
     lists = fitted.recommend(queries, 10, data)
     np.testing.assert_allclose(lists.scores, expected.scores, rtol=1e-5)

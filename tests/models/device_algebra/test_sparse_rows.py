@@ -6,12 +6,7 @@ import torch
 from scipy.sparse import csr_array
 
 from recbias.core.errors import TooLittleMemory
-from recbias.models.device_algebra.sparse_rows import (
-    DeviceRows,
-    map_device_blocks,
-    multiply_short,
-    report_full_device,
-)
+from recbias.models.gpu import DeviceRows, map_device_blocks, multiply_short, report_full_device
 
 CPU = torch.device("cpu")
 

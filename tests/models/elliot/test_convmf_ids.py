@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.nn.functional import conv1d, max_pool1d
 
-from recbias.core.dataset.split import TrainingData
-from recbias.models.elliot.convmf_ids import FittedSums, IdLearner, IdNetwork
-from recbias.models.training.layers import Dense
-from recbias.models.training.samplers import create_coin_sampler
+from recbias.core.dataset import TrainingData
+from recbias.models.convmf import FittedSums, IdLearner, IdNetwork
+from recbias.models.sgd import create_coin_sampler
+from recbias.models.training import Dense
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -10,24 +10,23 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core import context as context_module
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.data.datasets.demo import Demo
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.factorization.amf import (
+from recbias.data.demo import Demo
+from recbias.data.splits import RandomHoldout
+from recbias.models.baselines import MostPop
+from recbias.models.factorization import (
     AMF,
+    FactorTables,
     _AdversarialLearner,
     compute_worst_perturbation,
     perturb,
     perturb_rows,
 )
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule, warn_about_stalled_loss
-from recbias.models.unpersonalised import MostPop
+from recbias.models.sgd import Sampler
+from recbias.models.training import Schedule, warn_about_stalled_loss
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.data.datasets.demo import Demo
-from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.ranking_models import BPRMF
-from recbias.models.unpersonalised import MostPop
+from recbias.data.demo import Demo
+from recbias.data.splits import RandomHoldout
+from recbias.models.baselines import MostPop
+from recbias.models.factorization import BPRMF, FactorTables
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

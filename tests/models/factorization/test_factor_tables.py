@@ -5,14 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from recbias.core.arrays import AnyArray
-from recbias.models.factorization.factor_tables import (
-    FactorLearner,
-    FactorTables,
-    SGDLearner,
-    sum_squares,
-)
-from recbias.models.ranking.tensors import create_parameter
+from recbias.core.dataset import AnyArray
+from recbias.models.factorization import FactorLearner, FactorTables, SGDLearner, sum_squares
+from recbias.models.gpu import create_parameter
 
 CPU = torch.device("cpu")
 

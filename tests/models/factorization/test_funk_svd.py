@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.rating_models import (
+from recbias.models import training
+from recbias.models.factorization import (
     MF,
+    FactorTables,
     FunkSVD,
     _create_learner,
     _sum_squared_errors,
 )
-from recbias.models.training import loop
-from recbias.models.training.samplers import compute_mean_target
+from recbias.models.sgd import compute_mean_target
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -67,7 +67,7 @@ def test_batch_step_follows_half_the_gradient(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("model", [MF, FunkSVD])
 def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "SampleSteps", ())
+    monkeypatch.setattr(training, "SampleSteps", ())
     test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))
 
 

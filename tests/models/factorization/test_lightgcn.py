@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_facts
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.stage_context import collect_facts
-from recbias.models.factorization.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
-from recbias.models.training.samplers import Sampler
+from recbias.models.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
+from recbias.models.sgd import Sampler
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.ranking_models import MF2020
-from recbias.models.training import loop
+from recbias.models import training
+from recbias.models.factorization import MF2020, FactorTables
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -22,7 +21,7 @@ SMALL = MF2020(
 
 def disable_sample_steps(patch: pytest.MonkeyPatch) -> None:
     """Make all learners use batch steps, as on a GPU."""
-    patch.setattr(loop, "SampleSteps", ())
+    patch.setattr(training, "SampleSteps", ())
 
 
 def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
@@ -162,7 +161,7 @@ def test_offset_converges_with_large_batches() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         disable_sample_steps(patch)
-        patch.setattr(loop, "warn_about_stalled_loss", record_losses)
+        patch.setattr(training, "warn_about_stalled_loss", record_losses)
         MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
             data, rng
         )

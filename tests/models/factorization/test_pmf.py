@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.pmf import (
+from recbias.models.factorization import (
     PMF,
+    FactorTables,
     _sum_penalized_errors,
     count_pairs,
     weigh_penalties,
 )
-from recbias.models.training.samplers import create_rating_sampler
+from recbias.models.sgd import create_rating_sampler
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
-from recbias.models.factorization import sgd_kernels
-from recbias.numerics.compiled.loops import compile_loop
+from recbias.core.dataset import AnyArray
+from recbias.kernels.sparse import compile_loop
+from recbias.models import sgd
 
 SHAPES = ((3, 4), (5, 4), (3, 1), (5, 1), (1,))
 """Vectors of users and items, their biases, the offset."""
@@ -75,14 +75,14 @@ def estimate_gradients(loss: Callable[..., Any], tables: Tables, *sample: Any) -
 
 CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "pairwise": (
-        sgd_kernels.step_bpr,
+        sgd.step_bpr,
         compute_triple_loss,
         TRIPLES,
         as_floats(0.5, 0.1, 0.2, 0.3, 0.4),
     ),
-    "logistic": (sgd_kernels.step_logistic, compute_logistic_loss, CHOICES, as_floats(0.5, 0.3)),
+    "logistic": (sgd.step_logistic, compute_logistic_loss, CHOICES, as_floats(0.5, 0.3)),
     "squared": (
-        sgd_kernels.step_squared,
+        sgd.step_squared,
         partial(compute_squared_loss, biased=True),
         RATINGS,
         as_floats(0.05, 0.3, 2),
@@ -141,7 +141,7 @@ def test_squared_kernel_works_without_biases(rng: np.random.Generator) -> None:
     sample = (0, 1, 4.0)
     slopes = estimate_gradients(partial(compute_squared_loss, biased=False), exact, *sample)
     samples = tuple(array[:1] for array in RATINGS)
-    compile_loop(sgd_kernels.step_squared)(
+    compile_loop(sgd.step_squared)(
         samples, (p, q, none, none, np.empty(0, np.float32)), as_floats(0.05, 0.3, 2)
     )
     np.testing.assert_allclose(p, exact[0] - 0.05 * slopes[0], rtol=1e-4, atol=1e-5)
@@ -156,7 +156,7 @@ def test_bpr_step_matches_a_hand_computation() -> None:
     none, bias = np.empty((0, 1), np.float32), np.array([[0.5], [0]], dtype=np.float32)
     triple = tuple(np.array([code], dtype=np.int32) for code in (0, 0, 1))
     tables = (p, q, none, bias, np.empty(0, np.float32))
-    loss = compile_loop(sgd_kernels.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
+    loss = compile_loop(sgd.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
     assert loss == pytest.approx(0.201413, abs=1e-6)
     assert p[0, 0] == pytest.approx(1.0182426, abs=1e-6)
     np.testing.assert_allclose(q.ravel(), [2.0182426, 0.9817574], atol=1e-6)
@@ -170,12 +170,12 @@ def test_extreme_scores_do_not_overflow(far: float, expected: float) -> None:
     zero = np.zeros(1, dtype=np.int32)
     pair = (zero, zero, np.zeros(1, dtype=np.float32))
     tables = (ones.copy(), ones * far, none, none.copy(), np.zeros(1, dtype=np.float32))
-    loss = compile_loop(sgd_kernels.step_logistic)(pair, tables, as_floats(0.1, 0))
+    loss = compile_loop(sgd.step_logistic)(pair, tables, as_floats(0.1, 0))
     assert loss == pytest.approx(expected, abs=1e-6)
     items = np.array([[0], [far]], dtype=np.float32)
     triple = (zero, zero, zero + 1)
     tables = (ones.copy(), items, none, np.zeros((2, 1), dtype=np.float32), none[0])
-    loss = compile_loop(sgd_kernels.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
+    loss = compile_loop(sgd.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
     assert loss == pytest.approx(expected, abs=1e-6)
 
 
@@ -188,5 +188,5 @@ def test_losses_of_many_triples_add_up(n: int, rng: np.random.Generator) -> None
     margins = (p[users] * (q[positives] - q[negatives])).sum(1)
     margins += (bias[positives] - bias[negatives])[:, 0]
     triples, settings = (users, positives, negatives), as_floats(0, 0.1, 0.2, 0.3, 0.4)
-    loss = compile_loop(sgd_kernels.step_bpr)(triples, tuple(tables), settings)
+    loss = compile_loop(sgd.step_bpr)(triples, tuple(tables), settings)
     assert loss == pytest.approx(np.log1p(np.exp(-margins)).sum(), rel=1e-5)

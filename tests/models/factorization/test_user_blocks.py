@@ -6,13 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization import user_blocks
-from recbias.models.factorization.ranking_models import BPRMF
-from recbias.models.factorization.user_blocks import UserBlocks, create_triple_sampler
-from recbias.models.training.samplers import Sampler
+from recbias.core.dataset import AnyArray, Interactions, TrainingData
+from recbias.models import sgd
+from recbias.models.factorization import BPRMF
+from recbias.models.sgd import Sampler, UserBlocks, create_triple_sampler
 from support.worlds.small_worlds import make_interactions
 
 DENSE = 40
@@ -134,7 +131,7 @@ def test_few_users_gpus_and_weighted_negatives_keep_the_order_of_independent_tri
         return np.array_equal(sample(np.random.default_rng(1)), expected)
 
     assert is_plain(plain, in_blocks=True)
-    monkeypatch.setattr(user_blocks, "MANY_USERS", 30)
+    monkeypatch.setattr(sgd, "MANY_USERS", 30)
     assert is_plain(plain, in_blocks=False)
     assert is_plain(weighted, in_blocks=True)
     assert not is_plain(plain, in_blocks=True)
@@ -149,8 +146,8 @@ def test_a_model_of_many_users_learns_in_blocks(monkeypatch: pytest.MonkeyPatch)
         for item in rng.choice(20, 8, replace=False)
     }
     train = make_interactions(sorted(pairs), n_users=200, n_items=40)
-    monkeypatch.setattr(user_blocks, "MANY_USERS", 200)
-    monkeypatch.setattr(user_blocks.UserBlocks.__init__, "__defaults__", (20,))
+    monkeypatch.setattr(sgd, "MANY_USERS", 200)
+    monkeypatch.setattr(sgd.UserBlocks.__init__, "__defaults__", (20,))
     model = BPRMF(embedding_size=8, epochs=60, device="cpu")
     fitted = model.fit(TrainingData(train), np.random.default_rng(0))
     assert fitted.item_bias is not None

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from recbias.core.context import collect_warnings, warn
 from recbias.core.errors import ChangedFile, MalformedLine, MissingFile
-from recbias.core.stage_context import collect_warnings, warn
-from recbias.models.given.file_cache import read_once
+from recbias.models.given import read_once
 
 calls: list[str] = []
 

@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Interactions, TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine, UnknownIdentifier, WrongType
-from recbias.core.outputs.list_checks import check_lists
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import collect_warnings
-from recbias.models.given.lists import GivenLists
+from recbias.core.evidence import RankedLists, check_lists
+from recbias.models.given import GivenLists
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

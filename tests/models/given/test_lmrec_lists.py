@@ -7,15 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, TrainingData, Vocabulary
 from recbias.core.errors import MissingEvidence
-from recbias.core.outputs.list_checks import check_lists
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
-from recbias.models.given.lmrec_lists import LMRecLists
+from recbias.core.evidence import check_lists
+from recbias.core.queries import Queries
+from recbias.data.lmrec import LMRecRelease, LMRecSentences
+from recbias.models.given import LMRecLists
 from support.files.lmrec_files import write_release
 from support.worlds.small_worlds import make_interactions
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
-from recbias.core.outputs.text_outputs import Responses
-from recbias.core.protocols import HasResponses
-from recbias.models.given.responses import GivenResponses
+from recbias.core.evidence import Responses
+from recbias.core.plugins import HasResponses
+from recbias.models.given import GivenResponses
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

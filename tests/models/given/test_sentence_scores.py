@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
-from recbias.core.outputs.text_outputs import SentenceScores
-from recbias.core.protocols import HasSentenceScores
-from recbias.models.given.sentence_scores import GivenSentences
+from recbias.core.evidence import SentenceScores
+from recbias.core.plugins import HasSentenceScores
+from recbias.models.given import GivenSentences
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

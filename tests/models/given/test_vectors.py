@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.errors import (
     BrokenContract,
     Faults,
@@ -14,9 +14,7 @@ from recbias.core.errors import (
     MissingFile,
     UnknownIdentifier,
 )
-from recbias.core.stage_context import collect_warnings
-from recbias.models.given.vector_files import read_ids, read_vectors
-from recbias.models.given.vectors import GivenVectors, align
+from recbias.models.given import GivenVectors, align, read_ids, read_vectors
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

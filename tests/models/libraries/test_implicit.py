@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.stage_context import stage_context
-from recbias.models.libraries.implicit import (
-    ImplicitALS,
-    ImplicitBPR,
-    ImplicitItemKNN,
-    ImplicitLMF,
-)
-from recbias.models.ranking.fitted_models import FittedFactors, restore_matrix
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray, Split, TrainingData
+from recbias.models.fitted import FittedFactors, restore_matrix
+from recbias.models.implicit import ImplicitALS, ImplicitBPR, ImplicitItemKNN, ImplicitLMF
 from recbias.testing import check_recommender, make_checkerboard, query_all_users
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions

@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.models.libraries.lenskit_adapter import (
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Interactions, TrainingData
+from recbias.models.lenskit import (
     FittedScorer,
     forward_warnings,
     isolate_threads,

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_baselines import LensKitBias, LensKitPopular
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
+from recbias.models.lenskit import LensKitBias, LensKitPopular
 from recbias.testing import check_recommender
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_adapter import to_lenskit_dataset, train_scorer
-from recbias.models.libraries.lenskit_factors import (
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray, Split, TrainingData
+from recbias.models.lenskit import (
     LensKitBiasedMF,
     LensKitBiasedSVD,
     LensKitFunkSVD,
     LensKitImplicitMF,
     LensKitNMF,
     seed_global_numpy,
+    to_lenskit_dataset,
+    train_scorer,
 )
 from recbias.testing import check_recommender, make_checkerboard
 from support.models import recommending

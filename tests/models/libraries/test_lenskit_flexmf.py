@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import Contradiction
-from recbias.models.libraries.lenskit_adapter import to_lenskit_dataset, train_scorer
-from recbias.models.libraries.lenskit_flexmf import LensKitFlexMFExplicit, LensKitFlexMFImplicit
+from recbias.models.lenskit import (
+    LensKitFlexMFExplicit,
+    LensKitFlexMFImplicit,
+    to_lenskit_dataset,
+    train_scorer,
+)
 from recbias.testing import check_recommender, make_checkerboard
 
 SMALL = {"embedding_size": 8, "batch_size": 32}

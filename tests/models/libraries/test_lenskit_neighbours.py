@@ -5,14 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_lists import (
-    LensKitEASE,
-    LensKitItemKNN,
-    LensKitSLIM,
-    LensKitUserKNN,
-)
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
+from recbias.models.lenskit import LensKitEASE, LensKitItemKNN, LensKitSLIM, LensKitUserKNN
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -90,7 +85,7 @@ def test_ease_weights_by_hand() -> None:
 
 
 def test_ease_equals_the_ease_of_this_package(rng: np.random.Generator) -> None:
-    from recbias.models.linear.item_regressions import EASE
+    from recbias.models.linear import EASE
 
     data = make_checkerboard()
     library, own_model = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))

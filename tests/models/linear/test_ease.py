@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.linear.item_regressions import EASE
+from recbias.models.linear import EASE
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.small_worlds import make_interactions
 

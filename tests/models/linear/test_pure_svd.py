@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.models.linear import pure_svd
-from recbias.models.linear.pure_svd import PureSVD
+from recbias.core.dataset import Split, TrainingData
+from recbias.models import linear
+from recbias.models.linear import PureSVD
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.small_worlds import make_interactions
 
@@ -38,7 +38,7 @@ def test_dense_and_truncated_decompositions_agree(
 ) -> None:
     data = make_random_data(rng)
     dense = PureSVD(factors=factors).fit(data, rng)
-    monkeypatch.setattr(pure_svd, "MAX_DENSE_SVD", 0)
+    monkeypatch.setattr(linear, "MAX_DENSE_SVD", 0)
     truncated = PureSVD(factors=factors).fit(data, rng)
     np.testing.assert_allclose(truncated.item_factors, dense.item_factors, atol=1e-4)
     np.testing.assert_allclose(truncated.user_factors, dense.user_factors, atol=1e-3)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet
 
-from recbias.core.dataset.split import Split
-from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.item_regressions import SLIM
-from recbias.models.ranking.fitted_models import restore_matrix
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Split
+from recbias.models.fitted import restore_matrix
+from recbias.models.linear import SLIM
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 
 

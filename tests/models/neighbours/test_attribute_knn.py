@@ -13,25 +13,21 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import cosine_similarity
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Split, TrainingData
 from recbias.core.errors import UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.models.neighbours.attribute_knn import (
+from recbias.data.movielens import MovieLens1M
+from recbias.models.baselines import Random
+from recbias.models.knn import (
     AttributeItemKNN,
     AttributeUserKNN,
     Similarity,
-    find_neighbours,
-)
-from recbias.models.neighbours.item_profiles import (
     average_item_vectors,
     compute_item_vectors,
     count_terms,
+    find_neighbours,
 )
-from recbias.models.unpersonalised import Random
-from recbias.testing import check_recommender
-from recbias.testing.small_world import make_checkerboard
+from recbias.testing import check_recommender, make_checkerboard
 from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
 from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
 

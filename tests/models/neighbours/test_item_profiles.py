@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.models.neighbours.item_profiles import (
+from recbias.models.knn import (
     Variant,
     average_item_vectors,
     compute_item_vectors,

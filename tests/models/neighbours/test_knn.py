@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
+from recbias.core.dataset import Split, TrainingData
+from recbias.models.knn import ItemKNN, UserKNN
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.small_worlds import make_interactions
 

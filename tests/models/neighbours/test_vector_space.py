@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.models.neighbours.vector_space import VSM
-from recbias.models.unpersonalised import Random
+from recbias.data.movielens import MovieLens1M
+from recbias.models.baselines import Random
+from recbias.models.knn import VSM
 from recbias.testing import check_recommender
 from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
 from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from recbias import api
-from recbias.core import stage_context as context_module
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core import context as context_module
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import Faults, MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.models.neural.convmf import ConvMF
-from recbias.models.unpersonalised import Random
+from recbias.data.movielens import MovieLens1M
+from recbias.models.baselines import Random
+from recbias.models.convmf import ConvMF
 from recbias.testing import check_recommender
 from support.models.recommending import compute_mean_ndcg, make_checkerboard, query_all_users
 from support.specs import make_small_spec

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.neural.text_cnn import ConvLearner, TextCNN, _space_out
-from recbias.models.training.layers import Dense
+from recbias.models.convmf import ConvLearner, TextCNN, _space_out
+from recbias.models.factorization import FactorTables
+from recbias.models.training import Dense
 
 
 def sample_doubles(*shape: int, rng: np.random.Generator) -> Any:

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 import torch
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import Attributes, TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.models.neural.deepfm import DeepFM, sum_crossed_losses
-from recbias.models.neural.pair_network import score_block, sum_pair_losses
+from recbias.models.deepfm import DeepFM, sum_crossed_losses
+from recbias.models.neumf import score_block, sum_pair_losses
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

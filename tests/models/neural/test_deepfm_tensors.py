@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.models.neural import deepfm_tensors
-from recbias.models.neural.deepfm_tensors import DeepFMTensors, _Side
-from recbias.models.neural.inputs import Fields
-from recbias.models.neural.pair_network import score_block
-from recbias.models.training.layers import Dense
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.models import deepfm
+from recbias.models.deepfm import DeepFMTensors, Fields, _Side
+from recbias.models.neumf import score_block
+from recbias.models.training import Dense
 
 CPU = torch.device("cpu")
 
@@ -101,7 +99,7 @@ def test_exported_scores_equal_scores_of_pairs_up_to_a_constant_per_user(
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deepfm_tensors, "ROW_BLOCK", 2)
+    monkeypatch.setattr(deepfm, "ROW_BLOCK", 2)
     sides = make_fields()
     if not has_attributes:
         sides = (Fields.from_attributes(3, None, ()), Fields.from_attributes(4, None, ()))

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.models.neural.inputs import Fields, select_columns
+from recbias.models.deepfm import Fields, select_columns
 
 
 def make_attributes(kind: str = "item", **columns: Any) -> Attributes:

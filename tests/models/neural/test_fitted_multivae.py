@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
-from recbias.models.neural import fitted_multivae
-from recbias.models.neural.fitted_multivae import FittedMultiVAE
-from recbias.models.neural.multivae import MultiVAE
+from recbias.core.dataset import TrainingData
+from recbias.models import multivae
+from recbias.models.multivae import FittedMultiVAE, MultiVAE
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -94,8 +93,8 @@ def test_scores_of_tensors_equal_scores_of_arrays() -> None:
     users = np.array([3, 1], dtype=np.int32)
     tensors = {name: torch.from_numpy(array) for name, array in fitted.state().items()}
     np.testing.assert_allclose(
-        fitted_multivae.score_block(tensors, torch.from_numpy(users).long()).numpy(),
-        fitted_multivae.score_block(fitted.state(), users),
+        multivae.score_block(tensors, torch.from_numpy(users).long()).numpy(),
+        multivae.score_block(fitted.state(), users),
         rtol=1e-4,
         atol=1e-6,
     )

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.neural.fitted_multivae import unit_rows
-from recbias.models.neural.multivae import _Histories
+from recbias.models.multivae import _Histories, unit_rows
 from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Reviews, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.stage_context import collect_warnings
-from recbias.models.neural.inputs import (
+from recbias.models.deepfm import (
     Documents,
     _encode_words,
     encode_documents,

@@ -10,13 +10,12 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core import context as context_module
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.stage_context import stage_context
-from recbias.models.neural.multivae import MultiVAE, _Histories, _VAELearner, sum_kl
-from recbias.models.training.layers import Dense, collect_parameters
+from recbias.models.multivae import MultiVAE, _Histories, _VAELearner, sum_kl
+from recbias.models.training import Dense, collect_parameters
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.neural.neumf import NeuMF, _NeuMFTensors
-from recbias.models.neural.pair_network import score_block
-from recbias.models.training.layers import Dense
+from recbias.models.neumf import NeuMF, _NeuMFTensors, score_block
+from recbias.models.training import Dense
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
-from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, score_block
-from recbias.models.training.layers import Dense
+from recbias.core.dataset import TrainingData
+from recbias.models.neumf import FittedPairNetwork, apply_layers, score_block
+from recbias.models.training import Dense
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

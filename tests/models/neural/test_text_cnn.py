@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.models.neural.text_cnn import TextCNN
-from recbias.models.training.layers import Dense
+from recbias.models.convmf import TextCNN
+from recbias.models.training import Dense
 
 CPU = torch.device("cpu")
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from recbias.core.stage_context import collect_warnings
-from recbias.models.ranking import device_products
-from recbias.models.ranking.device_products import gather_rows, rank_product_on_device
-from recbias.models.ranking.product_lists import rank_by_product
+from recbias.core.context import collect_warnings
+from recbias.models import gpu
+from recbias.models.gpu import gather_rows, rank_product_on_device
+from recbias.models.ranking import rank_by_product
 from support.models.recommending import make_random_data, query_all_users
 
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ def test_lists_are_those_of_the_product_of_arrays(
     dense = rng.integers(-2, 3, (20, n_items)).astype(np.float32)
     right = dense if form == "dense" else csr_array(dense)
     if form == "sparse":
-        monkeypatch.setattr(device_products, "DENSE_LIMIT", 0)
+        monkeypatch.setattr(gpu, "DENSE_LIMIT", 0)
     queries = query_all_users(data)
     with collect_warnings() as warnings:
         expected = rank_by_product(left, right, queries, 9, data)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import BrokenContract, OutOfRange
-from recbias.core.stage_context import collect_warnings
-from recbias.models.ranking.device_ranking import Ranking, count_available_bytes
-from recbias.models.ranking.score_blocks import RANKING_LIMIT
+from recbias.models.gpu import Ranking, count_available_bytes
+from recbias.models.ranking import RANKING_LIMIT
 from support.models.recommending import make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

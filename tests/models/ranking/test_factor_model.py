@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.protocols import HasEmbeddings, Storable
-from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.fitted_models import FittedFactors, score_block
-from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
+from recbias.core.dataset import Interactions, TrainingData, Vocabulary
+from recbias.core.plugins import HasEmbeddings, Storable
+from recbias.models.fitted import FittedFactors, score_block
+from recbias.models.gpu import Ranking
+from recbias.models.ranking import BYTES_PER_SCORE, RANKING_LIMIT
 from support.models.recommending import query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from recbias.core.dataset.split import TrainingData
-from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.core.dataset import TrainingData
+from recbias.models.fitted import FittedItemWeights, ItemWeightModel
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

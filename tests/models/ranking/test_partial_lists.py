@@ -15,16 +15,15 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.models.ranking import score_blocks
-from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.partial_lists import PartialLists
-from recbias.models.ranking.score_blocks import rank_by_scores
-from recbias.runner.execution.stage_records import Silent
-from recbias.runner.storage.checkpoints import StageCheckpoints
+from recbias.core import context as context_module
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import AnyArray
+from recbias.core.evidence import RankedLists
+from recbias.models import ranking as score_blocks
+from recbias.models.gpu import Ranking
+from recbias.models.ranking import PartialLists, rank_by_scores
+from recbias.runner.stage import Silent
+from recbias.runner.store import StageCheckpoints
 from support.models.recommending import make_random_data, query_all_users
 from support.specs import make_small_spec
 

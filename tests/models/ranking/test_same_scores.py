@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.models.ranking import same_scores
-from recbias.models.ranking.same_scores import rank_by_same_scores
-from recbias.models.ranking.score_blocks import rank_rows
+from recbias.models import ranking
+from recbias.models.ranking import rank_by_same_scores, rank_rows
 from support.models.recommending import make_random_data
 
 
@@ -16,7 +15,7 @@ from support.models.recommending import make_random_data
 def test_lists_are_those_of_rows_of_scores(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, k: int, max_cells: int
 ) -> None:
-    monkeypatch.setattr(same_scores, "MAX_CELLS", max_cells)
+    monkeypatch.setattr(ranking, "MAX_CELLS", max_cells)
     data = make_random_data(rng)
     scores = rng.integers(0, 4, 45).astype(np.float32)  # many ties
     users = np.append(rng.permutation(60), [-1, 3, 3]).astype(np.int32)

@@ -4,23 +4,22 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import AnyArray, Codes
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray, Codes, TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.protocols import FittedRecommender
-from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.item_regressions import EASE
-from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from recbias.models.ranking import product_lists
-from recbias.models.ranking import score_blocks as ranking
-from recbias.models.ranking.product_lists import rank_by_product
-from recbias.models.ranking.score_blocks import (
+from recbias.core.plugins import FittedRecommender
+from recbias.kernels import topk
+from recbias.models import ranking
+from recbias.models import ranking as product_lists
+from recbias.models.knn import ItemKNN, UserKNN
+from recbias.models.linear import EASE
+from recbias.models.ranking import (
     find_history_cells,
+    rank_by_product,
     rank_by_scores,
     rank_rows,
     rank_tiles,
 )
-from recbias.numerics.sparse import compiled_ranking, product_ranking
 from support.models.recommending import make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -136,10 +135,10 @@ def test_compiled_loops_give_the_same_lists(
         UserKNN(neighbors=5).fit(data, rng),
         EASE(reg=5.0).fit(data, rng),
     ]
-    monkeypatch.setattr(product_ranking, "DENSE_TILE", 7)
+    monkeypatch.setattr(topk, "DENSE_TILE", 7)
     found = []
     for least in (0, np.inf):
-        monkeypatch.setattr(compiled_ranking, "MIN_SCORES", least)
+        monkeypatch.setattr(topk, "MIN_SCORES", least)
         lists = [rank_by_scores(lambda users: scores[users], queries, k, data)]
         found.append([*lists, *(model.recommend(queries, k, data) for model in models)])
     for compiled, plain in zip(*found, strict=True):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
+from recbias.models.fitted import restore_matrix, store_matrix
 
 
 def test_matrix_is_restored(rng: np.random.Generator) -> None:

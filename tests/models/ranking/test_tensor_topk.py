@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from recbias.core.arrays import AnyArray
-from recbias.models.ranking.tensors import top_k
-from recbias.numerics.sparse import topk
+from recbias.core.dataset import AnyArray
+from recbias.kernels import topk
+from recbias.models.gpu import top_k
 
 LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])
 

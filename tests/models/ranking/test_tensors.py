@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MissingExtra
-from recbias.models.ranking import tensors
-from recbias.models.ranking.tensors import (
+from recbias.kernels.devices import resolve_device
+from recbias.models import gpu
+from recbias.models.gpu import (
     LARGE_TABLE,
     PAGE,
     copy_to_array,
@@ -21,7 +22,6 @@ from recbias.models.ranking.tensors import (
     initialize_normal,
     top_k,
 )
-from recbias.numerics.devices import resolve_device
 
 CPU = torch.device("cpu")
 
@@ -83,13 +83,13 @@ def test_groups_of_columns_select_the_same_scores(
     scores[is_special] = rng.choice([-np.inf, np.inf, np.nan], is_special.sum(), p=[0.8, 0.1, 0.1])
     expected = top_k(torch.tensor(scores), k)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tensors, "GROUP", 8)
+        patch.setattr(gpu, "GROUP", 8)
         grouped = torch.tensor(scores)
         size = min(k, n)
-        columns = tensors._select_by_groups(grouped, size).sort(dim=1).values
-        others = tensors._select_largest(tensors._replace_special(torch.tensor(scores)), size)
+        columns = gpu._select_by_groups(grouped, size).sort(dim=1).values
+        others = gpu._select_largest(gpu._replace_special(torch.tensor(scores)), size)
     others = others.sort(dim=1).values
-    is_infinite = torch.isneginf(tensors._replace_special(torch.tensor(scores)))
+    is_infinite = torch.isneginf(gpu._replace_special(torch.tensor(scores)))
     for row in range(5):
         found, right = (
             [int(column) for column in part[row] if not is_infinite[row, column]]

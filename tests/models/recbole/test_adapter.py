@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from recbias import api
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_facts
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import BrokenContract, Contradiction, OutOfRange, PluginError
-from recbias.core.stage_context import collect_facts
-from recbias.models.recbole.adapter import SEED, RecBole, order_rows
-from recbias.models.recbole.interpreter import VARIABLE
+from recbias.models.recbole import SEED, VARIABLE, RecBole, order_rows
 from support.commands import invoke_recbias
 from support.models.fake_recbole import POPULAR, write_fake
 from support.models.sequence_worlds import set_times

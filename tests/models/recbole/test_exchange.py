@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core.context import stage_context
 from recbias.core.errors import BrokenContract, PluginError
-from recbias.core.stage_context import stage_context
-from recbias.models.recbole.exchange import Call
-from recbias.models.recbole.interpreter import Interpreter
+from recbias.models.recbole import Call, Interpreter
 from support.models.fake_recbole import write_fake
 
 REQUEST = {"task": "fit", "epochs": 2, "k": 3}

@@ -7,8 +7,7 @@ import pytest
 
 from recbias.core.errors import MissingExtra, MissingFile
 from recbias.core.packages import is_installed
-from recbias.models.recbole.adapter import RecBole
-from recbias.models.recbole.interpreter import VARIABLE, find_interpreter, require_interpreter
+from recbias.models.recbole import VARIABLE, RecBole, find_interpreter, require_interpreter
 from support.models.fake_recbole import write_fake
 
 

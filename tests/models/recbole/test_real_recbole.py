@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import PluginError
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.models.linear.item_regressions import EASE
-from recbias.models.recbole.adapter import RecBole
-from recbias.models.recbole.interpreter import clean_environment, find_interpreter
-from recbias.numerics.ranking_gain import rank_discounts
+from recbias.core.evidence import RankedLists, rank_discounts
+from recbias.models.linear import EASE
+from recbias.models.recbole import RecBole, clean_environment, find_interpreter
 from recbias.testing import make_checkerboard, query_all_users
 from support.models.sequence_worlds import make_chain
 from support.worlds.query_sets import make_queries

@@ -12,9 +12,14 @@ import pytest
 from scipy import sparse
 
 from recbias.models.recbole import worker
-from recbias.models.recbole.worker.requests import Refusal, write_error
-from recbias.models.recbole.worker.stored_state import export_state, load_state
-from recbias.models.recbole.worker.training import group_rows, write_rows
+from recbias.models.recbole_worker import (
+    Refusal,
+    export_state,
+    group_rows,
+    load_state,
+    write_error,
+    write_rows,
+)
 
 torch: Any = pytest.importorskip("torch")
 WORKER = Path(worker.__file__).parent

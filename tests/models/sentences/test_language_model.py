@@ -8,17 +8,14 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, TrainingData, Vocabulary
 from recbias.core.errors import Contradiction, MissingFile, UnknownColumn
-from recbias.core.protocols import HasResponses, HasSentenceScores, ReadsModels
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
+from recbias.core.plugins import HasResponses, HasSentenceScores, ReadsModels
+from recbias.core.queries import Queries
+from recbias.language.likelihood import score_sentences
 from recbias.language.responses import generate_responses
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.models.sentences.fitted_language_model import FittedLanguageModel
-from recbias.models.sentences.language_model import SentenceLanguageModel
+from recbias.models.language_model import FittedLanguageModel, SentenceLanguageModel
 from support.models.small_encoder import write_small_encoder
 from support.models.small_sentence_models import write_sentence_model
 from support.worlds.small_worlds import make_interactions

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction
-from recbias.models.sequential.bert4rec import BERT4Rec
+from recbias.models.sequential import BERT4Rec
 
 MODEL = BERT4Rec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.0, device="cpu")
 N_ITEMS = 7

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction
-from recbias.models.sequential.gru4rec import GRU4Rec
-from recbias.models.sequential.losses import (
+from recbias.models.sequential import (
+    GRU4Rec,
     sum_binary_cross_entropy,
     sum_bpr_max,
     sum_cross_entropy,

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.sequential.histories import Histories, UnseenItems, pad_windows
+from recbias.models.sequential import Histories, UnseenItems, pad_windows
 from support.models import recommending
 from support.models.sequence_worlds import set_times
 from support.worlds.small_worlds import make_interactions

@@ -8,11 +8,14 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction
-from recbias.models.sequential.bert4rec import BERT4Rec
-from recbias.models.sequential.gru4rec import GRU4Rec
-from recbias.models.sequential.losses import sum_cross_entropy
-from recbias.models.sequential.sampled_softmax import SampledSoftmax, compute_probabilities
-from recbias.models.sequential.sasrec import SASRec
+from recbias.models.sequential import (
+    BERT4Rec,
+    GRU4Rec,
+    SampledSoftmax,
+    SASRec,
+    compute_probabilities,
+    sum_cross_entropy,
+)
 from support.models.sequence_worlds import make_chain
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "max_length": 8, "device": "cpu", "patience": 0}

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import TrainingData
+from recbias.core import context as context_module
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.errors import OutOfRange, UnknownColumn
-from recbias.core.stage_context import stage_context
-from recbias.models.linear.item_regressions import EASE
-from recbias.models.sequential.bert4rec import BERT4Rec
-from recbias.models.sequential.gru4rec import GRU4Rec
-from recbias.models.sequential.sasrec import SASRec
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
+from recbias.models.linear import EASE
+from recbias.models.sequential import BERT4Rec, GRU4Rec, SASRec
 from support.models import recommending
 from support.models.sequence_worlds import make_chain, set_file_order
 from support.worlds.small_worlds import make_interactions

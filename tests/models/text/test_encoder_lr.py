@@ -8,9 +8,8 @@ import pytest
 from scipy.special import log_softmax
 
 from recbias.core.errors import MissingEvidence, MissingFile
-from recbias.models.text.regressions import EncoderLR
-from recbias.models.text.text_classifier import Pooling
-from recbias.models.text.token_files import tokenize_texts
+from recbias.models.text import Pooling, tokenize_texts
+from recbias.models.text_probes import EncoderLR
 from recbias.testing import check_recommender
 from support.models.small_encoder import write_small_encoder
 from support.worlds.dishes import make_prompts, make_review_data, make_texts

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from recbias.core.arrays import AnyArray
-from recbias.models.text.softmax_regression import fit_probe
+from recbias.core.dataset import AnyArray
+from recbias.models.text_probes import fit_probe
 
 
 def blocks(states: AnyArray, order: AnyArray, size: int) -> Iterator[tuple[AnyArray, AnyArray]]:

@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_facts, collect_warnings
+from recbias.core.dataset import Reviews, TrainingData
 from recbias.core.errors import MissingEvidence
-from recbias.core.network import OFFLINE
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.models.text.lmrec import LMRec
-from recbias.models.text.regressions import EncoderLR
+from recbias.core.files import OFFLINE
+from recbias.models.lmrec import LMRec
+from recbias.models.text_probes import EncoderLR
 from support.models.small_encoder import WORDS, write_small_encoder
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import recbias
-from recbias.core.machine.operating_system import count_cores
+from recbias.core.machine import count_cores
 from support.files.review_files import (
     ENCODER_WORDS,
     TEMPLATES,

@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from recbias.core.stage_context import collect_warnings
-from recbias.models.text.softmax_regression import SoftmaxRegression
+from recbias.core.context import collect_warnings
+from recbias.models.text_probes import SoftmaxRegression
 
 FEATURES = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
 CLASSES = np.digitize(FEATURES[:, 0] + 0.5 * FEATURES[:, 1], [-0.6, 0.6])

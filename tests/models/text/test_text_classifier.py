@@ -11,15 +11,10 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import Ids
-from recbias.language.model_folders import Source
-from recbias.models.text.text_classifier import (
-    EncodingSettings,
-    TextClassifier,
-    find_max_length,
-)
-from recbias.models.text.token_files import tokenize_texts
-from recbias.numerics.texts.token_batches import batch_by_tokens
+from recbias.core.dataset import Ids
+from recbias.language.local_models import batch_by_tokens
+from recbias.language.model_files import Source
+from recbias.models.text import EncodingSettings, TextClassifier, find_max_length, tokenize_texts
 from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)

@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recbias.core.arrays import Ids
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Ids, Reviews, TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.stage_context import collect_warnings
-from recbias.models.text.text_ranking import (
+from recbias.models.text import (
     Blocks,
     ItemClasses,
     accuracy,

@@ -9,11 +9,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from recbias.core.dataset.dataset import Reviews
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.stage_context import collect_warnings
-from recbias.models.text import regressions
-from recbias.models.text.regressions import TFIDFLR
+from recbias.models import text_probes
+from recbias.models.text_probes import TFIDFLR
 from recbias.testing import check_recommender
 from support.worlds.dishes import make_prompts, make_review_data, make_texts
 
@@ -62,7 +62,7 @@ def test_block_size_does_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -
     assert data.reviews is not None
     fitted = TFIDFLR().fit(data, RNG)
     whole = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
-    monkeypatch.setattr(regressions, "MAX_BLOCK_SCORES", 21)
+    monkeypatch.setattr(text_probes, "MAX_BLOCK_SCORES", 21)
     parts = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
     np.testing.assert_array_equal(parts.items, whole.items)
     np.testing.assert_array_equal(parts.scores, whole.scores)
@@ -123,9 +123,9 @@ def test_missing_reviews_are_an_error() -> None:
 @pytest.mark.usefixtures("stage_warnings")
 def test_restaurants_are_predicted_from_unmasked_reviews(real_data: Path) -> None:
     # unmasked reviews name the restaurant: an accuracy of 0.39 over 100 of them
-    from recbias.core.dataset.split import select_reviews
-    from recbias.data.datasets.yelp import Yelp
-    from recbias.data.splits.random_holdout import RandomHoldout
+    from recbias.core.dataset import select_reviews
+    from recbias.data.books_yelp import Yelp
+    from recbias.data.splits import RandomHoldout
 
     rng = np.random.default_rng(42)
     dataset = Yelp(folder="yelp-layout").load(real_data, rng)

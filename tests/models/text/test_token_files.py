@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.stage_context import stage_context
-from recbias.language.backends import load_tokenizer
-from recbias.language.model_folders import Source
-from recbias.models.text import token_files
-from recbias.models.text.token_files import Tokens, tokenize_texts
+from recbias.core.context import stage_context
+from recbias.language.local_models import load_tokenizer
+from recbias.language.model_files import Source
+from recbias.models import text as token_files
+from recbias.models.text import Tokens, tokenize_texts
 from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)

@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import Ids
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.split import TrainingData
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.models.text import user_reviews
-from recbias.models.text.lmrec import LMRec
-from recbias.models.text.regressions import TFIDFLR, EncoderLR
-from recbias.models.text.text_ranking import Blocks, ItemClasses
-from recbias.models.text.user_reviews import recommend_by_reviews
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Ids, Reviews, TrainingData
+from recbias.core.evidence import RankedLists
+from recbias.core.queries import Queries
+from recbias.models import text as user_reviews
+from recbias.models.lmrec import LMRec
+from recbias.models.text import Blocks, ItemClasses, recommend_by_reviews
+from recbias.models.text_probes import TFIDFLR, EncoderLR
 from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users
 from support.models.small_encoder import write_small_encoder

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.stage_context import collect_warnings
-from recbias.models.ranking.tensors import create_parameter
-from recbias.models.training.schedule import (
+from recbias.models.gpu import create_parameter
+from recbias.models.training import (
     Schedule,
-    report_out_of_memory,
+    report_device_out_of_memory,
     validate_finite,
     validate_learning_rate,
     warn_about_stalled_loss,
@@ -43,7 +43,7 @@ def test_memory_error_names_the_settings_to_lower(
 ) -> None:
     with (
         pytest.raises(TooLittleMemory) as caught,
-        report_out_of_memory(create_schedule(settings=settings), by_samples=by_samples),
+        report_device_out_of_memory(create_schedule(settings=settings), by_samples=by_samples),
     ):
         raise MemoryError
     assert (caught.value.where, caught.value.remedy) == (where, remedy)
@@ -52,7 +52,7 @@ def test_memory_error_names_the_settings_to_lower(
 def test_other_errors_are_not_caught() -> None:
     with (
         pytest.raises(RuntimeError, match="shapes"),
-        report_out_of_memory(create_schedule(), by_samples=True),
+        report_device_out_of_memory(create_schedule(), by_samples=True),
     ):
         raise RuntimeError("shapes differ")
 

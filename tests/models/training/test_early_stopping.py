@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import stage_context
-from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.training.progress import (
-    EarlyStopping,
-    has_validation_users,
-    validation_ndcg,
-)
+from recbias.core.context import stage_context
+from recbias.core.dataset import TrainingData
+from recbias.models.fitted import FittedFactors
+from recbias.models.training import EarlyStopping, has_validation_users, validation_ndcg
 from support.worlds.small_worlds import make_interactions
 
 # user 0 lacks items 1, 2 and 3, user 1 lacks 0, 2 and 3; user 2 has no training row

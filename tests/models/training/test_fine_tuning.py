@@ -9,13 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
+from recbias.core import context as context_module
+from recbias.core.context import collect_facts, collect_warnings, stage_context
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
-from recbias.models.training.batches import bucket_by_length
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.training import FineTuning, bucket_by_length
 
 
 class Interrupted(Exception):

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.arrays import AnyArray
-from recbias.core.stage_context import collect_warnings
-from recbias.models.neural.deepfm import DeepFM
-from recbias.models.neural.neumf import NeuMF
-from recbias.models.ranking.tensors import copy_to_device
-from recbias.models.training import gradient_step
-from recbias.models.training.batches import iterate_batches
-from recbias.models.training.captured.steps import CapturedStep
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray
+from recbias.models import training
+from recbias.models.captured import CapturedStep
+from recbias.models.deepfm import DeepFM
+from recbias.models.gpu import copy_to_device
+from recbias.models.neumf import NeuMF
+from recbias.models.training import iterate_batches
 from support.models.recommending import make_random_data
 
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ class TestOnAGpu:
         settings = {"epochs": 3, "batch_size": 256, "patience": 0, "dropout": dropout}
         states = []
         for least in (10**9, 2):
-            monkeypatch.setattr(gradient_step, "MIN_CAPTURED_STEPS", least)
+            monkeypatch.setattr(training, "MIN_CAPTURED_STEPS", least)
             with collect_warnings() as warnings:
                 fitted = model(device="cuda", **settings).fit(data, np.random.default_rng(1))
             assert not warnings

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.models.training.layers import (
+from recbias.models.training import (
     Dense,
     apply_dropout,
     collect_parameters,

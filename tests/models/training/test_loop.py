@@ -7,19 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import (
+from recbias.models.fitted import FittedFactors
+from recbias.models.gpu import (
     copy_to_array,
     create_parameter,
     create_torch_generator,
     initialize_normal,
 )
-from recbias.models.training.loop import train
-from recbias.models.training.schedule import Schedule
+from recbias.models.training import Schedule, train
 from support.worlds.small_worlds import make_interactions
 
 DATA = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))

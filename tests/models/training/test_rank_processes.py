@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
+from recbias.core.context import collect_facts, collect_warnings, stage_context
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import DeadProcess, TooLittleMemory
-from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning, LearningCurve
-from recbias.models.training.several_devices.rank_processes import _RankProcesses
-from recbias.models.training.several_devices.ranks import Ranks
-from recbias.numerics import devices
+from recbias.kernels import devices
+from recbias.models.fine_tuning import Ranks, _RankProcesses, fine_tune
+from recbias.models.training import FineTuning, LearningCurve
 from support.models.small_transformer import Repeats
 
 

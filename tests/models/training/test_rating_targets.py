@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.models.training.samplers import (
+from recbias.models.sgd import (
     compute_mean_target,
     create_coin_sampler,
     create_rating_sampler,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.training.row_adam import RowAdam, look_up
+from recbias.models.training import RowAdam, look_up
 
 torch = pytest.importorskip("torch")
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
-from recbias.models.training.samplers import Sampler, shuffle_rows
+from recbias.core.dataset import AnyArray, Interactions
+from recbias.models.sgd import Sampler, shuffle_rows
 from support.worlds.small_worlds import make_interactions
 
 WORLD = make_interactions(

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from recbias.models.factorization.pmf import PMF
-from recbias.models.factorization.ranking_models import BPRMF
-from recbias.models.training.schedule import Schedule
+from recbias.models.factorization import BPRMF, PMF
+from recbias.models.training import Schedule
 
 
 def test_schedule_is_defined_by_the_model() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from recbias.core.machine.operating_system import count_cores
+from recbias.core.machine import count_cores
 from support.commands import run_recbias
 from support.models.small_encoder import write_small_encoder
 

@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core import stage_context as context_module
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.split import TrainingData
-from recbias.core.stage_context import stage_context
-from recbias.models.factorization.pmf import PMF
-from recbias.models.factorization.ranking_models import BPRMF, MF2020
-from recbias.models.factorization.rating_models import MF, FunkSVD
-from recbias.models.ranking.fitted_models import FittedFactors
-from recbias.models.ranking.tensors import copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training.loop import train
-from recbias.models.training.progress import HasBuffers
-from recbias.models.training.schedule import Schedule
+from recbias.core import context as context_module
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray, TrainingData
+from recbias.models.factorization import BPRMF, MF, MF2020, PMF, FunkSVD
+from recbias.models.fitted import FittedFactors
+from recbias.models.gpu import copy_to_array, create_parameter, create_torch_generator
+from recbias.models.training import HasBuffers, Schedule, train
 from support.models.recommending import make_checkerboard
 from support.worlds.small_worlds import make_interactions
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.numerics.compiled.loops import compile_loop
+from recbias.kernels.sparse import compile_loop
 
 
 def add_up(values: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.numerics.compiled.loops import compile_loop
-from recbias.numerics.compiled.prefetch import prefetch_row, register_prefetch
+from recbias.kernels.sparse import compile_loop, prefetch_row, register_prefetch
 
 
 def sum_rows(table: Any, rows: Any) -> float:

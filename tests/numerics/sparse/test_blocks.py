@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.core.stage_context import stage_context
-from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
+from recbias.core.context import stage_context
+from recbias.kernels.sparse import block_size, map_blocks, n_workers
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(0, 3), (1, 3), (7, 3), (9, 3), (5, 100)])

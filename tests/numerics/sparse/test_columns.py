@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, hstack
 
-from recbias.numerics.sparse.columns import join_columns, select_columns
+from recbias.kernels.sparse import join_columns, select_columns
 
 
 @pytest.mark.parametrize(("rows", "left", "right"), [(20, 6, 4), (5, 1, 9), (3, 2, 0), (0, 2, 3)])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.sparse import counting_sort
-from recbias.numerics.sparse.counting_sort import argsort_codes
+from recbias.kernels import sparse
+from recbias.kernels.sparse import argsort_codes
 
 
 @given(st.lists(st.integers(0, 20)))
@@ -20,7 +20,7 @@ def test_the_order_is_that_of_a_stable_sort(values: list[int]) -> None:
 
 
 def test_positions_that_do_not_fit_32_bits_have_64(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting_sort, "MAX_INT32", 2)
+    monkeypatch.setattr(sparse, "MAX_INT32", 2)
     order = argsort_codes(np.array([1, 0, 1], dtype=np.int32), 2)
     assert order.dtype == np.int64
     assert order.tolist() == [1, 0, 2]

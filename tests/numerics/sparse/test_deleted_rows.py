@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.numerics.inequality import entropy, gini
-from recbias.numerics.item_shares import cover, jain
-from recbias.numerics.sparse.deleted_rows import (
+from recbias.kernels.sparse import (
     cover_without_rows,
     entropy_without_rows,
     gini_without_rows,
     jain_without_rows,
 )
+from recbias.statistics.inequality import cover, entropy, gini, jain
 
 PAIRS = (
     (cover, cover_without_rows),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.metrics import pairwise_distances
 
-from recbias.core.arrays import AnyArray, Matrix
-from recbias.numerics.sparse.distances import Nearness, find_nearest_by, select_neighbors
+from recbias.core.dataset import AnyArray, Matrix
+from recbias.kernels.neighbours import Nearness, find_nearest_by, select_neighbors
 
 KINDS = get_args(Nearness)
 

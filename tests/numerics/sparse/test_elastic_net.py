@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet
 
-from recbias.core.arrays import AnyArray
-from recbias.core.stage_context import stage_context
-from recbias.numerics.sparse import elastic_net as module
-from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray
+from recbias.kernels import linear as module
+from recbias.kernels.linear import Penalty, elastic_net
 
 
 def sample_binary(rng: np.random.Generator, shape: tuple[int, int] = (150, 90)) -> AnyArray:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from recbias.core.arrays import AnyArray
-from recbias.numerics.sparse.nonnegative import solve_nonnegative
+from recbias.core.dataset import AnyArray
+from recbias.kernels.linear import solve_nonnegative
 
 
 def sample_problem(rng: np.random.Generator, n: int) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from recbias.core.arrays import Matrix
-from recbias.numerics.sparse import product_ranking
-from recbias.numerics.sparse.product_ranking import DenseProductRanking, ProductRanking
-from recbias.numerics.sparse.topk import top_k
+from recbias.core.dataset import Matrix
+from recbias.kernels import topk
+from recbias.kernels.topk import DenseProductRanking, ProductRanking, top_k
 
 
 def make_matrix(shape: tuple[int, int], rng: np.random.Generator, density: float) -> Matrix:
@@ -35,9 +34,9 @@ def test_the_result_is_that_of_all_scores(seed: int, bits: int, k: int, n_column
     history = make_matrix((12, n_columns), rng, 0.2)
     candidates = rng.random(n_columns) < 0.9
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product_ranking, "TILE_BITS", bits)
-        patch.setattr(product_ranking, "MAX_TILES", 40)
-        patch.setattr(product_ranking, "DENSE_TILE", 1 << bits)
+        patch.setattr(topk, "TILE_BITS", bits)
+        patch.setattr(topk, "MAX_TILES", 40)
+        patch.setattr(topk, "DENSE_TILE", 1 << bits)
         ranking = ProductRanking(left, right, candidates)
         dense = DenseProductRanking(left, right.toarray(), candidates)
         rows = rng.permutation(12)[:7]
@@ -58,7 +57,7 @@ def test_scores_that_are_not_finite() -> None:
     left = csr_array(np.array([[1, 1], [1, 0]], dtype=np.float32))
     right = csr_array(np.array([[1, 2, 3], [np.nan, np.inf, -np.inf]], dtype=np.float32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product_ranking, "TILE_BITS", 0)
+        patch.setattr(topk, "TILE_BITS", 0)
         ranking = ProductRanking(left, right, np.ones(3, dtype=bool))
     columns, values = ranking.rank(np.arange(2), csr_array((2, 3), dtype=np.float32), 2)
     assert columns.tolist() == [[1, -1], [2, 1]]
@@ -70,7 +69,7 @@ def test_later_tiles_are_left_out_where_no_column_can_be_selected() -> None:
     values = np.array([[8, 4, 2, 1]], dtype=np.float32)
     left = csr_array(np.array([[1]], dtype=np.float32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product_ranking, "TILE_BITS", 0)
+        patch.setattr(topk, "TILE_BITS", 0)
         ranking = ProductRanking(left, csr_array(values), np.ones(4, dtype=bool))
     tile_values = ranking._tiles[2]
     assert tile_values.tolist() == [8, 4, 2, 1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from recbias.numerics.sparse import products
-from recbias.numerics.sparse.products import compute_gram, create_product_blocks, sparse_is_faster
+from recbias.kernels import topk
+from recbias.kernels.topk import compute_gram, create_product_blocks, sparse_is_faster
 
 
 @pytest.mark.parametrize("cost", [0, 10**9], ids=["sparse way", "dense way"])
@@ -13,7 +13,7 @@ from recbias.numerics.sparse.products import compute_gram, create_product_blocks
 def test_dense_and_sparse_products_are_equal(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, shape: tuple[int, int], cost: int
 ) -> None:
-    monkeypatch.setattr(products, "_SPARSE_COST", cost)
+    monkeypatch.setattr(topk, "_SPARSE_COST", cost)
     dense = rng.random(shape, dtype=np.float32) * (rng.random(shape) < 0.2)
     matrix = csr_array(dense)
     np.testing.assert_allclose(compute_gram(matrix), dense @ dense.T, rtol=1e-5, atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from recbias.numerics.sparse.rows import build_rows, keep_columns, split_rows
+from recbias.kernels.sparse import build_rows, keep_columns, split_rows
 
 
 @pytest.mark.parametrize("values", [1.0, np.arange(1.0, 5.0)])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.sparse.share_ranking import rank_to_shares
-from recbias.numerics.sparse.topk import top_k
+from recbias.kernels.topk import top_k
+from recbias.rerankers.fair import rank_to_shares
 
 NONE = -np.inf
 

@@ -8,9 +8,9 @@ from scipy.sparse import csr_array, random_array
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
 
-from recbias.core.arrays import AnyArray, Matrix
-from recbias.numerics.sparse import shared_columns
-from recbias.numerics.sparse.similarity import Kind, find_nearest
+from recbias.core.dataset import AnyArray, Matrix
+from recbias.kernels import neighbours as shared_columns
+from recbias.kernels.neighbours import Kind, find_nearest
 
 # rows a, b, c, d over four columns; d is of nothing
 ROWS = csr_array(

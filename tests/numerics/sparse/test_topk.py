@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from recbias.core.arrays import AnyArray
-from recbias.numerics.sparse.topk import select_largest, top_k
+from recbias.core.dataset import AnyArray
+from recbias.kernels.topk import select_largest, top_k
 
 LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.numerics.texts.text_overlap import count_ngrams, tokenize, unigram_f1
+from recbias.metrics.text import count_ngrams, tokenize, unigram_f1
 
 TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=6)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cosine
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.numerics.texts.text_vectors import count_vectors, embedding_average, greedy_matching
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.metrics.text import count_vectors, embedding_average, greedy_matching
 
 VECTORS = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0], [0.0, 0.0], [-2.0, 0.0]])
 TEXT = st.lists(st.integers(-1, 7), max_size=6)

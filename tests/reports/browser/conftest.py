@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recbias.reports.writers.write import write_reports
+from recbias.reports.write import write_reports
 from support.run_folders import RunSpec, make_run
 
 OpenReport = Callable[..., Any]

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.wide_tables import build_summary
-from recbias.reports.writers.latex import render_latex
+from recbias.reports.environments import render_latex
+from recbias.reports.run import read_run
+from recbias.reports.tables import build_summary
 from support.run_folders import RunSpec
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recbias.reports.writers.write import write_reports
+from recbias.reports.write import write_reports
 from support.hand_worked_runs import BY_GENDER, state, write_run
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recbias.reports.writers.write import write_reports
+from recbias.reports.write import write_reports
 from support.run_folders import RunSpec
 from support.swept_runs import Settings, read_swept_run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from recbias.reports.plots.drawing.svg import Plot, Point
+from recbias.reports.svg import Plot, Point
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.fold_values import draw_fold_values
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_units import draw_fold_values
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks
 from support.commands import invoke_recbias
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.reports.plots.gallery import Gallery, draw_gallery
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.gallery import Gallery, draw_gallery
+from recbias.reports.run import read_run
 from support.plot_rows import (
     EXPOSURE,
     MODELS,
@@ -172,8 +172,8 @@ def test_drawing_imports_no_plotting_library(tmp_path: Path) -> None:
     )
     code = (
         "import sys; from pathlib import Path; "
-        "from recbias.reports.plots.gallery import draw_gallery; "
-        "from recbias.reports.views.run_tables import read_run; "
+        "from recbias.reports.gallery import draw_gallery; "
+        "from recbias.reports.run import read_run; "
         f"draw_gallery(read_run(Path({str(tmp_path)!r}))); "
         "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
     )

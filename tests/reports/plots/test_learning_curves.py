@@ -6,13 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.reports.plots.drawing.svg import FileNames, Plot
-from recbias.reports.plots.learning_curves import (
-    MOST_POINTS,
-    average_steps,
-    draw_learning_curves,
-)
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_units import MOST_POINTS, average_steps, draw_learning_curves
+from recbias.reports.run import read_run
+from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import find_elements, read_tooltips
 from support.run_folders import RunSpec, make_run
 

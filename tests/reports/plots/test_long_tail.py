@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.long_tail import (
+from recbias.core.dataset import FloatArray
+from recbias.reports.plots_units import (
     Exposure,
     compute_exposure,
     count_recommendations,
     draw_long_tail,
 )
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_elements, read_points, read_texts, read_tooltips
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 

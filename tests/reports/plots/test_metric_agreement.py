@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.plots.drawing.svg import Plot, read_style_sheet
-from recbias.reports.plots.metric_agreement import STEPS, choose_step, draw_metric_agreement
-from recbias.reports.views.metric_agreement import MOST_METRICS
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_models import STEPS, choose_step, draw_metric_agreement
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot, read_style_sheet
+from recbias.reports.tables import MOST_METRICS
 from reports.plots.svg_reading import find_elements, read_tooltips, require_plot
 from support.plot_rows import Measure, make_shares, write_run
 from support.run_folders import HOSTILE, SEVEN_MODELS, RunSpec, make_run

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from recbias.reports.plots import gallery as gallery_module
-from recbias.reports.plots.gallery import describe_fault, draw_gallery
-from recbias.reports.views.run_tables import read_run
+from recbias.reports import gallery as gallery_module
+from recbias.reports.gallery import describe_fault, draw_gallery
+from recbias.reports.run import read_run
 from support.run_folders import RunSpec, make_run
 
 FAULT = "the plot failed (OverflowError: no room)."

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.reports.plots import plot_rows as rows
-from recbias.reports.views.headline import list_single_datasets
+from recbias.reports import plots as rows
+from recbias.reports.views import list_single_datasets
 from support.plot_rows import EXPOSURE, MODELS, make_exposure_units, make_shares, write_run
 from support.run_folders import RunSpec
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.popularity_histogram import draw_popularity, make_edges
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_units import draw_popularity, make_edges
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import (
     find_elements,
     read_points,

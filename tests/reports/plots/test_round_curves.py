@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.columns import ROUND_COLUMNS
-from recbias.reports.plots.drawing.svg import FileNames, Plot
-from recbias.reports.plots.round_curves import draw_round_curves
-from recbias.reports.round_table import MOST_ROUNDS, build_round_table
-from recbias.reports.views.conclusions.conclude import split_conclusions
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.core.measures import ROUND_COLUMNS
+from recbias.reports.conclusions import split_conclusions
+from recbias.reports.plots_units import draw_round_curves
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.svg import FileNames, Plot
+from recbias.reports.tables import MOST_ROUNDS, build_round_table
 from reports.plots.svg_reading import find_elements, read_tooltips
 from support.run_folders import RunSpec, make_run
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.reports.plots.drawing.svg import FileNames, Plot
-from recbias.reports.plots.running_means import FIRST, draw_running_means
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_units import FIRST, draw_running_means
+from recbias.reports.run import read_run
+from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE, RunSpec, make_run
 

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.markup import to_line
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
-from recbias.reports.plots.variants import pair_variants
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_models import OTHER_BIASES, draw_scatter, pair_variants
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot
+from recbias.reports.wording import to_line
 from reports.plots.svg_reading import (
     find_elements,
     find_marks,

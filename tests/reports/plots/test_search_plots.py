@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.search_plots import (
+from recbias.reports.gallery import (
     draw_search_plots,
     draw_search_progress,
     draw_setting_importance,
     list_improvements,
 )
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.trials import Search, collect_searches
+from recbias.reports.llm import Search, collect_searches
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import (
     find_elements,
     read_marks,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.plots.drawing.svg import FileNames, Plot
-from recbias.reports.plots.gallery import draw_gallery
-from recbias.reports.plots.setting_curves import MOST_METRICS, draw_setting_curves
-from recbias.reports.views.run_tables import RunTables
+from recbias.reports.gallery import draw_gallery
+from recbias.reports.plots_models import MOST_METRICS, draw_setting_curves
+from recbias.reports.run import RunTables
+from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.swept_runs import GRID, read_swept_run
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.win_matrix import draw_win_matrix, sort_by_mean
-from recbias.reports.views.comparisons import Comparisons, collect_comparisons
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.plots_models import draw_win_matrix, sort_by_mean
+from recbias.reports.run import read_run
+from recbias.reports.svg import Plot
+from recbias.reports.views import Comparisons, collect_comparisons
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 

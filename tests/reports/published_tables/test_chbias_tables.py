@@ -11,10 +11,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.reports.published_tables.compare_published import compare_published
-from recbias.reports.published_tables.sources import list_published, load_published, read_source
-from recbias.reports.views.run_tables import RunTables, read_run, to_records
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.reports.published import (
+    compare_published,
+    list_published,
+    load_published,
+    read_source,
+)
+from recbias.reports.run import RunTables, read_run, to_records
 
 CATEGORIES = ("Gender", "Orientation", "Age", "Appearance")
 METHODS = ("Baseline", "LMD", "ADD", "HD", "CADA", "CTDA")

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MixedRuns, UnknownName
-from recbias.reports.published_tables.compare_published import (
+from recbias.reports.published import (
     COLUMNS,
     build_reference_table,
     compare_published,
+    list_published,
     list_remarks,
 )
-from recbias.reports.published_tables.sources import list_published
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
 

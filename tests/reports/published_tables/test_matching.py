@@ -8,14 +8,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.reports.published_tables.compare_published import (
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.reports.published import (
+    collect_estimates,
     compare_published,
+    list_published,
     list_remarks,
+    load_published,
+    read_source,
 )
-from recbias.reports.published_tables.matching import collect_estimates
-from recbias.reports.published_tables.sources import list_published, load_published, read_source
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
 
 PLACE = {"dataset": "mine", "seed": 42, "fold": 1}
 

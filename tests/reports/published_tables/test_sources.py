@@ -5,12 +5,7 @@ import re
 import pytest
 
 from recbias.core.errors import UnknownName
-from recbias.reports.published_tables.sources import (
-    list_published,
-    load_published,
-    read_source,
-    resolve_name,
-)
+from recbias.reports.published import list_published, load_published, read_source, resolve_name
 
 
 def test_all_tables_are_listed_by_paper_in_order() -> None:

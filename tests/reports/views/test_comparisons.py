@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measurements.scores import Direction
-from recbias.reports.views.comparisons import (
+from recbias.core.measures import Direction
+from recbias.reports.run import read_run
+from recbias.reports.views import (
     Comparisons,
     collect_comparisons,
     describe_methods,
     find_better_side,
     find_wins,
 )
-from recbias.reports.views.run_tables import read_run
 from support.run_folders import RunSpec, make_run
 
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.measurements.scores import Direction
-from recbias.reports.views.definitions import (
+from recbias.core.measures import Direction
+from recbias.reports.render import Content, render_html, render_markdown
+from recbias.reports.run import read_run
+from recbias.reports.views import (
     collect_definitions,
     flag_best,
     format_title,
@@ -16,10 +18,6 @@ from recbias.reports.views.definitions import (
     select_accuracy_metric,
     select_popularity_metric,
 )
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import render_html
-from recbias.reports.writers.markdown import render_markdown
 from support.run_folders import RunSpec, make_run
 
 NAN = math.nan

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.reports.views.facts import (
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.views import (
     Fact,
     build_files_table,
     build_models_table,
@@ -15,7 +16,6 @@ from recbias.reports.views.facts import (
     format_setting,
     list_libraries,
 )
-from recbias.reports.views.run_tables import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
 

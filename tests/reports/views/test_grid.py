@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.wording import Cell, Column, Table
 
 
 def test_a_cell_of_text_has_no_value() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.views.headings import make_heading
+from recbias.reports.wording import make_heading
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.reports.views.headline import (
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.views import (
     collect_estimates,
     describe_means,
     get_place,
@@ -17,7 +18,6 @@ from recbias.reports.views.headline import (
     select_headline,
     select_varying,
 )
-from recbias.reports.views.run_tables import RunTables, read_run
 from support.hand_worked_runs import state, write_run
 from support.run_folders import RunSpec, make_run
 

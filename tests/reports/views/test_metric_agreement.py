@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.numerics.rank_agreement import kendall_tau
-from recbias.reports.views.grid import Table
-from recbias.reports.views.metric_agreement import (
+from recbias.reports.run import read_run
+from recbias.reports.tables import (
     MetricAgreement,
     build_agreement_tables,
     compute_metric_agreement,
 )
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.wording import Table
+from recbias.statistics.agreement import kendall_tau
 from support.run_folders import SEVEN_MODELS, RunSpec, make_run
 
 METRICS = ("log_popularity_difference", "popularity_lift", "gini_difference", "ARP")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.reports.views.grid import Table
-from recbias.reports.views.replies import MAX_TITLES, build_reply_tables
-from recbias.reports.views.run_tables import read_run
+from recbias.reports.llm import MAX_TITLES, build_reply_tables
+from recbias.reports.run import read_run
+from recbias.reports.wording import Table
 from support.run_folders import RunSpec, make_run
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recbias.reports.views.rounding import (
+from recbias.reports.wording import (
     count_decimals,
     format_count,
     format_duration,

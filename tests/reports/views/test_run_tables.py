@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.core.measurements.columns import METRICS_COLUMNS
-from recbias.reports.views.run_tables import read_run, read_yaml, to_records
+from recbias.core.measures import METRICS_COLUMNS
+from recbias.reports.run import read_run, read_yaml, to_records
 from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 

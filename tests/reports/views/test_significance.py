@@ -6,10 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.reports.views.grid import Table
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.significance import tabulate_comparisons
-from recbias.reports.views.wide_tables import build_summary
+from recbias.reports.run import read_run
+from recbias.reports.tables import build_summary, tabulate_comparisons
+from recbias.reports.wording import Table
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import NINETEEN_MODELS, RunSpec, make_run
 

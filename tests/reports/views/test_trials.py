@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.trials import (
+from recbias.reports.llm import (
     Search,
     collect_searches,
     describe_search,
@@ -18,6 +17,7 @@ from recbias.reports.views.trials import (
     tabulate_searches,
     tabulate_trials,
 )
+from recbias.reports.run import read_run
 from support.models.search_rows import FIVE_TRIALS, add_search, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 

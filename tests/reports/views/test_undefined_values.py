@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.views.undefined_values import count_undefined, describe_missing_outputs
-from recbias.reports.views.wide_tables import build_fold_table, build_summary
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import render_html
+from recbias.reports.render import Content, render_html
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.tables import (
+    build_fold_table,
+    build_summary,
+    count_undefined,
+    describe_missing_outputs,
+)
 from support.run_folders import RunSpec, make_run
 
 SENTENCE = "HR@10 is undefined for a, which provides no embeddings."

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.reports.views.groups.group_tables import build_group_tables
-from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.views.wide_tables import build_fold_table, build_summary
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.tables import build_fold_table, build_group_tables, build_summary
 from support.run_folders import RunSpec, make_run
 
 

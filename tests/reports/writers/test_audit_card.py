@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DataError
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.audit_card import (
+from recbias.reports.card import (
     MOST_LINES,
     Card,
     build_card,
@@ -20,8 +19,9 @@ from recbias.reports.writers.audit_card import (
     read_card,
     render_card_files,
 )
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.write import write_reports
+from recbias.reports.render import Content
+from recbias.reports.run import read_run
+from recbias.reports.write import write_reports
 from support.run_folders import HOSTILE, RunSpec, make_run
 
 KEY = b"0123456789abcdef"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.content import Content
+from recbias.reports.render import Content
+from recbias.reports.run import read_run
 from support.hand_worked_runs import compare, state, write_run
 from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run

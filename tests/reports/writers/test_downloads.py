@@ -5,9 +5,8 @@ import csv
 import io
 import math
 
-from recbias.reports.views.grid import Cell, Table, make_columns
-from recbias.reports.writers.downloads import list_downloads, render_csv
-from recbias.reports.writers.latex import render_latex
+from recbias.reports.environments import list_downloads, render_csv, render_latex
+from recbias.reports.wording import Cell, Table, make_columns
 
 TABLE = Table(
     "nDCG@10, by <b>",

@@ -16,10 +16,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import LONG_TABLE, render_html
-from recbias.reports.writers.write import write_reports
+from recbias.reports.render import LONG_TABLE, Content, render_html
+from recbias.reports.run import read_run
+from recbias.reports.write import write_reports
 from support.browsing import CHROMIUM, FLAGS
 from support.models.search_rows import add_search, write_search_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run

@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.markup import Safe, clean
-from recbias.reports.views.facts import Fact
-from recbias.reports.views.grid import Cell, Column, Table
-from recbias.reports.writers.jinja_environments import (
-    escape_markdown,
-    load_environment,
-    typeset_minus,
-)
+from recbias.reports.environments import escape_markdown, load_environment, typeset_minus
+from recbias.reports.views import Fact
+from recbias.reports.wording import Cell, Column, Safe, Table, clean
 
 TABLE = Table(
     "Results <b>",

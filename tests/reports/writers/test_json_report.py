@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.json_report import render_json
+from recbias.reports.render import render_json
+from recbias.reports.run import read_run
 from support.models.search_rows import FIVE_TRIALS, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 

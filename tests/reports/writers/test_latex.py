@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.views.grid import Cell, Column, Table
-from recbias.reports.writers.latex import escape_latex, render_latex
+from recbias.reports.environments import escape_latex, render_latex
+from recbias.reports.wording import Cell, Column, Table
 from support.run_folders import HOSTILE
 
 

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from recbias.reports.views.grid import Cell, Column, Table
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.jinja_environments import load_environment
-from recbias.reports.writers.markdown import LONGEST_TABLE, render_markdown
+from recbias.reports.environments import load_environment
+from recbias.reports.render import LONGEST_TABLE, Content, render_markdown
+from recbias.reports.run import read_run
+from recbias.reports.wording import Cell, Column, Table
 from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
-from recbias.reports.writers.write import FORMATS, write_reports
+from recbias.reports.write import FORMATS, write_reports
 from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
@@ -146,7 +146,7 @@ def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
 
 def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
     code = (
-        "import sys, recbias.reports.writers.write; "
+        "import sys, recbias.reports.write; "
         "heavy = {'matplotlib', 'jinja2', 'torch', 'rich', 'sklearn', 'scipy.stats'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

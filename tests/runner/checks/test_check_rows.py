@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from recbias.config.checks import Check, CheckSpec
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.runner.checks.check_rows import CheckRow, evaluate_checks
-from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.config.specs import PluginSpec
+from recbias.core.measures import Measurement, UnitScores
+from recbias.runner.gates import CheckRow, evaluate_checks
+from recbias.runner.results import ModelMeasurement
 
 METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
 OLD, NEW = [0.5, 0.25, 1.0, 0.0], [0.5, 0.5, 1.0, 0.25]

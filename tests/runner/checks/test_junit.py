@@ -4,7 +4,7 @@ import math
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from recbias.runner.checks.junit import render_junit
+from recbias.runner.gates import render_junit
 
 KEYS = {"dataset": "d", "group": "", "target": "", "model": "EASE", "metric": "nDCG", "k": 10}
 VALUES = {"baseline": "", "value": 0.3, "ci_low": 0.2, "ci_high": 0.4, "line": "at least 0.5"}

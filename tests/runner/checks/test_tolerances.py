@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import OutOfRange, UnknownName, UserError, WrongType
-from recbias.core.measurements.scores import Direction
-from recbias.runner.checks.tolerances import (
+from recbias.core.measures import Direction
+from recbias.runner.gates import (
     Tolerance,
     Tolerances,
     is_within,

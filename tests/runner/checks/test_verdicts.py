@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.runner.checks.verdicts import Interval, Verdict, decide
+from recbias.runner.gates import Interval, Verdict, decide
 
 UNKNOWN = (math.nan, math.nan)
 

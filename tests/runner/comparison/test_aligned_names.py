@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.runner.comparison.aligned_names import align_names
-from recbias.runner.comparison.run_comparison import RunFrames
+from recbias.runs.compare import RunFrames, align_names
 from support.commands import invoke_recbias
 
 FIVE, NINE = ({"name": "ItemKNN", "neighbors": n} for n in (5, 9))

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runner.comparison.gap_comparison import MAX_GROUPS, compare_gaps, extract_label
-from recbias.runner.comparison.run_comparison import COLUMNS, RunFrames
+from recbias.runs.compare import COLUMNS, MAX_GROUPS, RunFrames, compare_gaps, extract_label
 
 KEYS = {"dataset": "d", "model": "m", "seed": 1, "fold": 1, "metric": "M", "k": 5, "target": ""}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runner.comparison.run_comparison import COLUMNS, RunFrames, compare_runs
+from recbias.runs.compare import COLUMNS, RunFrames, compare_runs
 
 
 def make_run(

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.digests import compute_digest
+from recbias.core.context import Checkpoints, StageRecord, report_progress, warn
 from recbias.core.errors import NothingLeft, StageError, Unwritable, UserError
-from recbias.core.records import StageRecord
-from recbias.core.stage_context import Checkpoints, report_progress, warn
-from recbias.runner.execution.executor import Executor, Silent, to_error
+from recbias.core.files import compute_digest
+from recbias.runner.execute import Executor, Silent, to_error
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.storage.checkpoints import list_checkpoints
-from recbias.runner.storage.records import RECORD
-from recbias.runner.storage.store import Store
+from recbias.runner.store import RECORD, Store, list_checkpoints
 
 
 class RecordingObserver(Silent):

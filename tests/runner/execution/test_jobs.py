@@ -6,14 +6,22 @@ from typing import Any
 import pytest
 
 from recbias import api
-from recbias.core.records import Failure, StageRecord
-from recbias.numerics import devices
-from recbias.runner.execution import jobs as jobs_module
-from recbias.runner.execution.executor import Executor, Silent, execute, run_model
-from recbias.runner.execution.jobs import Job, Jobs, digest_code, run_job
-from recbias.runner.execution.stage_records import make_record
-from recbias.runner.planning.plan import Plan
-from recbias.runner.storage.store import Store
+from recbias.core.context import Failure, StageRecord
+from recbias.kernels import devices
+from recbias.runner import execute as jobs_module
+from recbias.runner.execute import (
+    Executor,
+    Job,
+    Jobs,
+    Silent,
+    digest_code,
+    execute,
+    run_job,
+    run_model,
+)
+from recbias.runner.plan import Plan
+from recbias.runner.stage import make_record
+from recbias.runner.store import Store
 from support.specs import make_small_spec
 from support.worlds.texts.sentence_worlds import make_world
 

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.records import StageRecord
-from recbias.runner.execution.executor import Silent
+from recbias.core.context import StageRecord
+from recbias.runner.execute import Silent
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

@@ -11,7 +11,7 @@ import pytest
 import recbias
 from recbias.core.errors import Faults, TooLittleMemory, UserError
 from recbias.registry import REGISTRIES
-from recbias.runner.execution.model_memory import check_widths
+from recbias.runner.preflight import check_widths
 from support.commands import invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 

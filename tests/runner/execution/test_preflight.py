@@ -8,8 +8,8 @@ import pytest
 
 import recbias
 from recbias.core.errors import Faults
-from recbias.runner.execution import preflight
-from recbias.runner.execution.executor import Silent
+from recbias.runner import preflight
+from recbias.runner.execute import Silent
 from support.commands import invoke_recbias, write_small_spec
 
 SPEC: dict[str, Any] = {

@@ -8,19 +8,16 @@ import pytest
 
 import recbias
 from recbias import api
+from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, MissingExtra
-from recbias.core.records import StageRecord
-from recbias.numerics import devices
-from recbias.runner.environment import limit_card
-from recbias.runner.estimate import Estimate
-from recbias.runner.execution import ray as ray_module
-from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.execution.jobs import Jobs
-from recbias.runner.execution.ray import RayTasks
-from recbias.runner.execution.ray_nodes import plan_cards
-from recbias.runner.planning.plan import Plan
-from recbias.runner.planning.preview import Preview, Step
-from recbias.runner.storage.store import Store
+from recbias.kernels import devices
+from recbias.runner import ray as ray_module
+from recbias.runner.address import limit_card
+from recbias.runner.estimate import Estimate, Preview, Step
+from recbias.runner.execute import Executor, Jobs, Silent
+from recbias.runner.plan import Plan
+from recbias.runner.ray import RayTasks, plan_cards
+from recbias.runner.store import Store
 from support.specs import make_small_spec
 
 HAS_RAY = importlib.util.find_spec("ray") is not None

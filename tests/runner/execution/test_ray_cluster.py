@@ -19,12 +19,11 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.runner.execution.executor import Silent
-from recbias.runner.execution.jobs import Job
-from recbias.runner.execution.ray_nodes import find_lacking_files, take_store
+from recbias.runner.execute import Job, Silent
+from recbias.runner.ray import find_lacking_files, take_store
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.storage.remote_store import RemoteStore
-from recbias.runner.storage.store import Store
+from recbias.runner.store import Store
+from recbias.runner.store_url import RemoteStore
 from support.commands import run_recbias
 from support.specs import make_small_spec
 

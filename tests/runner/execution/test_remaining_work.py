@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from recbias import api
-from recbias.core.records import Failure, StageRecord, Stored
-from recbias.runner.execution.executor import Silent
-from recbias.runner.execution.remaining_work import RemainingWork, WatchesWork
-from recbias.runner.execution.stage_records import make_record
-from recbias.runner.stage import Keys, Stage
+from recbias.core.context import Failure, StageRecord, Stored
+from recbias.runner.execute import Silent
+from recbias.runner.remaining import RemainingWork, WatchesWork
+from recbias.runner.stage import Keys, Stage, make_record
 from support.specs import make_small_spec
 
 

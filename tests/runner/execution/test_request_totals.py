@@ -5,8 +5,8 @@ from typing import Any
 
 import recbias
 from recbias import api
-from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.execution.request_totals import RequestTotals, count_requests
+from recbias.runner.execute import Executor, Silent
+from recbias.runner.request_totals import RequestTotals, count_requests
 from support.chat.chat_server import serve_chat
 from support.specs import make_small_spec
 

@@ -11,20 +11,15 @@ import torch
 import recbias
 from recbias import api
 from recbias.core.errors import Faults
-from recbias.core.models.devices import is_cuda, omit_device_numbers
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.models.factorization.ranking_models import BPRMF
-from recbias.models.unpersonalised import MostPop
-from recbias.numerics import devices
-from recbias.numerics.devices import (
-    choose_precision,
-    find_device,
-    list_devices,
-    resolve_device,
-)
-from recbias.runner.environment import name_gpus
-from recbias.runner.planning.devices import choose_devices, describe_devices
-from recbias.runner.planning.devices import list_devices as used
+from recbias.core.plugins import is_cuda, omit_device_numbers
+from recbias.kernels import devices
+from recbias.kernels.devices import choose_precision, find_device, list_devices, resolve_device
+from recbias.language.endpoints import LanguageModel
+from recbias.models.baselines import MostPop
+from recbias.models.factorization import BPRMF
+from recbias.runner.address import name_gpus
+from recbias.runner.stage_planner import choose_devices, describe_devices
+from recbias.runner.stage_planner import list_devices as used
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 

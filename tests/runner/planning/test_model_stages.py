@@ -7,15 +7,13 @@ import pytest
 
 from recbias import api
 from recbias.config.experiment import PluginSpec
-from recbias.core.measurements.columns import DATASET
-from recbias.models.sentences.language_model import SentenceLanguageModel
-from recbias.models.text.lmrec import LMRec
-from recbias.runner.planning.model_stages import measures_models
-from recbias.runner.planning.output_stages import SMOKE_TEST_TRIALS
-from recbias.runner.planning.plan import ModelPlan
-from recbias.runner.planning.stage_planner import identify, identify_learner
-from recbias.runner.storage.fingerprints import Fingerprints
-from recbias.runner.storage.store import Store
+from recbias.core.measures import DATASET
+from recbias.models.language_model import SentenceLanguageModel
+from recbias.models.lmrec import LMRec
+from recbias.runner.model_stages import SMOKE_TEST_TRIALS, measures_models
+from recbias.runner.plan import ModelPlan
+from recbias.runner.stage_planner import identify, identify_learner
+from recbias.runner.store import Fingerprints, Store
 from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias import api
-from recbias.runner.planning.plan import Plan
+from recbias.runner.plan import Plan
 from support.specs import make_small_spec
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from recbias import api
 from recbias.config.experiment import identify_plugin
-from recbias.config.plugin_spec import PluginSpec
 from recbias.config.settings import (
     get_item_type,
     is_input_file,
@@ -17,9 +16,10 @@ from recbias.config.settings import (
     list_members,
     read_settings,
 )
+from recbias.config.specs import PluginSpec
 from recbias.core.errors import Faults, UserError
 from recbias.registry import REGISTRIES
-from recbias.runner.planning.plan import Plan
+from recbias.runner.plan import Plan
 from support.specs import make_small_spec
 
 

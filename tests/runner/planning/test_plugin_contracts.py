@@ -10,7 +10,7 @@ import recbias
 from recbias import api
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
-from recbias.runner.planning.plugin_contracts import (
+from recbias.runner.stage_planner import (
     MEMBER_TYPES,
     PROTOCOLS,
     find_kinds,
@@ -134,7 +134,7 @@ def test_plugin_code_that_fails_during_import_is_a_user_error(tmp_path: Path, to
 
 def test_a_dataset_whose_files_method_fails_is_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.py").write_text(
-        "from recbias.data.datasets.demo import Demo\n"
+        "from recbias.data.demo import Demo\n"
         "class Odd(Demo):\n"
         "    def files(self, data):\n"
         "        raise SystemExit(0)\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import recbias
 from recbias import api
-from recbias.runner.planning.preview import preview
+from recbias.runner.estimate import preview
 from support.specs import make_small_spec
 
 

@@ -10,7 +10,7 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.errors import UserError
-from recbias.runner.planning.plan import Plan
+from recbias.runner.plan import Plan
 from support.specs import make_small_spec
 
 LOOP = {"rounds": 3, "acceptance": 1.0, "picks": 2}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from recbias import api
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, Faults, OutOfRange, UnknownKey, UserError
-from recbias.core.stage_context import collect_warnings
-from recbias.models.text.lmrec import LMRec
-from recbias.numerics import devices
-from recbias.numerics.devices import find_devices, resolve_device
-from recbias.runner.planning.devices import describe_devices
+from recbias.kernels import devices
+from recbias.kernels.devices import find_devices, resolve_device
+from recbias.models.lmrec import LMRec
+from recbias.runner.stage_planner import describe_devices
 from support.models.small_encoder import write_small_encoder
 
 

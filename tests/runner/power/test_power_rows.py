@@ -8,20 +8,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
-from recbias.runner.power.power_of_prompts import (
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.runs.power import (
+    PowerQuestion,
+    PowerTables,
+    compute_power_rows,
     count_templates,
     cross_prompts,
     split_label_gap,
 )
-from recbias.runner.power.power_rows import PowerQuestion, compute_power_rows
-from recbias.runner.power.power_tables import PowerTables
-from recbias.statistics.intervals import t_interval
-from recbias.statistics.power import compute_power, find_sample_size, measure_group_error
-from recbias.statistics.tests.paired import PairedT
-from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
-from recbias.statistics.variance_components import CrossedDesign, compute_sums_of_squares
+from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.intervals import (
+    compute_power,
+    find_sample_size,
+    measure_group_error,
+    t_interval,
+)
+from recbias.statistics.paired import PairedT
 
 KEYS = {"dataset": "d", "model": "", "seed": "1", "fold": "1", "metric": "M", "k": 10.0}
 PLACE = {"group": "", "target": ""}

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import recbias
-from recbias.runner.results.parquet_writer import TableWriter
+from recbias.runner.results import TableWriter
 from support.specs import make_small_spec
 
 

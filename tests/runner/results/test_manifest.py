@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.runner.results.manifest import list_cooccurring_labels
+from recbias.runner.folder import list_cooccurring_labels
 from support.specs import make_small_spec
 
 

@@ -9,15 +9,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.columns import METRICS_COLUMNS
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.runner.results.metric_rows import (
+from recbias.config.specs import PluginSpec
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import METRICS_COLUMNS, Measurement, UnitScores
+from recbias.runner.results import (
     ModelMeasurement,
     build_metrics_table,
+    build_replicate_tables,
+    build_unit_tables,
 )
-from recbias.runner.results.supplements import build_replicate_tables, build_unit_tables
 
 
 def make_metric(label: str = "nDCG", k: int | None = 10) -> PluginSpec:

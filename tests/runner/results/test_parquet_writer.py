@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
+from recbias.runner.results import TableWriter, encode_column, encode_constant
 
 TEXTS = np.array(["a,b", 'quote"', "🎬"], dtype=object)
 

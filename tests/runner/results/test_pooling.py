@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.runner.results.pooling import (
+from recbias.core.measures import Measurement, UnitScores
+from recbias.runner.results import (
     average_replicates,
     can_pool,
     estimate_interval,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from recbias import api
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Unwritable
-from recbias.core.stage_context import collect_warnings
-from recbias.runner.planning.plan import Plan
-from recbias.runner.results.run_folder import check_latest, new_run_folder
+from recbias.runner.folder import check_latest, new_run_folder
+from recbias.runner.plan import Plan
 from support.specs import make_small_spec
 
 

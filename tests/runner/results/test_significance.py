@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recbias.config.plugin_spec import PluginSpec
+from recbias.config.specs import PluginSpec
+from recbias.core.context import collect_warnings
 from recbias.core.errors import UnalignedScores
-from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
-from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.perplexity_gap import PerplexityGap
-from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.runner.results.significance import compare_models
-from recbias.statistics.tests.paired import PairedT
-from recbias.statistics.tests.proportions import ChiSquared
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.metrics.perplexity import PerplexityGap
+from recbias.runner.results import ModelMeasurement
+from recbias.runner.significance import compare_models
+from recbias.statistics.paired import ChiSquared, PairedT, SignFlip
 
 TEST = PluginSpec("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
 METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
@@ -152,7 +150,7 @@ def test_an_undefined_unit_is_excluded_from_the_pairs_of_its_model_only() -> Non
 
 
 def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
-    from recbias.statistics.tests.paired import Wilcoxon
+    from recbias.statistics.paired import Wilcoxon
 
     wilcoxon = PluginSpec("tests", "wilcoxon", "wilcoxon", Wilcoxon(), {}, ("tests", 1))
     coverage = Measurement(0.5, 10, 0, replicates=np.array([0.4, 0.5, 0.6]))

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.measurements.ranges import Bounds, limit_interval
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.runner.results.metric_rows import ModelMeasurement
-from recbias.runner.results.value_warnings import warn_about_equal_values
+from recbias.config.specs import PluginSpec
+from recbias.core.measures import Bounds, Measurement, UnitScores, limit_interval
+from recbias.runner.results import ModelMeasurement, warn_about_equal_values
 
 AUDIT = Path(__file__).parents[3] / "configs" / "audit"
 SPEC = """\

@@ -12,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.runner.results.version_prices import (
+from recbias.core.dataset import FloatArray, Vocabulary
+from recbias.runner.stages import derive_bootstrap_seed
+from recbias.runner.tradeoffs import (
     VersionDifference,
     average_shared_units,
     measure_price,
     resample_mean,
 )
-from recbias.runner.stages.model import derive_bootstrap_seed
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
-from recbias.statistics.compared_estimates import SystemEstimates
-from recbias.statistics.ratios import estimate_ratio
+from recbias.statistics.bootstrap import resample_sums
+from recbias.statistics.compare import SystemEstimates
+from recbias.statistics.intervals import estimate_ratio
 
 N_SAMPLES = 1000
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.config.specs import FeedbackSpec
-from recbias.core.arrays import BoolArray
-from recbias.runner.stages.choices import sample_choices
+from recbias.core.dataset import BoolArray
+from recbias.runner.feedback import sample_choices
 
 N = 40_000
 """Users with the same list."""

@@ -8,15 +8,11 @@ import pandas as pd
 import pytest
 
 from recbias.config.specs import FeedbackSpec
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.odds import Odds
-from recbias.core.dataset.split import Split
+from recbias.core.dataset import Attributes, Dataset, Interactions, Odds, Split
 from recbias.core.errors import BrokenContract, Contradiction
-from recbias.core.queries.queries import Queries
-from recbias.runner.stages.feedback import AcceptItems
-from recbias.runner.stages.model_outputs import ModelOutputs
+from recbias.core.queries import Queries
+from recbias.runner.feedback import AcceptItems
+from recbias.runner.stages import ModelOutputs
 from support.worlds.evidence_worlds import make_lists, make_user_queries, make_vocabulary
 
 EQUAL = Odds(np.zeros((1, 5)), np.zeros(3, dtype=int))

@@ -10,17 +10,15 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.config.plugin_spec import Gap, Grouping
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.config.specs import Gap, Grouping
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Dataset, Vocabulary
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, UserError
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.data.queries import QueryTable
-from recbias.formats.table_settings import Clean
-from recbias.runner.stages.grouping import GroupMeasurements, form_groups
+from recbias.core.measures import Measurement, UnitScores
+from recbias.core.queries import Queries
+from recbias.data.filters_queries import QueryTable
+from recbias.formats.tables import Clean
+from recbias.runner.grouping import GroupMeasurements, form_groups
 from support.worlds.small_worlds import make_interactions
 
 SPEC: dict[str, Any] = {

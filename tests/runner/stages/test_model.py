@@ -4,13 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData, Vocabulary
 from recbias.core.errors import BrokenContract
-from recbias.core.queries.queries import Queries
-from recbias.runner.stages.model import AnswerQueries, select_histories
+from recbias.core.queries import Queries
+from recbias.runner.stages import AnswerQueries, select_histories
 from support.worlds.small_worlds import make_interactions
 
 

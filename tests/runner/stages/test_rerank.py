@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.arrays import Codes
+from recbias.core.dataset import Codes
 from recbias.core.errors import BrokenContract
-from recbias.core.models.rerankers import Candidates
-from recbias.runner.stages.rerank import RerankLists
+from recbias.core.plugins import Candidates
+from recbias.runner.stages import RerankLists
 from support.worlds.candidate_worlds import make_candidates
 from support.worlds.query_sets import make_queries
 

@@ -3,11 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.split import Split
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.runner.stages.shared import SplitDataset, align_dataset, make_training_data
+from recbias.core.dataset import Attributes, Dataset, Reviews, Split, Vocabulary
+from recbias.runner.stages import SplitDataset, align_dataset, make_training_data
 from support.worlds.small_worlds import make_interactions
 
 

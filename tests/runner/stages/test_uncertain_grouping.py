@@ -8,15 +8,13 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.config.plugin_spec import Grouping
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.config.specs import Grouping
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import Contradiction, Faults, UnknownName, UserError
-from recbias.core.queries.queries import Queries
-from recbias.core.stage_context import collect_warnings
-from recbias.runner.stages.grouping import check_groups
-from recbias.runner.stages.uncertain_grouping import warn_of_probabilities
-from recbias.statistics.uncertain.group_means import TEST
+from recbias.core.queries import Queries
+from recbias.runner.grouping import check_groups, warn_of_probabilities
+from recbias.statistics.uncertain import TEST
 
 BY = "probability of p_female"
 SPEC: dict[str, Any] = {

@@ -16,21 +16,20 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.core.arrays import AnyArray
-from recbias.core.digests import compute_digest
+from recbias.core.context import StageRecord, collect_warnings
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import Unwritable
-from recbias.core.records import StageRecord
-from recbias.core.stage_context import collect_warnings
-from recbias.runner.execution.executor import Silent
-from recbias.runner.planning.preview import preview
+from recbias.core.files import compute_digest
+from recbias.runner.estimate import preview
+from recbias.runner.execute import Silent
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.storage.checkpoints import (
+from recbias.runner.store import (
     StageCheckpoints,
+    Store,
     list_checkpoints,
     read_arrays,
     write_arrays,
 )
-from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
 STAGE = Stage("fit", "fit MF", compute_digest("fit MF"), dict, (), Keys("d", 1, 1, "MF"))

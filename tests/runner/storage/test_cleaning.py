@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.records import Stored
-from recbias.runner.storage.cleaning import remove_unused
-from recbias.runner.storage.records import RECORD
-from recbias.runner.storage.store import Store
+from recbias.core.context import Stored
+from recbias.runner.store import RECORD, Store, remove_unused
 from support.commands import invoke_recbias
 
 

@@ -9,9 +9,8 @@ import pytest
 
 import recbias
 from recbias.core.errors import ChangedFile
-from recbias.runner.storage import fingerprints
-from recbias.runner.storage.fingerprints import Fingerprints, WatchedFiles
-from recbias.runner.storage.store import Store
+from recbias.runner import store as fingerprints
+from recbias.runner.store import Fingerprints, Store, WatchedFiles
 from support.specs import make_small_spec
 
 

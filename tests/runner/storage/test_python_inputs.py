@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 import recbias
+from recbias import testing
 from recbias.core.errors import BrokenContract, WrongType
-from recbias.metrics.accuracy.ranking import NDCG, HitRate
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.metrics.accuracy import NDCG, HitRate
+from recbias.models.knn import ItemKNN
 from recbias.registry import REGISTRIES
-from recbias.runner.storage.python_inputs import replace_python_inputs
-from recbias.testing import small_world
+from recbias.runner.python_inputs import replace_python_inputs
 from support.specs import make_small_spec
 
 
@@ -119,7 +119,7 @@ def test_a_frame_of_mixed_types_is_refused_with_its_location(tmp_path: Path) -> 
 def test_frames_lists_and_objects_run_like_files_and_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = small_world.make_checkerboard().train
+    rows = testing.make_checkerboard().train
     clicks = pd.DataFrame(
         {"user_id": rows.user_ids.ids[rows.users], "item_id": rows.item_ids.ids[rows.items]}
     )

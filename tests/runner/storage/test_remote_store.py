@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import recbias
+from recbias.core.context import Stored
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
-from recbias.core.records import Stored
-from recbias.runner.execution.stage_records import Silent
-from recbias.runner.storage.records import RECORD
-from recbias.runner.storage.remote_store import RemoteStore, open_store
+from recbias.runner.stage import Silent
+from recbias.runner.store import RECORD
+from recbias.runner.store_url import RemoteStore, open_store
 from support.bucket import Bucket, serve_bucket
 from support.commands import invoke_recbias
 from support.specs import make_small_spec

@@ -8,21 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.split import Split
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
-from recbias.core.outputs.evidence import Embeddings
-from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
-from recbias.core.queries.queries import Queries
-from recbias.core.records import Failure
-from recbias.runner.stages.labels import ItemLabels
-from recbias.runner.stages.model_outputs import ModelOutputs
-from recbias.runner.storage.serializers import FORMATS
-from recbias.runner.tuning.search import SearchResult
-from recbias.runner.tuning.trial import Trial
+from recbias.core.context import Failure
+from recbias.core.dataset import Attributes, Dataset, Reviews, Split, Vocabulary
+from recbias.core.evidence import Embeddings, Predictions, RankedLists, Responses, SentenceScores
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.queries import Queries
+from recbias.runner.codecs import FORMATS
+from recbias.runner.stages import ItemLabels, ModelOutputs
+from recbias.runner.tuning import SearchResult, Trial
 from support.worlds.small_worlds import make_interactions
 
 ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]

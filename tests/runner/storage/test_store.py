@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.digests import digest_file
+from recbias.core.context import Stored, collect_warnings
 from recbias.core.errors import Unwritable
-from recbias.core.records import Stored
-from recbias.core.stage_context import collect_warnings
-from recbias.runner.storage.records import RECORD, seal_record, unseal_record
-from recbias.runner.storage.store import Store, report_unwritable
+from recbias.core.files import digest_file
+from recbias.runner.store import RECORD, Store, report_unwritable, seal_record, unseal_record
 
 DIGEST = "ab" + "0" * 62
 STATE = {"weights": np.arange(1000, dtype=np.float32)}

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Unwritable
-from recbias.core.stage_context import collect_warnings
-from recbias.runner.storage.cleaning import remove_unused
-from recbias.runner.storage.store import VALUES, Store
-from recbias.runner.storage.text_values import TextValues, find_values
+from recbias.runner.store import VALUES, Store, TextValues, find_values, remove_unused
 
 ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])
 

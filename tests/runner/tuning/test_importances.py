@@ -4,11 +4,9 @@ import math
 
 import pytest
 
-from recbias.config.plugin_spec import Range
-from recbias.core.records import Failure
-from recbias.runner.tuning.importances import estimate_importances
-from recbias.runner.tuning.optuna_sampler import sample_settings
-from recbias.runner.tuning.trial import Trial
+from recbias.config.specs import Range
+from recbias.core.context import Failure
+from recbias.runner.tuning import Trial, estimate_importances, sample_settings
 from support.models.searches import PLACE, SPACE, make_search
 
 

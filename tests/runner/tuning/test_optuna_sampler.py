@@ -5,13 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from recbias.core.records import Failure
-from recbias.core.stage_context import Pruned
-from recbias.runner.tuning.optuna_sampler import (
-    MedianPruner,
-    sample_settings,
-)
-from recbias.runner.tuning.trial import Trial
+from recbias.core.context import Failure, Pruned
+from recbias.runner.tuning import MedianPruner, Trial, sample_settings
 from support.models.searches import PLACE, SPACE, make_directed_metric, make_search
 
 

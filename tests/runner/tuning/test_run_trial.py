@@ -8,18 +8,17 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from recbias.config.plugin_spec import Choice, Grouping, PluginSpec, Range
-from recbias.core import stage_context as context_module
-from recbias.core.dataset.attributes import Attributes
+from recbias.config.specs import Choice, Grouping, PluginSpec, Range
+from recbias.core import context as context_module
+from recbias.core.context import collect_warnings, stage_context
+from recbias.core.dataset import Attributes
 from recbias.core.errors import UserError
-from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.metrics.accuracy.ranking import HitRate
-from recbias.metrics.stereotype import HitBad
-from recbias.models.factorization.rating_models import MF
-from recbias.models.neighbours.knn import ItemKNN
-from recbias.runner.stages.labels import ItemLabels
-from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
-from recbias.runner.tuning.trial import Trial
+from recbias.metrics.accuracy import HitRate
+from recbias.metrics.labels import HitBad
+from recbias.models.factorization import MF
+from recbias.models.knn import ItemKNN
+from recbias.runner.stages import ItemLabels
+from recbias.runner.tuning import RunTrial, Trial, apply_settings, can_prune
 from support.models.searches import (
     PLACE,
     SPACE,

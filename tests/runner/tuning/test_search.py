@@ -13,14 +13,18 @@ import pytest
 
 import recbias
 from recbias import api
+from recbias.core.context import Failure
 from recbias.core.errors import StageError, UserError
-from recbias.core.records import Failure
-from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.planning.plan import ModelPlan
-from recbias.runner.planning.preview import preview
-from recbias.runner.tuning.run_trial import RunTrial
-from recbias.runner.tuning.search import SearchResult, SelectBestTrial, make_importance_rows
-from recbias.runner.tuning.trial import Trial
+from recbias.runner.estimate import preview
+from recbias.runner.execute import Executor, Silent
+from recbias.runner.plan import ModelPlan
+from recbias.runner.tuning import (
+    RunTrial,
+    SearchResult,
+    SelectBestTrial,
+    Trial,
+    make_importance_rows,
+)
 from support.specs import make_small_spec
 
 PLUGIN = '''

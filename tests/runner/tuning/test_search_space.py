@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from recbias.config.plugin_spec import Choice, Range
+from recbias.config.specs import Choice, Range
 from recbias.core.errors import BrokenContract
-from recbias.runner.tuning.search_space import (
+from recbias.runner.tuning import (
     count_combinations,
     find_choice,
     is_exhaustive,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.records import Failure
-from recbias.runner.tuning.trial import (
+from recbias.core.context import Failure
+from recbias.runner.tuning import (
     Trial,
     load_trials,
     make_trial_rows,

@@ -8,17 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.config.plugin_spec import PluginSpec
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.split import Split, TrainingData
+from recbias.config.specs import PluginSpec
+from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData
 from recbias.core.errors import MissingEvidence, UserError
-from recbias.metrics.accuracy.ranking import NDCG
-from recbias.metrics.stereotype import HitBad
-from recbias.models.unpersonalised import MostPop
-from recbias.runner.stages.labels import ItemLabels
-from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.tuning.validation import ValidationScorer
+from recbias.metrics.accuracy import NDCG
+from recbias.metrics.labels import HitBad
+from recbias.models.baselines import MostPop
+from recbias.runner.stages import AnswerQueries, ItemLabels
+from recbias.runner.tuning import ValidationScorer
 from support.models.searches import make_metric_spec
 from support.worlds.small_worlds import make_interactions
 
@@ -38,7 +35,7 @@ def test_a_model_is_scored_for_the_users_with_validation_rows() -> None:
             return self
 
         def recommend(self, queries: Any, k: int, data: TrainingData) -> Any:
-            from recbias.core.outputs.ranked_lists import RankedLists
+            from recbias.core.evidence import RankedLists
 
             assert queries.ids.ids.tolist() == ["u0", "u1"]
             items = np.array([[2, 3]] * 2, dtype=np.int32)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import t
 
-from recbias.statistics.bootstrap.cluster_bootstrap import (
+from recbias.statistics.bootstrap import (
     arcsine_t_interval,
     bootstrap_t_interval,
     compute_group_means,

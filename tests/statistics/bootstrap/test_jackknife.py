@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.statistics.bootstrap.set_bootstrap import resample_means, sample_jackknife
+from recbias.statistics.bootstrap import resample_means, sample_jackknife
 
 
 def test_of_a_mean_they_are_its_bootstrap_samples(rng: np.random.Generator) -> None:

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.queries.groups import group_by
-from recbias.statistics.bootstrap import joined_rows
-from recbias.statistics.bootstrap.group_bootstrap import resample_group_means
-from recbias.statistics.bootstrap.joined_rows import add_in_sets, join_rows
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.queries import group_by
+from recbias.statistics import bootstrap
+from recbias.statistics.bootstrap import (
+    add_in_sets,
+    join_rows,
+    resample_group_means,
+    resample_sums,
+)
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_sets=st.integers(1, 5))
@@ -43,7 +45,7 @@ def test_sums_of_sets_are_those_of_a_product(
     np.testing.assert_array_equal(
         add_in_sets(rows, sets, 4, are_full=False).toarray(), members @ rows.toarray()
     )
-    monkeypatch.setattr(joined_rows, "DENSE_CELLS", 27)
+    monkeypatch.setattr(bootstrap, "DENSE_CELLS", 27)
     assert add_in_sets(rows, sets, 4).toarray().tolist() == sums.tolist()
 
 
@@ -54,8 +56,8 @@ def test_few_rows_stay_as_they_are() -> None:
 
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined_rows, "LARGE", 500)
-    monkeypatch.setattr(joined_rows, "N_SETS", 100)
+    monkeypatch.setattr(bootstrap, "LARGE", 500)
+    monkeypatch.setattr(bootstrap, "N_SETS", 100)
 
 
 @pytest.mark.usefixtures("small_sets")

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.arrays import FloatArray
-from recbias.numerics.inequality import gini
-from recbias.numerics.sparse.deleted_rows import gini_without_rows
-from recbias.statistics.bootstrap.joined_rows import LARGE, N_SETS
-from recbias.statistics.bootstrap.linear_bootstrap import resample_linear_part, widen_samples
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
+from recbias.core.dataset import FloatArray
+from recbias.kernels.sparse import gini_without_rows
+from recbias.statistics.bootstrap import (
+    LARGE,
+    N_SETS,
+    resample_linear_part,
+    resample_sums,
+    widen_samples,
+)
+from recbias.statistics.inequality import gini
 
 
 def average(sums: Any) -> FloatArray:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.statistics.bootstrap import joined_rows
-from recbias.statistics.bootstrap import query_bootstrap as module
-from recbias.statistics.bootstrap.query_bootstrap import (
+from recbias.statistics import bootstrap
+from recbias.statistics import bootstrap as module
+from recbias.statistics.bootstrap import (
     compare_replicates,
     prepare_sums,
     resample_squares,
@@ -41,7 +41,7 @@ def test_weights_are_summed_with_their_fractions(rng: np.random.Generator) -> No
 def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.eye(5, dtype=int)
     whole = sample_sums(matrix, 40, 1).tolist()
-    monkeypatch.setattr(module, "BLOCK_VALUES", size)
+    monkeypatch.setattr(module, "CACHED_VALUES", size)
     blocks = list(resample_sums(csr_array(matrix), 40, 1))
     assert np.concatenate(blocks).tolist() == whole
     assert len(blocks) == {1: 3, 100: 2, 10**6: 1}[size]
@@ -234,8 +234,8 @@ def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Genera
 def test_squares_of_samples_are_those_of_their_sums(
     large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joined_rows, "LARGE", large)
-    monkeypatch.setattr(joined_rows, "N_SETS", 6)
+    monkeypatch.setattr(bootstrap, "LARGE", large)
+    monkeypatch.setattr(bootstrap, "N_SETS", 6)
     rows = csr_array(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.5))
     sums = np.concatenate([*resample_sums(rows, 50, 3)])
     squares = resample_squares(rows, 50, 3)

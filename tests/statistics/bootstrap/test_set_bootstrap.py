@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.statistics.bootstrap import set_bootstrap
-from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows, resample_means
+from recbias.statistics import bootstrap
+from recbias.statistics.bootstrap import resample_mean_rows, resample_means
 
 
 def test_samples_lie_around_the_mean_with_its_standard_error(rng: np.random.Generator) -> None:
@@ -31,7 +31,7 @@ def test_two_sets_of_one_size_are_resampled_alike() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(6.0)
     whole = resample_means(values, 50, np.random.default_rng(1))
-    monkeypatch.setattr(set_bootstrap, "BLOCK_VALUES", 7)
+    monkeypatch.setattr(bootstrap, "RESAMPLED_VALUES", 7)
     assert resample_means(values, 50, np.random.default_rng(1)).tolist() == whole.tolist()
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.statistics.bootstrap.slot_bootstrap import (
+from recbias.statistics.bootstrap import (
     combine_slot_samples,
     count_slot_dfs,
     list_slot_sets,

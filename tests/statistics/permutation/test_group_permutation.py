@@ -5,12 +5,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from recbias.statistics.permutation.group_permutation import (
+from recbias.statistics.permutation import (
     GroupExchange,
     GroupSpread,
+    LabelExchange,
     permute_groups,
+    permute_labels,
 )
-from recbias.statistics.permutation.label_permutation import LabelExchange, permute_labels
 
 
 def permute(

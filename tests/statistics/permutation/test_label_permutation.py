@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
-from recbias.core.arrays import FloatArray
-from recbias.core.stage_context import stage_context
-from recbias.statistics.permutation.label_permutation import LabelExchange, permute_labels
+from recbias.core.context import stage_context
+from recbias.core.dataset import FloatArray
+from recbias.statistics.permutation import LabelExchange, permute_labels
 
 
 def permute_gap(a: list[float], b: list[float], *, draws: int = 10_000, seed: int = 0) -> float:

@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.stage_context import stage_context
-from recbias.statistics.permutation import set_permutation
-from recbias.statistics.permutation.set_permutation import (
-    permute_membership,
-    permute_sums,
-    sample_sets,
-)
+from recbias.core.context import stage_context
+from recbias.statistics import permutation
+from recbias.statistics.permutation import permute_membership, permute_sums, sample_sets
 
 
 def find_p(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
@@ -92,7 +88,7 @@ def test_it_is_that_of_scipy() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = [1.0, 5.0, 2.0], [3.0, 9.0, 4.0, 1.5]
     whole = find_p(first, second), find_p(first, second, draws=30)
-    monkeypatch.setattr(set_permutation, "BLOCK_VALUES", 8)
+    monkeypatch.setattr(permutation, "BLOCK_VALUES_SET_PERMUTATION", 8)
     assert find_p(first, second) == whole[0]
     assert find_p(first, second, draws=30) == pytest.approx(whole[1], abs=0.35)
 

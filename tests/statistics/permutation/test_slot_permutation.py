@@ -5,13 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from recbias.core.arrays import AnyArray
-from recbias.core.stage_context import stage_context
-from recbias.statistics.permutation.slot_permutation import (
-    SlotComparison,
-    SlotExchange,
-    permute_slots,
-)
+from recbias.core.context import stage_context
+from recbias.core.dataset import AnyArray
+from recbias.statistics.permutation import SlotComparison, SlotExchange, permute_slots
 
 SAME = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
 

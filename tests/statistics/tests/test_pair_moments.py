@@ -5,13 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
-from recbias.statistics.tests import pair_moments as module
-from recbias.statistics.tests.pair_moments import (
-    compute_pair_moments,
-    iterate_differences,
-    list_pairs,
-)
+from recbias.core.dataset import FloatArray
+from recbias.statistics import paired as module
+from recbias.statistics.paired import compute_pair_moments, iterate_differences, list_pairs
 
 
 def random_values(seed: int, *, holes: float) -> FloatArray:

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import Contradiction
-from recbias.statistics.corrections import adjust
-from recbias.statistics.tests.paired import PairedT, Wilcoxon
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.statistics.paired import PairedT, SignFlip, Wilcoxon, adjust
 
 TESTS = (PairedT, Wilcoxon, SignFlip)
 wilcoxon: Any = stats.wilcoxon  # its stubs do not know all of its methods

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, fisher_exact
 
-from recbias.core.arrays import AnyArray
-from recbias.statistics.tests.proportions import ChiSquared
+from recbias.core.dataset import AnyArray
+from recbias.statistics.paired import ChiSquared
 
 
 def compare_pairs(values: Any) -> Mapping[str, AnyArray]:

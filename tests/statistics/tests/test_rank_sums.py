@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from recbias.statistics.tests.rank_sums import compare_ranks
+from recbias.statistics.groups import compare_ranks
 
 NAMES = ("a", "b")
 SAMPLES = st.lists(st.integers(0, 5), min_size=2, max_size=30)

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.arrays import FloatArray
-from recbias.core.stage_context import stage_context
-from recbias.statistics.tests import pair_moments
-from recbias.statistics.tests import sign_flip as module
-from recbias.statistics.tests.sign_flip import SignFlip
+from recbias.core.context import stage_context
+from recbias.core.dataset import FloatArray
+from recbias.statistics import paired
+from recbias.statistics import paired as module
+from recbias.statistics.paired import SignFlip
 
 
 def compute_p(values: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> FloatArray:
@@ -108,7 +108,7 @@ def test_sizes_of_blocks_do_not_matter(
     values = np.round(rng.normal(size=(4, n)), 1)
     whole = compute_p(values, permutations=500)
     monkeypatch.setattr(module, "BLOCK_SIZE", 8 * n)
-    monkeypatch.setattr(pair_moments, "BLOCK_VALUES", n)
+    monkeypatch.setattr(paired, "BLOCK_VALUES", n)
     assert compute_p(values, permutations=500).tolist() == whole.tolist()
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.arrays import FloatArray
-from recbias.statistics.tests.signed_ranks import (
+from recbias.core.dataset import FloatArray
+from recbias.statistics.paired import (
     MAX_EXACT,
     compute_p_values,
     null_distribution,

@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import f_oneway, ttest_ind
 
-from recbias.statistics.effect_sizes import cohens_d
-from recbias.statistics.tests.overlapping import overlap_contrasts
-from recbias.statistics.tests.unpaired import compute_moments, welch_anova, welch_contrasts
+from recbias.statistics.groups import (
+    compute_moments,
+    overlap_contrasts,
+    welch_anova,
+    welch_contrasts,
+)
+from recbias.statistics.paired import cohens_d
 
 
 def test_welch_by_hand() -> None:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.arrays import FloatArray
-from recbias.core.queries.uncertain_groups import Assumption, UncertainGroups
-from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
-from recbias.statistics.uncertain.contributions import count_df, measure_contributions
-from recbias.statistics.uncertain.group_means import compare_contributions
+from recbias.core.dataset import FloatArray
+from recbias.core.queries import Assumption, UncertainGroups
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.uncertain import compare_contributions, count_df, measure_contributions
 
 ASSUMPTIONS: tuple[Assumption, ...] = ("probability", "weight")
 

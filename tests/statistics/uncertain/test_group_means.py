@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recbias.core.arrays import FloatArray
-from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.queries.uncertain_groups import UncertainGroups
-from recbias.statistics.group_pooling import pool_groups
-from recbias.statistics.uncertain.contributions import measure_contributions
-from recbias.statistics.uncertain.group_means import (
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import Measurement, UnitScores
+from recbias.core.queries import UncertainGroups
+from recbias.statistics.groups import pool_groups
+from recbias.statistics.uncertain import (
     TEST,
     compare_pooled_contributions,
     compute_uncertain_gap,
+    measure_contributions,
     summarize_uncertain_groups,
 )
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recbias.language.chat.client import plan_requests
-from recbias.language.chat.endpoints import LanguageModel
-from recbias.language.chat.requests import ChatRequest, Message
+from recbias.language.client import plan_requests
+from recbias.language.endpoints import ChatRequest, LanguageModel, Message
 from support.chat.chat_server import ChatServer
 
 

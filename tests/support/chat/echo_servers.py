@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recbias.language.causal_models import CausalModel
+from recbias.language.local_models import CausalModel
 from support.chat.chat_server import Answer, Script
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import typer
 
 from recbias import api
-from recbias.cli.app import app
-from recbias.config.packaged_specs import list_specs, resolve_spec
+from recbias.cli.main import app
+from recbias.config.source import list_specs, resolve_spec
 from recbias.core.errors import UnknownName
 
 SHELLS = {"sh", "bash", "console"}

@@ -41,7 +41,7 @@ def is_change(event: str, arguments: Sequence[Any], folder: str) -> bool:
 
 def run_until(words: Sequence[str], folder: Path, last: int) -> int:
     """Run a command; end this process before the change after ``last``; return the number."""
-    from recbias.cli.app import app
+    from recbias.cli.main import app
 
     n_changes = 0
     prefix = str(folder / "results")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recbias.data.datasets.yelp import BUSINESS, REVIEW
+from recbias.data.books_yelp import BUSINESS, REVIEW_YELP
 
 DISHES = ("soup", "bread", "tea", "beef", "rice", "fish")
 NAMES = ("emily", "laurie", "katelyn", "heather", "brett", "todd", "logan", "jake")
@@ -74,7 +74,7 @@ def write_reviews(
     """Write the dataset ``reviews`` below the data folder; a review may be a raw line."""
     folder = data / "reviews"
     folder.mkdir(parents=True)
-    for name, records in ((BUSINESS, venues), (REVIEW, reviews)):
+    for name, records in ((BUSINESS, venues), (REVIEW_YELP, reviews)):
         lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 

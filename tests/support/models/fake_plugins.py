@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Interval, MinLen
 
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.core.protocols import InputFile
+from recbias.core.plugins import InputFile
 from recbias.core.registry import Registry
 
 

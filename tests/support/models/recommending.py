@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.dataset import AnyArray, Interactions, Split, TrainingData, Vocabulary
+from recbias.core.evidence import RankedLists
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
 FIT = {"dataset": "ml-1m", "model": "SLIM", "seed": 42, "fold": 1}

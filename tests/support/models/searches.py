@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recbias.config.plugin_spec import Choice, PluginSpec, Range, Tune
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.stage_context import has_validation_listener, report_validation
-from recbias.metrics.accuracy.ranking import NDCG
-from recbias.models.unpersonalised import MostPop
-from recbias.testing.small_world import make_checkerboard
+from recbias.config.specs import Choice, PluginSpec, Range, Tune
+from recbias.core.context import has_validation_listener, report_validation
+from recbias.core.dataset import Dataset, Split, TrainingData
+from recbias.metrics.accuracy import NDCG
+from recbias.models.baselines import MostPop
+from recbias.testing import make_checkerboard
 
 SPACE = (
     Range("neighbors", 1, 20, log=False, integer=True),

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from support.worlds.small_worlds import make_interactions
 
 

@@ -10,7 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from recbias.language.backends import silence_transformers
+from recbias.language.local_models import silence_transformers
 
 PAD, START, END = "<pad>", "<s>", "</s>"
 

@@ -10,8 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from recbias.language.backends import silence_transformers
-from recbias.language.scoring.sentence_models import Kind, SentenceModel
+from recbias.language.local_models import Kind, SentenceModel, silence_transformers
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_encoder import SPECIAL, WORDS
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core import stage_context
-from recbias.core.arrays import AnyArray
+from recbias.core import context
+from recbias.core.dataset import AnyArray
 
 N_TOKENS, WIDTH = 5, 6
 
@@ -46,7 +46,7 @@ class Repeats:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Save a checkpoint at each step in the process that this object comes to."""
         vars(self).update(state)
-        vars(stage_context).update(MIN_CHECKPOINT_INTERVAL=0.0, CHECKPOINT_TIME_SHARE=math.inf)
+        vars(context).update(MIN_CHECKPOINT_INTERVAL=0.0, CHECKPOINT_TIME_SHARE=math.inf)
 
     @property
     def lengths(self) -> AnyArray:

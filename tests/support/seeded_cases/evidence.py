@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.dataset import Attributes
+from recbias.core.evidence import Embeddings, Evidence
 from support.seeded_cases.cases import SeededCase, make_seeded_case
 from support.worlds.evidence_worlds import (
     make_evidence,

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import Split, TrainingData
-from recbias.data.datasets.demo import Demo
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.core.dataset import Attributes, Split, TrainingData
+from recbias.data.demo import Demo
+from recbias.data.splits import RandomHoldout
 from support.models.recommending import make_random_data
 from support.worlds.small_worlds import make_interactions
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.split import TrainingData
-from recbias.core.models.rerankers import Candidates
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.dataset import Attributes, TrainingData
+from recbias.core.evidence import RankedLists
+from recbias.core.plugins import Candidates
 from support.worlds.small_worlds import make_interactions
 
 

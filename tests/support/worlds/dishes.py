@@ -7,11 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import Ids
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.dataset import Reviews
-from recbias.core.dataset.split import TrainingData
-from recbias.core.queries.queries import Queries
+from recbias.core.dataset import Attributes, Ids, Reviews, TrainingData
+from recbias.core.queries import Queries
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

@@ -9,12 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.ranked_lists import RankedLists, make_empty_ids
-from recbias.core.queries.queries import Queries
+from recbias.core.dataset import Attributes, Interactions, Vocabulary
+from recbias.core.evidence import Evidence, RankedLists, make_empty_ids
+from recbias.core.queries import Queries
 
 
 def make_vocabulary(prefix: str, n: int) -> Vocabulary:

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import FloatArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.measurements.scores import Measurement
-from recbias.core.outputs.evidence import Evidence
+from recbias.core.dataset import Attributes, FloatArray
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 from support.worlds.small_worlds import make_interactions
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.outputs.evidence import Evidence
+from recbias.core.dataset import Attributes
+from recbias.core.evidence import Evidence
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 from support.worlds.small_worlds import make_interactions
 

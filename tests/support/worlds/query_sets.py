@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.queries.queries import Queries
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.queries import Queries
 
 
 def make_queries(ids: list[str], users: list[int] | None = None) -> Queries:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.dataset.split import TrainingData
-from recbias.core.outputs.evidence import Evidence
-from recbias.data.datasets.movielens import MovieLens1M
-from recbias.data.filters import KCore, Threshold
-from recbias.models.libraries.implicit import ImplicitALS
-from recbias.models.linear.pure_svd import PureSVD
+from recbias.core.dataset import TrainingData
+from recbias.core.evidence import Evidence
+from recbias.data.filters_queries import KCore, Threshold
+from recbias.data.movielens import MovieLens1M
+from recbias.models.implicit import ImplicitALS
+from recbias.models.linear import PureSVD
 from support.worlds.evidence_worlds import make_user_queries
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.dataset import Interactions, Vocabulary
 
 
 def make_interactions(

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.queries import Queries
+from recbias.core.dataset import AnyArray, Attributes, Vocabulary
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
 from support.worlds.evidence_worlds import make_lists, make_vocabulary
 
 PRICES = ("$", "$$", "$$$", "$$$$")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.metrics.embeddings.entity_pairs import GroupPair, TargetPair
+from recbias.core.dataset import Attributes
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.metrics.embeddings.sets import GroupPair, TargetPair
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")

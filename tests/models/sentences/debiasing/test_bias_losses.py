@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from recbias.models.sentences.debiasing.bias_losses import (
+from recbias.models.debias import (
     compute_cosine_gap_loss,
     compute_log_ratio_loss,
     compute_projection_loss,

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.dataset.sentences import Sentences
-from recbias.core.dataset.split import TrainingData
+from recbias.core.context import collect_facts, collect_warnings
+from recbias.core.dataset import Sentences, TrainingData
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange
-from recbias.core.queries.sentence_queries import make_sentence_queries
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.fitted_language_model import FittedLanguageModel
-from recbias.models.sentences.language_model import SentenceLanguageModel
+from recbias.core.queries import make_sentence_queries
+from recbias.models.debias import Debias
+from recbias.models.language_model import FittedLanguageModel, SentenceLanguageModel
 from support.models.small_sentence_models import write_sentence_model
 from support.worlds.small_worlds import make_interactions
 from support.worlds.texts.sentence_worlds import TARGETS, SentenceWorld, make_world

@@ -12,12 +12,11 @@ import pytest
 
 import recbias
 from recbias.core.errors import UserError
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import SentenceScores
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.metrics.text.perplexity_gap import PerplexityGap
-from recbias.models.sentences import fitted_language_model
-from recbias.models.sentences.language_model import SentenceLanguageModel
+from recbias.core.evidence import Evidence, SentenceScores
+from recbias.language.likelihood import score_sentences
+from recbias.metrics.perplexity import PerplexityGap
+from recbias.models import language_model
+from recbias.models.language_model import SentenceLanguageModel
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.sentence_worlds import (
     GROUPS,
@@ -127,7 +126,7 @@ def count_scorings(
         n_scorings += 1
         return score_sentences(*inputs)
 
-    monkeypatch.setattr(fitted_language_model, "score_sentences", count)
+    monkeypatch.setattr(language_model, "score_sentences", count)
     run = recbias.run(spec, out=folder)
     stages = run.manifest["stages"]
     return n_scorings, [stage["stage"] for stage in stages if not stage["reused"]]

@@ -13,14 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.arrays import FloatArray
-from recbias.core.stage_context import collect_warnings
-from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
-from recbias.language.terms.term_pairs import TermPairs
-from recbias.models.sentences.debiasing.bias_of_batch import create_bias_loss
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import FloatArray
+from recbias.language.local_models import ScoringSettings, SentenceModel, tokenize_sentences
+from recbias.language.terms import TermPairs
+from recbias.models.debias import Debias, SentenceTraining, create_bias_loss
 from support.models.small_causal import make_network, make_tokenizer
 
 PAIRS = TermPairs(

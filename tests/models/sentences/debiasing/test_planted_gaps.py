@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.metrics.text.perplexity_gap import PerplexityGap
+from recbias.metrics.perplexity import PerplexityGap
 from support.worlds.texts.planted_gaps import (
     NAME_WORDS,
     compute_gap,

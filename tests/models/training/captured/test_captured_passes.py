@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.models.training.captured import passes as passes_module
-from recbias.models.training.captured.passes import capture_passes
+from recbias.core.context import collect_facts, collect_warnings
+from recbias.models import captured as passes_module
+from recbias.models.captured import capture_passes
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_GPU else "cpu")

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.plots.drawing import axes as axes_module
-from recbias.reports.plots.drawing.axes import (
-    TALL,
-    Axes,
-    Interval,
-    Scale,
-    describe_lines,
-    draw_row_axis,
-)
-from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports import svg as axes_module
+from recbias.reports.svg import TALL, Axes, Interval, Plot, Scale, describe_lines, draw_row_axis
 from reports.plots.svg_reading import read_texts
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.reports.plots.drawing.label_placement import (
+from recbias.reports.svg import (
     Spot,
     draw_curve_labels,
     draw_label,
+    estimate_width,
     interpolate_points,
     place_labels,
 )
-from recbias.reports.plots.drawing.svg import estimate_width
 from support.plot_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)

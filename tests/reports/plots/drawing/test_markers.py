@@ -5,9 +5,16 @@ import re
 
 import pytest
 
-from recbias.reports.markup import Safe
-from recbias.reports.plots.drawing.markers import SHAPES, choose_look, draw_arrow, draw_marker
-from recbias.reports.plots.drawing.svg import COLOURS, Plot, read_style_sheet
+from recbias.reports.svg import (
+    COLOURS,
+    SHAPES,
+    Plot,
+    choose_look,
+    draw_arrow,
+    draw_marker,
+    read_style_sheet,
+)
+from recbias.reports.wording import Safe
 from reports.plots.svg_reading import read_marks
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.reports.plots.drawing.matrix import Matrix
-from recbias.reports.plots.drawing.svg import WIDTH, Plot
+from recbias.reports.svg import WIDTH, Matrix, Plot
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 
 

@@ -4,9 +4,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from recbias.reports.markup import Safe, join
-from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.svg import FileNames, estimate_width, shorten, shorten_all
+from recbias.reports import svg
+from recbias.reports.svg import FileNames, estimate_width, shorten, shorten_all
+from recbias.reports.wording import Safe, join
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE
 

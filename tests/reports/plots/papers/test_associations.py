@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot, estimate_width
-from recbias.reports.plots.papers.associations import draw_associations
+from recbias.reports.plots_prompts import draw_associations
+from recbias.reports.svg import Plot, estimate_width
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
 from support.plot_rows import FOODS, MODELS, Measure, make_association, write_run
 

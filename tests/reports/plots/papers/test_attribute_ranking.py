@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.attribute_ranking import MOST_LABELS, draw_attribute_ranking
-from recbias.reports.plots.plot_rows import MOST_MODELS
+from recbias.reports.plots import MOST_MODELS
+from recbias.reports.plots_prompts import MOST_LABELS, draw_attribute_ranking
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import read_marks, read_texts
 from support.plot_rows import LOCATIONS, MODELS, Measure, make_averages, write_run
 from support.run_folders import NINETEEN_MODELS, RunSpec

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.detectors import draw_detectors
+from recbias.reports.plots_units import draw_detectors
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_texts
 from support.plot_rows import MODELS, Measure, write_run
 

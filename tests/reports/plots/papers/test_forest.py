@@ -5,9 +5,8 @@ import math
 
 import pytest
 
-from recbias.reports.plots.drawing.axes import TALL, Interval
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.forest import Forest, Mark, Panel, Row, draw_forest
+from recbias.reports.plots_prompts import Forest, Mark, Panel, Row, draw_forest
+from recbias.reports.svg import TALL, Interval, Plot
 from reports.plots.svg_reading import find_elements, find_marks, read_texts, read_tooltips
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.group_means import draw_group_means
+from recbias.reports.plots_prompts import draw_group_means
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_texts
 from support.plot_rows import MODELS, Measure, make_group_measure, write_run
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.prices import compute_neutral, draw_prices
+from recbias.reports.plots_prompts import compute_neutral, draw_prices
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_texts, read_tooltips
 from support.plot_rows import LEVELS, MODELS, Measure, make_shares, write_run
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.stereotypes import compute_box, draw_stereotypes
+from recbias.reports.plots_units import compute_box, draw_stereotypes
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import read_marks, read_texts, read_tooltips
 from support.plot_rows import EXPOSURE, MODELS, make_exposure_units, write_run
 from support.run_folders import NINETEEN_MODELS, RunSpec

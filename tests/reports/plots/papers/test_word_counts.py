@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.papers.word_counts import MOST_WORDS, draw_word_counts
+from recbias.reports.plots_prompts import MOST_WORDS, draw_word_counts
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_texts, read_tooltips
 from support.plot_rows import MODELS, Measure, write_run
 

@@ -6,15 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.columns import METRICS_COLUMNS
-from recbias.core.measurements.scores import Direction
-from recbias.reports.views.conclusions.conclude import collect_conclusions
-from recbias.reports.views.conclusions.questions import find_worst_groups
-from recbias.reports.views.definitions import Definition, collect_definitions
-from recbias.reports.views.groups.cards import build_cards
-from recbias.reports.views.groups.group_tables import build_group_tables
-from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.wide_tables import build_summary
+from recbias.core.measures import METRICS_COLUMNS, Direction
+from recbias.reports.conclusions import collect_conclusions, find_worst_groups
+from recbias.reports.run import read_run
+from recbias.reports.tables import build_cards, build_group_tables, build_summary
+from recbias.reports.views import Definition, collect_definitions
 from support.hand_worked_runs import BY_GENDER, contrast, state, write_groups, write_run
 
 

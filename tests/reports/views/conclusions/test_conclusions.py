@@ -11,20 +11,17 @@ import pytest
 from rich.console import Console
 from scipy.stats import nct, t
 
-from recbias.cli.grids import print_conclusions
-from recbias.reports.views.conclusions.conclude import (
+from recbias.cli.output import print_conclusions
+from recbias.reports.conclusions import (
     Conclusion,
     collect_conclusions,
+    collect_questions,
     select_first,
     split_conclusions,
 )
-from recbias.reports.views.conclusions.questions import collect_questions
-from recbias.reports.views.groups.cards import build_cards
-from recbias.reports.views.run_tables import read_run, to_records
-from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import render_html
-from recbias.reports.writers.json_report import render_json
-from recbias.reports.writers.markdown import render_markdown
+from recbias.reports.render import Content, render_html, render_json, render_markdown
+from recbias.reports.run import read_run, to_records
+from recbias.reports.tables import build_cards
 from support.hand_worked_runs import (
     BY_GENDER,
     NDCG,

@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from recbias.data.datasets.goodbooks import Goodbooks10K
-from recbias.data.datasets.goodreads import Goodreads
-from recbias.data.datasets.lmrec_release import LMRecRelease
-from recbias.data.datasets.movielens import (
-    MovieLens1M,
-    MovieLens10M,
-    MovieLens100K,
-    MovieLensLatestSmall,
-)
-from recbias.data.datasets.yelp import BUSINESS, REVIEW, Yelp
-from recbias.data.sentences.chbias import GROUPS, CHBias
-from recbias.data.sentences.crows_pairs import FILE, CrowSPairs
-from recbias.data.sentences.redditbias import RedditBias
-from recbias.data.side.imdb import CREW, NAMES, PRINCIPALS, Imdb
+from recbias.data.books_yelp import BUSINESS, REVIEW_YELP, Goodbooks10K, Goodreads, Yelp
+from recbias.data.lmrec import LMRecRelease
+from recbias.data.movielens import MovieLens1M, MovieLens10M, MovieLens100K, MovieLensLatestSmall
+from recbias.data.sentences import FILE, GROUPS, CHBias, CrowSPairs, RedditBias
+from recbias.data.side import CREW, NAMES, PRINCIPALS, Imdb
 from support.faults.files.contents import pack, to_json_lines, to_lines, to_plain_lines
 from support.faults.files.forms import Form, make_form
 from support.files.lmrec_files import write_release
@@ -188,7 +179,7 @@ def _make_yelp() -> dict[tuple[str, str], bytes]:
     reviews = [{**row, "text": "good"}, {**row, "user_id": "u1", "text": ""}]
     return {
         (f"yelp/{BUSINESS}", "jsonl"): to_json_lines(businesses),
-        (f"yelp/{REVIEW}", "jsonl"): to_json_lines(reviews),
+        (f"yelp/{REVIEW_YELP}", "jsonl"): to_json_lines(reviews),
     }
 
 

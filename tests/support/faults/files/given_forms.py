@@ -10,24 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.queries import Queries
-from recbias.data.datasets.tables import Tables
-from recbias.data.queries import QueryTable, Users
-from recbias.data.sentences.sentence_queries import SentenceQueries
-from recbias.data.sentences.sentence_tables import SentenceTables
-from recbias.data.splits.given import GivenSplit
-from recbias.detectors.sentences import Sentences
-from recbias.metrics.embeddings.bias_direction import read_direction
-from recbias.metrics.embeddings.entity_pairs import find_pairs
-from recbias.metrics.text.human_ratings import HumanAgreement, HumanRate, HumanScore
-from recbias.models.given.lists import GivenLists
-from recbias.models.given.responses import GivenResponses
-from recbias.models.given.sentence_scores import GivenSentences
-from recbias.models.given.vectors import GivenVectors
+from recbias.core.dataset import Dataset, TrainingData, Vocabulary
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
+from recbias.data.filters_queries import QueryTable, Users
+from recbias.data.sentences import SentenceQueries, SentenceTables
+from recbias.data.splits import GivenSplit
+from recbias.data.tables import Tables
+from recbias.detectors.groups import Sentences
+from recbias.metrics.embeddings.directions import read_direction
+from recbias.metrics.embeddings.sets import find_pairs
+from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
+from recbias.models.given import GivenLists, GivenResponses, GivenSentences, GivenVectors
 from support.faults.files.contents import (
     Table,
     pack,
@@ -353,7 +347,7 @@ def _list_metric_forms() -> list[Form]:
 
 
 def _no_rows() -> Any:
-    from recbias.core.dataset.interactions import Interactions
+    from recbias.core.dataset import Interactions
 
     empty, none = np.empty(0, np.int32), Vocabulary(np.empty(0, dtype=object))
     return Interactions(empty, empty, np.empty(0, np.float32), None, none, none)

@@ -12,17 +12,16 @@ import numpy as np
 import yaml
 
 from recbias.config.source import read_spec
-from recbias.data.sentences.redditbias import RedditBias
+from recbias.data.sentences import RedditBias
 from recbias.formats.ratings import KEY_FILE, SheetItem, read_sheets, write_sheets
 from recbias.formats.vectors import read_word_vectors
-from recbias.language.corpora.collection import read_posts
-from recbias.language.corpora.sentence_rows import read_rows
-from recbias.language.groups.group_words import load_group_words
-from recbias.language.prompts.recommendation_prompts import find_prompt, find_request_prompt
-from recbias.language.prompts.rubrics import find_rubric
-from recbias.language.templates.fairllm_prompts import FaiRLLMPrompts
-from recbias.language.templates.templates import Templates
-from recbias.language.terms.term_files import load_terms
+from recbias.language.corpora import read_posts, read_rows
+from recbias.language.fairllm import FaiRLLMPrompts
+from recbias.language.groups import load_group_words
+from recbias.language.prompts import find_prompt, find_request_prompt
+from recbias.language.rubrics import find_rubric
+from recbias.language.templates import Templates
+from recbias.language.terms import load_terms
 from support.faults.files.contents import pack, to_archive, to_file, to_lines
 from support.faults.files.dataset_forms import _make_redditbias
 from support.faults.files.forms import TEXT_SUFFIXES, Form, Read, make_form, make_table_forms

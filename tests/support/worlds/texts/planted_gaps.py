@@ -23,18 +23,19 @@ import pandas as pd
 import torch
 import transformers
 
-from recbias.core.dataset.sentences import Sentences
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import SentenceScores
-from recbias.language.backends import silence_transformers
-from recbias.language.scoring.sentence_models import SentenceModel
-from recbias.language.scoring.sentence_scoring import score_sentences
-from recbias.language.scoring.sentence_tokens import ScoringSettings, tokenize_sentences
-from recbias.metrics.text.perplexity_gap import PerplexityGap
-from recbias.models.sentences.debiasing.debias import Debias
-from recbias.models.sentences.debiasing.sentence_training import SentenceTraining
-from recbias.models.training.fine_tuning import fine_tune
-from recbias.models.training.fine_tuning_plan import FineTuning
+from recbias.core.dataset import Sentences
+from recbias.core.evidence import Evidence, SentenceScores
+from recbias.language.likelihood import score_sentences
+from recbias.language.local_models import (
+    ScoringSettings,
+    SentenceModel,
+    silence_transformers,
+    tokenize_sentences,
+)
+from recbias.metrics.perplexity import PerplexityGap
+from recbias.models.debias import Debias, SentenceTraining
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.training import FineTuning
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.sentence_worlds import (
     ATTRIBUTES,

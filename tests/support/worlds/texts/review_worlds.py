@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset.attributes import Attributes
-from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.text_outputs import Predictions
+from recbias.core.dataset import Attributes
+from recbias.core.evidence import Evidence, Predictions
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 

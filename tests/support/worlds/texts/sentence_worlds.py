@@ -14,9 +14,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from recbias.core.dataset.sentences import Sentences
-from recbias.core.dataset.split import TrainingData
-from recbias.language.backends import silence_transformers
+from recbias.core.dataset import Sentences, TrainingData
+from recbias.language.local_models import silence_transformers
 from support.worlds.small_worlds import make_interactions
 
 TARGETS = (("she", "he"), ("aunt", "uncle"), ("sister", "brother"), ("mother", "father"))

@@ -1,0 +1,836 @@
+"""The gaps between the groups of a metric, in runs that report the groups alone.
+
+The values of a comparison that are out of tolerance: ``--fail-over``.
+The notes below the tables of ``recbias compare``.
+The tables of ``recbias compare``: runs side by side.
+The tables of ``recbias compare --reference``: runs next to published results.
+``recbias runs``, ``report`` and ``compare``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import pandas as pd
+import typer
+
+from recbias.cli.output import (
+    OUT_OF_TOLERANCE,
+    AsJson,
+    allow_closed_output,
+    open_document,
+    print_grid,
+    print_line,
+    print_rows,
+    report_errors,
+)
+from recbias.core.errors import Contradiction, MixedRuns
+from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
+from recbias.reports.published import compare_published, list_remarks, load_published
+from recbias.reports.run import RunTables, read_run, to_records
+from recbias.reports.tables import build_runs_table
+from recbias.reports.views import Definition, collect_definitions, format_title
+from recbias.reports.wording import (
+    Table,
+    count_decimals,
+    format_count,
+    format_p_value,
+    format_value,
+)
+from recbias.runner.gates import Tolerances, is_within, measure_distance, measure_worsening
+from recbias.runs.compare import (
+    Renaming,
+    RunFrames,
+    align_names,
+    compare_gaps,
+    compare_runs,
+    list_missing,
+    merge_metrics,
+)
+
+_FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
+_GROUPING = frozenset({"gap", "min_group", "reference_group"})
+
+
+def define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+    """Return the gap of each metric with groups, by the title of that metric.
+
+    A gap has the names of the metric with ``gap: difference``. There is none for a metric beside
+    which the run has that metric.
+    """
+    present = [_identify(metric) for metric in definitions.values() if metric.gap == "difference"]
+    return {
+        title: _define_gap(metric)
+        for title, metric in definitions.items()
+        if metric.parameters.get("gap") == "groups" and _identify(metric) not in present
+    }
+
+
+def define_all_gaps(
+    definitions: Sequence[Mapping[str, Definition]], renamings: Sequence[Renaming]
+) -> list[dict[str, Definition]]:
+    """Return the gaps of each run, also of metrics that have the name of the first run."""
+    gaps = [define_gaps(metrics) for metrics in definitions]
+    names = {item.name_a for item in renamings if item.column == "metric"}
+    renamed = {
+        title: gap
+        for title, gap in gaps[0].items()
+        if title in names or title.rpartition("@")[0] in names
+    }
+    return [{**renamed, **of_run} for of_run in gaps]
+
+
+def add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
+    """Return a run with the values of its gaps: the largest minus the smallest mean of a group.
+
+    As for ``gap: difference``, groups of fewer than ``min_group`` defined values are excluded, and
+    the gap is undefined if a mean is, or if there is one group only. There is a gap for each seed
+    and fold, and none for the means over them: no mean of gaps becomes worse than all of them.
+    """
+    rows = [*_measure_gaps(run.metrics, gaps)]
+    return replace(run, metrics=pd.concat([run.metrics, pd.DataFrame(rows)])) if rows else run
+
+
+def _measure_gaps(
+    metrics: pd.DataFrame, gaps: Mapping[str, Definition]
+) -> Iterator[dict[str, Any]]:
+    is_mean = metrics[list(FIT_COLUMNS)].isin([ALL, POOLED]).any(axis=1)
+    families = metrics[~is_mean & (metrics["group"].fillna("") != "")]
+    for values, groups in families.groupby(_FAMILY, sort=False, dropna=False):
+        keys: dict[str, Any] = dict(zip(_FAMILY, values, strict=True))
+        k = None if pd.isna(keys["k"]) else float(keys["k"])
+        if (gap := gaps.get(format_title(keys["metric"], k))) is not None:
+            least = int(gap.parameters.get("min_group") or 0)
+            means = groups.loc[groups["n"] >= least, "value"]
+            spread = means.max(skipna=False) - means.min(skipna=False)
+            value = float(spread) if len(means) > 1 else float("nan")
+            yield keys | {"metric": _name_gap(keys["metric"], gap), "group": "", "value": value}
+
+
+def _define_gap(metric: Definition) -> Definition:
+    gap = replace(metric, direction="lower", parameters={**metric.parameters, "gap": "difference"})
+    label, at, cutoff = metric.title.rpartition("@")
+    has_cutoff = bool(at) and cutoff.isdecimal()
+    title = _name_gap(label if has_cutoff else metric.title, gap)
+    return replace(gap, title=f"{title}@{cutoff}" if has_cutoff else title)
+
+
+def _name_gap(label: str, gap: Definition) -> str:
+    """Return the label of a gap from that of the groups, as a spec gives it."""
+    least = gap.parameters.get("min_group")
+    suffix = f", gap=difference, min_group={least}" if least else ", gap=difference"
+    return f"{label[:-1]}{suffix})" if label.endswith(")") else f"{label}{suffix}"
+
+
+def _identify(metric: Definition) -> tuple[str, dict[str, Any]]:
+    settings = {key: value for key, value in metric.parameters.items() if key not in _GROUPING}
+    return metric.name, settings
+
+
+_PLACE = ("dataset", "seed", "fold", "group", "target")
+
+
+def find_worse_values(
+    table: pd.DataFrame, definitions: Mapping[str, Definition], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the rows of ``compare_runs`` that became worse by more than their tolerance."""
+    excesses = []
+    for row in to_records(table):
+        title = format_title(row["metric"], float(row["k"] or "nan"))
+        metric = definitions[title]
+        limit = tolerances.find_limit(metric.names)
+        worsening = measure_worsening(row["value_a"], row["value_b"], metric.direction)
+        if not is_within(worsening, limit):
+            values = {"old": row["value_a"], "new": row["value_b"], "direction": metric.direction}
+            keys = {name: row[name] for name in ("model", *_PLACE, "a", "b")}
+            excesses.append(
+                {"metric": title, **keys, **values, "worse_by": worsening, "tolerance": limit}
+            )
+    return excesses
+
+
+def find_missing_values(
+    frames: Sequence[RunFrames], definitions: Mapping[str, Definition], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the metrics of each model with a tolerance whose values a later run lacks."""
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for a, b in combinations(frames, 2):
+        for row in to_records(list_missing(a, b)):
+            title = format_title(row["metric"], float(row["k"] or "nan"))
+            if math.isfinite(tolerances.find_limit(definitions[title].names)):
+                counts[title, row["model"], a.label, b.label] += 1
+    return [
+        dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
+        for keys, n in counts.items()
+    ]
+
+
+def collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
+    """Return the metrics of all runs; the newest run says which direction is better."""
+    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
+
+
+def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
+    """Return the rows of ``compare_published`` whose distance exceeds their tolerance."""
+    excesses = []
+    for row in to_records(table):
+        title = format_title(row["metric"], row["k"])
+        limit = tolerances.find_limit([title, row["metric"]])
+        distance = measure_distance(row["measured"], row["published"])
+        if not is_within(distance, limit):
+            values = {name: row[name] for name in ("published", "measured")}
+            keys = {"metric": title, "model": row["system"], "table": row["table"]}
+            excesses.append({**keys, **values, "distance": distance, "tolerance": limit})
+    return excesses
+
+
+def list_published_names(table: pd.DataFrame) -> list[str]:
+    """Return the names by which a tolerance may select a published metric."""
+    rows = to_records(table[["metric", "k"]])
+    return [
+        name for row in rows for name in (format_title(row["metric"], row["k"]), row["metric"])
+    ]
+
+
+def explain_distance(row: Mapping[str, Any]) -> str:
+    """Return the sentence on a value that is too far from the published one."""
+    return (
+        f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
+        f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
+        f"more than {row['tolerance']:g}"
+    )
+
+
+def explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
+    """Return the sentence on a value that became worse, or that the later run lacks."""
+    if "missing" in row:
+        values = format_count(row["missing"], "value")
+        return (
+            f"out of tolerance: {metric.heading} of {row['model']}: "
+            f"{row['b']} lacks {values} of {row['a']}"
+        )
+    place = " ".join(filter(None, (row["group"], row["target"])))
+    subject = f"{metric.name_values(row['group'])} of {row['model']}"
+    subject += f" for {place}" if place else ""
+    further = "further from 0" if row["direction"] in {"zero", "none"} else "worse"
+    return (
+        f"out of tolerance: {subject} is {row['new']:.4g} in {row['b']}, {row['old']:.4g} in "
+        f"{row['a']}: {further} by {row['worse_by']:.4g}, more than {row['tolerance']:g}"
+    )
+
+
+_TESTS = {
+    "paired_t": "paired t-test",
+    "paired_bootstrap": "(values of whole sets) paired bootstrap",
+}
+"""The tests in words."""
+
+
+def find_common_size(table: pd.DataFrame) -> int | None:
+    """Return the number of units if all tests have the same."""
+    sizes = set(table.loc[table["p"].notna(), "n"])
+    return int(sizes.pop()) if len(sizes) == 1 else None
+
+
+def count_family(table: pd.DataFrame) -> int:
+    """Return the number of tests that p-values are adjusted for."""
+    return int(table["family_size"].max()) if len(table) else 0
+
+
+def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_runs`` mean."""
+    tests = count_family(table)
+    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
+    if tests:
+        size = find_common_size(table)
+        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
+        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
+        notes[0] += (
+            f" p: {' or '.join(names)} over {units} that both runs have; "
+            f"p adjusted: {correction} over {format_count(tests, 'test')}."
+        )
+    if table["p"].isna().any():
+        notes.append(
+            "No p: the value has no units, the runs have different units, or all units differ by "
+            "the same amount."
+        )
+    return notes
+
+
+def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_gaps`` mean."""
+    tests = format_count(count_family(table), "test")
+    return [
+        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
+        (
+            "p: t-test of the change of each unit, paired if both groups have the same units, "
+            f"else Welch's; p adjusted: {correction} over {tests}."
+        ),
+    ]
+
+
+def explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
+    """Return what to say of runs of which no shared value changed.
+
+    Args:
+        excluded: How many ``values`` each ``run`` has that another one is ``lacking``.
+
+    >>> explain_no_change([])
+    'nothing changed'
+    >>> explain_no_change([{"run": "a", "lacking": "b", "values": 2}])
+    'no value that both have changed; 2 results of a without a counterpart in b'
+    """
+    if not excluded:
+        return "nothing changed"
+    missing = [
+        f"{format_count(row['values'], 'result')} of {row['run']} without a counterpart in "
+        f"{row['lacking']}"
+        for row in excluded
+    ]
+    return f"no value that both have changed; {', '.join(missing)}"
+
+
+def explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
+    """Return a sentence on entries that are compared although their automatic names differ."""
+    pairs = dict.fromkeys(
+        f"{item.name_b} of {item.b} is {item.name_a} of {item.a}" for item in renamings
+    )
+    return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
+
+
+def explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
+    """Return a sentence on the rounds of feedback of runs; blank if none has any.
+
+    Args:
+        tables: ``rounds.csv`` of each run, or None.
+    """
+    existing = [table for table in tables if table is not None]
+    if not existing:
+        return ""
+    first, *others = existing
+    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
+    verdict = "are the same" if is_same else "differ"
+    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
+
+
+_NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
+
+
+@dataclass(frozen=True, eq=False)
+class RunComparison:
+    """Runs side by side.
+
+    Args:
+        values: The table of ``compare_runs``.
+        gaps: The table of ``compare_gaps``.
+        worse: The values that are worse by more than their tolerance, or missing in a later run.
+        definitions: The metrics by title.
+        ungated: The titles of the metrics without a tolerance, if others have one.
+        results: The results of three or more runs, else None.
+        rounds: A sentence on the rounds of feedback after the first, if runs have them.
+        renamings: The entries that are compared although their automatic names differ.
+    """
+
+    frames: Sequence[RunFrames]
+    values: pd.DataFrame
+    gaps: pd.DataFrame
+    worse: Sequence[dict[str, Any]]
+    correction: str
+    definitions: Mapping[str, Definition]
+    ungated: Sequence[str] = ()
+    results: Table | None = None
+    rounds: str = ""
+    renamings: Sequence[Renaming] = ()
+
+    @property
+    def unchanged(self) -> int:
+        """The number of values with the same address in both runs of a pair."""
+        shared = sum(len(merge_metrics(*pair)) for pair in combinations(self.frames, 2))
+        return shared - len(self.values)
+
+    def print(self) -> None:
+        """Print the tables of the values and the gaps."""
+        labels = [run.label for run in self.frames]
+        if self.results is not None:
+            values = [column.title for column in self.results.columns if column.numeric]
+            print_grid(self.results, optional=values[:0:-1])
+        notes = [*explain_tests(self.values, self.correction), *self._explain_omissions()]
+        if len(self.values):
+            self._print_side_by_side(self.values, labels, notes, unit="value")
+        else:
+            scope = " in the first round" if self.rounds else ""
+            verdict = explain_no_change(_list_excluded(self.frames))
+            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+                print_line(line)
+        if len(self.gaps):
+            notes = explain_gaps(self.gaps, self.correction)
+            self._print_side_by_side(self.gaps, labels, notes, unit="gap")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of ``--json``."""
+        return {
+            "runs": [run.label for run in self.frames],
+            "correction": self.correction,
+            "values": to_records(self.values),
+            "gaps": to_records(self.gaps),
+            "unchanged": self.unchanged,
+            "excluded": _list_excluded(self.frames),
+            "out_of_tolerance": [*self.worse],
+            "without_tolerance": [*self.ungated],
+            "rounds": self.rounds,
+            "renamed": [vars(renaming) for renaming in self.renamings],
+        }
+
+    def explain_excesses(self) -> list[str]:
+        """Return a sentence on each value that is out of tolerance."""
+        return [explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
+
+    def _explain_omissions(self) -> list[str]:
+        excluded = [
+            f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that "
+            f"{row['lacking']} lacks."
+            for row in _list_excluded(self.frames)
+        ]
+        if self.ungated:
+            headings = (self.definitions[title].heading for title in self.ungated)
+            excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
+        excluded += [self.rounds] if self.rounds else []
+        excluded += explain_renamings(self.renamings)
+        if not self.unchanged:
+            return excluded
+        values = format_count(self.unchanged, "value")
+        return [f"Unchanged: {values} with the same address in both runs.", *excluded]
+
+    def _print_side_by_side(
+        self, table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
+    ) -> None:
+        rows = to_records(table)
+        values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
+        constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
+        suffix = f" ({', '.join(constants)})" if constants else ""
+        has_pairs = len(labels) > 2
+        keys = [name for name, texts in values.items() if len(texts) > 1]
+        keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
+        pair = ("value of a", "value of b") if has_pairs else labels
+        size = ["n"] if find_common_size(table) is None else []
+        print_rows(
+            (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
+            [self._render_row(row, keys, size) for row in rows],
+            title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
+            numeric=(*_NUMERIC, *pair),
+            notes=notes,
+            optional=("n", "p", pair[0]),
+        )
+
+    def _render_row(
+        self, row: Mapping[str, Any], names: Sequence[str], size: Sequence[str]
+    ) -> list[str]:
+        """Return the keys, the values and the test; the test is blank without a p-value."""
+        title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
+        texts = {
+            **row,
+            "metric": self.definitions[title].describe_value(row["group"], row["target"]),
+        }
+        places = count_decimals([row["value_a"], row["value_b"]])
+        interval = " to ".join(format_value(row[end], places) for end in ("ci_low", "ci_high"))
+        tests = [
+            *("" if math.isnan(row["ci_low"]) else interval, *[f"{row['n']:,}"] * len(size)),
+            *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
+        ]
+        return [
+            *(str(texts[name]) for name in names),
+            *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
+            *([""] * len(tests) if math.isnan(row["p"]) else tests),
+        ]
+
+
+def compare_side_by_side(
+    folders: Sequence[Path], correction: str, tolerances: Tolerances
+) -> RunComparison:
+    """Compare every metric that the runs share.
+
+    Raises:
+        Contradiction: There is only one run.
+    """
+    if len(folders) < 2:
+        remedy = "name a second run, or --reference children/a3"
+        raise Contradiction("a single run cannot be compared", remedy=remedy)
+    runs = [read_run(folder) for folder in folders]
+    labels = label_runs(folders)
+    frames, renamings = align_names(
+        [
+            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+            for label, run in zip(labels, runs, strict=True)
+        ]
+    )
+    by_label = dict(zip(labels, runs, strict=True))
+    results = build_runs_table(by_label) if len(runs) > 2 else None
+    values = compare_runs(frames, correction=correction)
+    gaps = compare_gaps(frames, correction=correction)
+    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
+    judged = [add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
+    changes = pd.concat([merge_metrics(*pair) for pair in combinations(judged, 2)])
+    derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
+    definitions = collect_all_definitions(runs)
+    definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
+    tolerances.require_known(name for metric in definitions.values() for name in metric.names)
+    worse = [
+        *find_worse_values(changes, definitions, tolerances),
+        *find_missing_values(judged, definitions, tolerances),
+    ]
+    ungated = [
+        title
+        for title, metric in definitions.items()
+        if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
+    ]
+    rounds = explain_rounds([run.rounds for run in runs])
+    return RunComparison(
+        *(frames, values, gaps, worse, correction, definitions),
+        *(ungated, results, rounds, renamings),
+    )
+
+
+def label_runs(folders: Sequence[Path]) -> list[str]:
+    """Return the names of runs: their experiments, or their run ids if two have the same one.
+
+    >>> label_runs([Path("results/a/1"), Path("results/b/2")])
+    ['a', 'b']
+    >>> label_runs([Path("results/a/1"), Path("results/a/2")])
+    ['1', '2']
+    """
+    experiments = [folder.parent.name for folder in folders]
+    is_unique = len({*experiments}) == len(folders)
+    return experiments if is_unique else [folder.name for folder in folders]
+
+
+def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
+    """Return how many values of each run another run lacks, where there are any."""
+    rows: list[dict[str, Any]] = []
+    for a, b in combinations(frames, 2):
+        n_shared = len(merge_metrics(a, b))
+        rows += [
+            {"run": run.label, "lacking": other.label, "values": len(run.metrics) - n_shared}
+            for run, other in permutations((a, b))
+        ]
+    return [row for row in rows if row["values"] > 0]
+
+
+_NUMERIC_PUBLISHED = ("published", "measured", "difference", "relative")
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedComparison:
+    """Runs next to published results.
+
+    Args:
+        tables: The table of ``compare_published`` of each run, by its label.
+        worse: The values that differ by more than their tolerance.
+    """
+
+    reference: str
+    runs: Mapping[str, RunTables]
+    tables: Mapping[str, pd.DataFrame]
+    worse: Sequence[dict[str, Any]]
+    limits: str
+
+    def print(self) -> None:
+        """Print one table for each run."""
+        for label, table in self.tables.items():
+            remarks = list_remarks(self.runs[label], str(table["table"].iloc[0]))
+            print_rows(
+                ("model", "metric", "published", "measured", "difference", "relative", "within"),
+                list(map(_render_published, to_records(table))),
+                title=f"{label} and {self.reference}",
+                numeric=_NUMERIC_PUBLISHED,
+                notes=(f"Within: the difference is at most {self.limits}.", *remarks),
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of ``--json``."""
+        values = {label: to_records(table) for label, table in self.tables.items()}
+        return {
+            "runs": [*self.tables],
+            "reference": self.reference,
+            "values": [{"run": label, **row} for label in values for row in values[label]],
+            "out_of_tolerance": [*self.worse],
+        }
+
+    def explain_excesses(self) -> list[str]:
+        """Return a sentence on each value that is out of tolerance."""
+        return [*map(explain_distance, self.worse)]
+
+
+def compare_with_published(
+    folders: Sequence[Path], reference: str, tolerances: Tolerances, default: float = 0.01
+) -> PublishedComparison:
+    """Compare runs with published values; ``default`` is the tolerance of ``within``.
+
+    Raises:
+        MixedRuns: A run has none of the published values.
+        UnknownName: A tolerance is of a metric without a published value.
+    """
+    runs = dict(zip(label_runs(folders), map(read_run, folders), strict=True))
+    tables = {
+        label: _compare_published(label, run, reference, tolerances, default)
+        for label, run in runs.items()
+    }
+    tolerances.require_known(
+        name for table in tables.values() for name in list_published_names(table)
+    )
+    worse = [
+        {"run": label, **row}
+        for label, table in tables.items()
+        for row in find_distant_values(table, tolerances)
+    ]
+    return PublishedComparison(reference, runs, tables, worse, tolerances.describe(default))
+
+
+def _compare_published(
+    label: str, run: RunTables, reference: str, tolerances: Tolerances, default: float
+) -> pd.DataFrame:
+    table = compare_published(run, reference)
+    if table.empty:
+        published = load_published(reference)
+        metrics, systems = (", ".join(published[name].unique()) for name in ("metric", "system"))
+        message = f"{reference} has no value for any model and metric of {label}"
+        raise MixedRuns(message, remedy=f"it has {metrics} of {systems}")
+    within = [
+        is_within(
+            measure_distance(row["measured"], row["published"]),
+            tolerances.find_limit([format_title(row["metric"], row["k"]), row["metric"]], default),
+        )
+        for row in to_records(table)
+    ]
+    return table.assign(within=within)
+
+
+def _render_published(row: Mapping[str, Any]) -> list[str]:
+    values = [row[name] for name in ("published", "measured", "difference")]
+    places = count_decimals(values)
+    return [
+        row["system"],
+        format_title(row["metric"], row["k"]),
+        *(format_value(value, places) for value in values),
+        "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",
+        "yes" if row["within"] else "no",
+    ]
+
+
+MOST_MODELS = 3
+"""The maximum number of models that ``recbias runs`` names for a run."""
+
+DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
+"""The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
+
+FORMATS = (*DEFAULT_FORMATS, "card")
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+Reference: TypeAlias = Annotated[
+    str | None, typer.Option(help="Published results to compare with: children/a3.")
+]
+
+KeyEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The environment variable with the key of the card's signature."
+    ),
+]
+
+
+def report(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
+    ],
+    formats: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card."
+        ),
+    ] = ",".join(DEFAULT_FORMATS),
+    reference: Reference = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Largest difference that counts as agreement.")
+    ] = 0.01,
+    key_env: KeyEnv = None,
+    out: Out = Path("results"),
+) -> None:
+    """Write the reports of a finished run again."""
+    with report_errors():
+        from recbias.core.errors import Contradiction
+        from recbias.reports.card import read_key
+        from recbias.reports.write import write_reports
+
+        folder, names = find_run(run, out), parse_formats(formats)
+        if key_env is not None and "card" not in names:
+            remedy = "add --format card, or leave out --key-env"
+            raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
+        settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
+        for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
+            print_line(path, longest=None)
+
+
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="A B ...", help="Run folders, or names of experiments."),
+    ],
+    reference: Reference = None,
+    fail_over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[METRIC=]X",
+            help="Exit with 3 if a value is worse by more than X (with --reference: differs by "
+            "more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    correction: Annotated[
+        str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
+    ] = "bonferroni",
+    out: Out = Path("results"),
+) -> None:
+    """Compare runs, the oldest first, by paired tests, or runs with published results."""
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.runner.gates import Tolerances, parse_tolerance
+
+        tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
+        folders = [find_run(run, out) for run in runs]
+        comparison = (
+            compare_side_by_side(folders, correction, tolerances)
+            if reference is None
+            else compare_with_published(folders, reference, tolerances)
+        )
+        if as_json:
+            document |= {"folders": [*map(str, folders)], **comparison.as_json()}
+        else:
+            with allow_closed_output():
+                comparison.print()
+        for line in comparison.explain_excesses():
+            print_line(line, to_stderr=True)
+        if comparison.worse:
+            raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def runs(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Only the runs of this experiment.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    out: Out = Path("results"),
+) -> None:
+    """List the runs of a results folder, the newest first."""
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.cli.run import describe_runs
+        from recbias.core.context import collect_warnings
+        from recbias.reports.run import summarize_runs
+
+        with collect_warnings() as warnings:
+            found = summarize_runs(out)
+        for warning in warnings:
+            print_line(f"warning: {warning}", to_stderr=True)
+        rows = select_experiment(found, name, out)
+        if as_json:
+            document |= {"runs": describe_runs(rows), "warnings": warnings}
+        else:
+            show_runs(rows, out)
+
+
+def select_experiment(
+    rows: Sequence[Mapping[str, Any]], name: str | None, out: Path
+) -> list[Mapping[str, Any]]:
+    """Return the runs of an experiment; all of them if it is None.
+
+    Raises:
+        UnknownName: No run is of the experiment.
+    """
+    from recbias.core.errors import UnknownName
+    from recbias.core.text import normalize_name, suggest
+
+    names = {str(row["name"]) for row in rows}
+    if name is None:
+        return [*rows]
+    chosen = [row for row in rows if normalize_name(row["name"]) == normalize_name(name)]
+    if not chosen:
+        remedy = suggest(name, names) if names else f"{out} has no finished run"
+        raise UnknownName(f"{out} has no run of {name!r}", remedy=remedy)
+    return chosen
+
+
+def show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Print one row for each run: its experiment, id, start, duration, models and failures."""
+    from datetime import datetime
+
+    from recbias.cli.output import print_rows
+    from recbias.reports.wording import format_count, format_duration
+
+    if not rows:
+        print_line(f"{out} has no finished run: recbias run SPEC writes one")
+        return
+    print_rows(
+        ("name", "run", "started", "took", "models", "failed"),
+        [
+            (
+                row["name"],
+                row["run"],
+                f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
+                format_duration(row["seconds"]),
+                _name_models(row["models"]),
+                _count_failures(row),
+            )
+            for row in rows
+        ],
+        title=f"{out}: {format_count(len(rows), 'run')}, the newest first",
+        notes=(f"Started: UTC. The folder of a run is {out / 'NAME' / 'RUN'}.",),
+    )
+
+
+def _name_models(labels: Sequence[str]) -> str:
+    """Return the first models of a run, and the number of the others."""
+    if len(labels) <= MOST_MODELS:
+        return ", ".join(labels)
+    shown = labels[: MOST_MODELS - 1]
+    return f"{', '.join(shown)} and {len(labels) - len(shown)} more"
+
+
+def _count_failures(row: Mapping[str, Any]) -> str:
+    """Return the numbers of failed stages and checks; blank if there are none."""
+    from recbias.reports.wording import format_count
+
+    counts = {"stage": row["failures"], "check": row["failed_checks"]}
+    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
+
+
+def find_run(run: str, out: Path) -> Path:
+    """Return a run folder: the one given, else the latest run of the experiment of that name.
+
+    Raises:
+        MissingRun: There is neither.
+    """
+    from recbias.runs import tables
+
+    return tables.find_run(run, out)
+
+
+def parse_formats(text: str) -> list[str]:
+    """Return the formats in a list such as ``md,html``.
+
+    Raises:
+        UnknownName: A name is not a format.
+    """
+    from recbias.core.errors import UnknownName
+    from recbias.core.text import suggest
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in FORMATS:
+            message = f"no format is called {name!r}"
+            raise UnknownName(message, where="--format", remedy=suggest(name, FORMATS))
+    return names

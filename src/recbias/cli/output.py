@@ -1,0 +1,654 @@
+"""Fit a table into the width of a terminal: fold, leave out columns, or split by columns.
+
+Print tables in a terminal: at full width, with folded cells, or split by columns.
+Lines on standard output and standard error, and errors as lines and exit codes.
+``--json``: one JSON document on standard output, and nothing else there.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import re
+import sys
+import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, NoReturn, TypeAlias, cast
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperCommand
+
+from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
+from recbias.core.machine import (
+    claim_line,
+    describe_shortage,
+    get_exit_code,
+    is_shortage,
+    raise_received,
+)
+from recbias.core.text import (
+    MAX_LINE_LENGTH,
+    MAX_VALUE_LENGTH,
+    guard_messages,
+    make_printable,
+    shorten,
+)
+from recbias.reports.conclusions import Conclusion
+from recbias.reports.wording import Cell, Column, format_count
+from recbias.reports.wording import Table as Grid
+from recbias.runner.stage import Observer
+
+NARROWEST = 11
+"""The fold limit in characters below which a table is split instead."""
+
+SPLIT_WIDTH = 15
+"""The fold limit in characters in a table that is split."""
+
+MOST_NAMES = 6
+"""The maximum number of columns that a note names."""
+
+_GAP = 2
+_BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
+
+
+def leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewhere: str) -> Grid:
+    """Return a table without the optional columns that do not fit a width, with a note.
+
+    It has all of them if it is too wide even without them.
+
+    Args:
+        grid: The table.
+        width: The width of the terminal in characters.
+        optional: The titles of the columns that may be left out, the first one first.
+        elsewhere: Where the columns are.
+    """
+    if not optional:
+        return grid
+    titles = [column.title for column in grid.columns]
+    for n in [*range(len(optional) + 1), 0]:
+        omitted = [title for title in titles if title in optional[:n]]
+        retained = grid.select(*(title for title in titles if title not in omitted))
+        if len(fit_to_width(retained, width)) == 1:
+            break
+    names = "; ".join(omitted[:MOST_NAMES])
+    more = f" and {len(omitted) - MOST_NAMES} more" if len(omitted) > MOST_NAMES else ""
+    note = f"Too wide to show: {names}{more} ({elsewhere})."
+    return replace(retained, notes=(*retained.notes, *[note] * bool(omitted)))
+
+
+def fit_to_width(grid: Grid, width: int) -> list[Grid]:
+    """Fold the titles and texts of a table to fit a width, or split the table by columns.
+
+    Each part repeats the text columns and has some of the numeric columns.
+    """
+    foldable = [column.title for column in grid.columns]
+    for index, column in enumerate(grid.columns):
+        foldable += [] if column.numeric else [row[index].text for row in grid.rows]
+    longest = max(map(len, foldable), default=0)
+    for limit in range(max(longest, NARROWEST), NARROWEST - 1, -1):
+        narrow = _fold(grid, limit)
+        if compute_width(narrow) <= width:
+            return [narrow]
+    return list(_split(_fold(grid, SPLIT_WIDTH), width))
+
+
+@lru_cache(maxsize=4096)
+def fold_text(text: str, limit: int) -> str:
+    """Break a text into lines of at most ``limit`` characters, where it has break points.
+
+    >>> fold_text("log_popularity_difference@10", 15).split()
+    ['log_popularity_', 'difference@10']
+    """
+    lines = [""]
+    for piece in _BREAKS.split(text):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def compute_width(grid: Grid) -> int:
+    """Return the width of a table in characters."""
+    widths = [compute_column_width(grid, index) for index in range(len(grid.columns))]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def compute_column_width(grid: Grid, index: int) -> int:
+    """Return the width of a column, with the marks behind its values."""
+    cells = [row[index] for row in grid.rows]
+    mark_width = max((len(cell.mark) for cell in cells), default=0)
+    text_width = max((compute_text_width(cell.text) for cell in cells), default=0)
+    body_width = text_width + (mark_width + 1 if mark_width else 0)
+    return max(body_width, compute_text_width(grid.columns[index].title))
+
+
+def compute_text_width(text: str) -> int:
+    """Return the width of the longest line of a text."""
+    return max(map(cell_len, text.split("\n")))
+
+
+def _fold(grid: Grid, limit: int) -> Grid:
+    columns = [replace(column, title=fold_text(column.title, limit)) for column in grid.columns]
+    rows = tuple(
+        tuple(
+            cell if column.numeric else replace(cell, text=fold_text(cell.text, limit))
+            for column, cell in zip(grid.columns, row, strict=True)
+        )
+        for row in grid.rows
+    )
+    return replace(grid, columns=tuple(columns), rows=rows)
+
+
+def _split(grid: Grid, width: int) -> Iterator[Grid]:
+    text_columns = [index for index, column in enumerate(grid.columns) if not column.numeric]
+    numeric_columns = [index for index, column in enumerate(grid.columns) if column.numeric]
+    indexes = [*text_columns, *numeric_columns[:1]]
+    for index in numeric_columns[1:]:
+        if compute_width(grid.select_columns([*indexes, index])) > width:
+            yield grid.select_columns(indexes)
+            indexes = list(text_columns)
+        indexes.append(index)
+    yield grid.select_columns(indexes)
+
+
+class Output(Console):
+    """Standard output that raises an exception when its reader has closed it."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raise the exception that Python raises, so that it is handled in one place.
+
+        Raises:
+            BrokenPipeError: Always.
+        """
+        raise BrokenPipeError
+
+
+def print_rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    numeric: Collection[str] = (),
+    notes: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> None:
+    """Print a table of text without its blank columns; see ``print_grid``."""
+    used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
+    print_grid(
+        Grid(
+            title,
+            tuple(Column(columns[index], numeric=columns[index] in numeric) for index in used),
+            tuple(tuple(Cell(row[index]) for index in used) for row in rows),
+            tuple(notes),
+        ),
+        optional=optional,
+    )
+
+
+def print_grid(
+    grid: Grid,
+    console: Console | None = None,
+    *,
+    optional: Sequence[str] = (),
+    elsewhere: str = "a wider terminal and --json have them",
+) -> None:
+    """Print a table with its title above and its notes below; markup in it is not interpreted.
+
+    Outside of a terminal every row is one line, however long.
+
+    Args:
+        grid: The table.
+        console: Where it is printed.
+        optional: The titles of columns that a narrow terminal leaves out, the first one first.
+        elsewhere: Where the columns are that were left out, for a note.
+    """
+    console = console or Output()
+    if console.is_terminal:
+        grid = leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
+    grid = _escape(grid)
+    if grid.title:
+        console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
+    if console.is_terminal:
+        for number, part in enumerate(fit_to_width(grid, console.width)):
+            console.print(*[""] * (number > 0), _render(part), sep="\n")
+    else:
+        _print_unwrapped(grid, console)
+    for note in grid.notes:
+        console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
+
+
+def print_conclusions(
+    first: Sequence[Conclusion], others: Sequence[Conclusion], console: Console
+) -> None:
+    """Print the first conclusions of a run in two lines each, and the number of the others."""
+    lines: list[tuple[str, str]] = []
+    for conclusion in first:
+        lines.append((f"* {conclusion.sentence}", ""))
+        lines += [(f"  {conclusion.detail}", "dim")] * bool(conclusion.detail)
+    more = f"{format_count(len(others), 'more conclusion')} in the report."
+    lines += [(more, "")] * bool(others)
+    for line, style in lines:
+        text = Text(make_printable(line, None), style=style)
+        console.print(text, soft_wrap=not console.is_terminal)
+
+
+def _render(grid: Grid) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    height = max((column.title.count("\n") for column in grid.columns), default=0)
+    for index, column in enumerate(grid.columns):
+        lines = [""] * (height - column.title.count("\n")) + column.title.split("\n")
+        if column.numeric:
+            width = compute_column_width(grid, index)
+            lines = [_pad(line, width) + line for line in lines]
+        table.add_column(Text("\n".join(lines)), overflow="fold")
+    columns = [_render_column(grid, index) for index in range(len(grid.columns))]
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _print_unwrapped(grid: Grid, console: Console) -> None:
+    """Print a table at its full width without trailing blanks, each row on one line.
+
+    This is the form of ``_render``, which takes a millisecond for each row.
+    """
+    columns: list[list[str]] = []
+    for index, column in enumerate(grid.columns):
+        width = compute_column_width(grid, index)
+        padding, cells = _pad(column.title, width), _align_column(grid, index)
+        title = padding + column.title if column.numeric else column.title + padding
+        columns.append([title, *("".join(parts) for parts in cells)])
+    lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
+    lines[1:1] = ["─" * compute_width(grid)] if lines else []
+    console.out("\n".join(lines), highlight=False)
+
+
+def _render_column(grid: Grid, index: int) -> list[Text]:
+    """Return the cells of a column with numbers and marks aligned.
+
+    Cells are padded here, because the justification of rich removes trailing blanks.
+    """
+    styles = ["bold" if row[index].best else "" for row in grid.rows]
+    at = 1 if grid.columns[index].numeric else 0
+    texts = []
+    for parts, style in zip(_align_column(grid, index), styles, strict=True):
+        styled: list[str | tuple[str, str]] = [*parts]
+        styled[at], styled[2] = (parts[at], style), (parts[2], "dim")
+        texts.append(Text.assemble(*styled))
+    return texts
+
+
+def _align_column(grid: Grid, index: int) -> list[tuple[str, str, str]]:
+    """Return the blanks before a number, or behind a text, with it and the mark of each cell."""
+    cells = [row[index] for row in grid.rows]
+    numeric = grid.columns[index].numeric
+    mark_width = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
+    width = max((compute_text_width(cell.text) for cell in cells), default=0)
+    width = compute_column_width(grid, index) - mark_width if numeric else width
+    aligned = []
+    for cell in cells:
+        padding = _pad(cell.text.rpartition("\n")[2], width)
+        mark = f" {cell.mark}" if cell.mark else " " * mark_width
+        parts = (padding, cell.text) if numeric else (cell.text, padding)
+        aligned.append((*parts, mark))
+    return aligned
+
+
+def _pad(text: str, width: int) -> str:
+    return " " * (width - cell_len(text))
+
+
+def _escape(grid: Grid) -> Grid:
+    """Escape the control characters of a table."""
+
+    def escape(text: str) -> str:
+        return make_printable(text, MAX_VALUE_LENGTH)
+
+    return Grid(
+        escape(grid.title),
+        tuple(replace(column, title=escape(column.title)) for column in grid.columns),
+        tuple(tuple(replace(cell, text=escape(cell.text)) for cell in row) for row in grid.rows),
+        tuple(map(make_printable, grid.notes)),
+    )
+
+
+def print_line(
+    text: object, *, to_stderr: bool = False, longest: int | None = MAX_LINE_LENGTH
+) -> None:
+    """Print a text on one line, with line ends and control characters escaped.
+
+    Args:
+        text: The text.
+        to_stderr: Whether to print to standard error.
+        longest: The maximum number of characters; None for no maximum, as for a path.
+    """
+    stream = sys.stderr if to_stderr else sys.stdout
+    print(make_printable(text, longest), file=stream, flush=to_stderr)
+
+
+def print_text(text: str, *, to_stderr: bool = False) -> None:
+    """Print a text of several lines without shortening them."""
+    for line in text.split("\n"):
+        print_line(line, to_stderr=to_stderr, longest=None)
+
+
+def print_table(text: str) -> None:
+    """Print a table for other programs: unchanged, except that a terminal gets escapes."""
+    if sys.stdout.isatty():
+        print_text(text.removesuffix("\n"))
+    else:
+        sys.stdout.write(text)
+
+
+DONE, FAILED, USER, OUT_OF_TOLERANCE = 0, 1, 2, 3
+STOPPED = (129, 130, 143)
+"""The exit codes; the last are those of a closed terminal, an interrupt and SIGTERM."""
+
+MEANINGS = {
+    DONE: "done",
+    FAILED: "a stage failed",
+    USER: "the input is at fault",
+    OUT_OF_TOLERANCE: "a check failed",
+}
+"""The exit codes of a finished run in words."""
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The error numbers of a full disk."""
+
+
+@contextmanager
+def guard_streams() -> Iterator[None]:
+    """Exit with one line if standard output is full; discard the output of a closed stream."""
+    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
+    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        raise_received()
+        if error.errno not in _DISK_FULL:
+            raise
+        with suppress(OSError):
+            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        _discard_output()
+        raise SystemExit(FAILED) from None
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Print an error of this block as ``error:`` and ``help:`` lines and exit with its code."""
+    sys.excepthook = _report_bug
+    guard_messages()
+    try:
+        yield
+        sys.stdout.flush()
+    except RecbiasError as error:
+        for line in error.lines():
+            print_line(line, to_stderr=True)
+        raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
+    except KeyboardInterrupt as error:
+        with suppress(OSError):  # the terminal may be closed
+            if line := claim_line(error):
+                print_line(line, to_stderr=True)
+        raise typer.Exit(get_exit_code(error)) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit(DONE) from None
+    except (MemoryError, OSError) as error:
+        message, remedy, code = _describe_system_error(error)
+        if not message:
+            raise
+        print_line(f"error: {message}", to_stderr=True)
+        print_line(f"help: {remedy}", to_stderr=True)
+        raise typer.Exit(code) from None
+
+
+def _describe_system_error(error: BaseException) -> tuple[str, str, int]:
+    """Return what is said of an error of the system, the remedy and the exit code.
+
+    That is memory that ran out, or a file: a folder that nobody may enter, one that was removed
+    meanwhile. The message of any other error is blank.
+    """
+    if is_shortage(error):
+        return (*describe_shortage(error), FAILED)
+    if isinstance(error, OSError) and error.filename is not None:
+        path = os.fsdecode(error.filename) if error.filename != "" else "."
+        remedy = "check that it exists and that you may read and write it, then run again"
+        return f"{path}: {error.strerror or error}", remedy, USER
+    return "", "", FAILED
+
+
+@contextmanager
+def allow_closed_output() -> Iterator[None]:
+    """Discard the output of this block that nobody reads, as in ``recbias run | head``.
+
+    The command goes on, so that it ends with the exit code of its result.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
+@contextmanager
+def show_progress(options: Any) -> Iterator[Observer]:
+    """Yield the observer of a run; what plug-ins print meanwhile goes to standard error."""
+    from recbias.progress import open_observer
+
+    with (
+        open_observer(quiet=options.quiet, verbose=options.verbose) as observer,
+        redirect_stdout(sys.stderr),
+    ):
+        yield observer
+
+
+def _discard_output() -> None:
+    """Discard buffered output, which Python would try to write again at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_bug(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback, indented so that none of its lines looks like an error of recbias."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        print_line(f"  {line}", to_stderr=True)
+    message = "error: this is a bug in recbias; please report it with the lines above"
+    print_line(message, to_stderr=True)
+
+
+SCHEMA_VERSION = 1
+"""Incremented when a key of a document is removed or changes its meaning."""
+
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+]
+
+_COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")
+"""The keys of a row that hold whole numbers, or null."""
+
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
+"""The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
+
+_BEYOND_ASCII = re.compile(r"[^\n -~]")
+
+
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""The error of a command line that cannot be parsed; typer has no public name for it."""
+
+
+class DocumentCommand(TyperCommand):
+    """A command with ``--json``; faults of its options are a document too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the remaining arguments, as typer does."""
+        is_wanted = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            if is_wanted:
+                message = cast("Any", error).format_message()
+                remedy = f"{ctx.command_path} --help lists the options"
+                print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
+            raise
+
+
+@contextmanager
+def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
+    """Yield the document of a command, and print it when the block ends; else do nothing.
+
+    Whatever the block prints on standard output goes to standard error. An error of the block is
+    printed as a document with ``errors``, and raised. An interrupted command prints no document.
+    """
+    document: dict[str, Any] = {}
+    if not is_wanted:
+        yield document
+        return
+    try:
+        with _send_output_to_stderr():
+            yield document
+    except RecbiasError as error:
+        print_document({"errors": describe_errors(error)})
+        raise
+    except typer.Exit as end:
+        if end.exit_code not in STOPPED:
+            print_document(document)
+        raise
+    print_document(document)
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """Print a document with its ``schema_version``."""
+    with allow_closed_output():
+        sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
+
+
+def render_document(document: Mapping[str, Any]) -> str:
+    r"""Return a document as JSON in ASCII: one line for each key, and one for each row of a table.
+
+    >>> print(render_document({"runs": [{"name": "é"}, {"name": None}], "models": ["A", "B"]}))
+    {
+    "runs": [
+    {"name": "\u00e9"},
+    {"name": null}
+    ],
+    "models": ["A", "B"]
+    }
+    <BLANKLINE>
+    """
+    return _BEYOND_ASCII.sub(_escape_of_document, f"{_render_lines(document)}\n")
+
+
+def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
+    """Return the message, the place and the help of an error, or of each of several.
+
+    >>> (row,) = describe_errors(RecbiasError("no file", where="a.yaml:3:8: dataset.path"))
+    >>> row["where"], row["file"], row["line"], row["column"]
+    ('dataset.path', 'a.yaml', 3, 8)
+    """
+    if isinstance(error, Faults):
+        return [row for fault in error.faults for row in describe_errors(fault)]
+    place = None if error.where.startswith("--") else _PLACE.fullmatch(error.where)
+    key_path, file, line, column = error.where or None, None, None, None
+    if place:
+        key_path, file = place["where"], place["file"]
+        line, column = (place[name] and int(place[name]) for name in ("line", "column"))
+    elif _is_of_file(error):
+        key_path, file = None, error.where
+    keys = {
+        "where": key_path and shorten(key_path),
+        "file": file,
+        "line": line,
+        "column": column,
+    }
+    return [{"message": shorten(error.message), **keys, "help": shorten(error.remedy) or None}]
+
+
+def _is_of_file(error: RecbiasError) -> bool:
+    """Return whether an error without a line is one of a file, not of a setting or an option."""
+    if error.where.startswith("--") or "://" in error.where:
+        return False
+    has_name = isinstance(error, (BadYaml, DataError, MissingRun)) and "." in error.where
+    return has_name or any(separator in error.where for separator in ("/", os.sep))
+
+
+def _render_lines(mapping: Mapping[str, Any]) -> str:
+    """Return a mapping with one line for each key, and one for each row of a table."""
+    items = (
+        f"{json.dumps(name)}: {_render_of_document(value)}" for name, value in mapping.items()
+    )
+    return "{\n" + ",\n".join(items) + "\n}"
+
+
+def _render_of_document(value: object) -> str:
+    from recbias.reports.render import render_value
+
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(render_value(_convert_counts(row)) for row in value) + "\n]"
+    if isinstance(value, dict) and any(isinstance(item, list) for item in value.values()):
+        return _render_lines(value)
+    return render_value(value)
+
+
+def _convert_counts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose cutoff and counts are whole numbers; tables have them as floats or text.
+
+    >>> _convert_counts({"k": "5", "n": 60.0, "undefined": "", "value": 1.0})
+    {'k': 5, 'n': 60, 'undefined': None, 'value': 1.0}
+    """
+    return {name: _to_whole(value) if name in _COUNTS else value for name, value in row.items()}
+
+
+def _to_whole(value: float | str | None) -> float | None:
+    number = math.nan if value in {"", None} else float(value or 0)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _escape_of_document(character: re.Match[str]) -> str:
+    """Return a character as an escape sequence of JSON; DEL too, which terminals interpret."""
+    text = json.dumps(character[0])[1:-1]
+    return text if text.startswith("\\") else f"\\u{ord(text):04x}"
+
+
+@contextmanager
+def _send_output_to_stderr() -> Iterator[None]:
+    """Send what plug-ins, libraries and worker processes print to standard error."""
+    try:
+        out, err = sys.stdout.fileno(), sys.stderr.fileno()
+    except OSError:  # streams in memory
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    sys.stdout.flush()
+    saved = os.dup(out)
+    os.dup2(err, out)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, out)
+        os.close(saved)

@@ -1,0 +1,811 @@
+"""The operands of a condition: columns, numbers and text.
+
+Conditions on the rows of a table, as users write them: ``age < 18 and gender == 'F'``.
+Groups of queries that are known as probabilities: ``by: probability of p_female``.
+Grouping of queries by a label, a condition, or a crossing of several.
+Queries: users or prompts, with their labels.
+Sentences of a dataset as queries, pair by pair.
+
+The language consists of names of columns, numbers, text and lists, comparisons, ``and``, ``or``,
+``not`` and ``in``, so a spec cannot run code. A comparison with a missing cell is unknown, and
+``and``, ``or`` and ``not`` follow Kleene's three-valued logic: ``age < 18 or gender == 'F'`` holds
+for a woman whose age is missing, but neither ``age < 18`` nor ``not age < 18`` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import (
+    SEPARATOR,
+    AnyArray,
+    Attributes,
+    BoolArray,
+    Codes,
+    FloatArray,
+    Ids,
+    Sentences,
+    Vocabulary,
+)
+from recbias.core.errors import (
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    UnknownName,
+    WrongType,
+)
+from recbias.core.text import suggest
+
+Kind: TypeAlias = Literal["number", "text", "missing"]
+
+MAX_SHOWN = 5
+"""The number of different cells that a message names."""
+
+REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], or, not)"
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """One side of a comparison: a column, or one constant for all rows, of size 1.
+
+    ``present`` is False for missing cells, whose value is arbitrary.
+    """
+
+    text: str
+    kind: Kind
+    values: AnyArray
+    present: BoolArray
+
+    def select(self, rows: BoolArray) -> AnyArray:
+        """Return the values of some rows, or the constant."""
+        return self.values[rows] if self.values.size == rows.size else self.values
+
+
+def parse_number(node: ast.expr) -> float | None:
+    """Return the number that an expression is, None if it is not one."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = parse_number(node.operand)
+        return None if value is None else -value
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(str(node.value)) if not isinstance(node.value, bool) else None
+    return None
+
+
+def reject_mixed_types(a: Operand, b: Operand) -> None:
+    """Raise WrongType if one operand is text and the other one is a number."""
+    if a.kind != b.kind and "missing" not in {a.kind, b.kind}:
+        for column, other in ((a, b), (b, a)):
+            if column.kind == "text" and other.kind == "number":
+                _reject_text_cells(column)
+        message = f"{a.text} ({a.kind}) and {b.text} ({b.kind}) cannot be compared"
+        raise WrongType(message, remedy="put text in quotes, and numbers without")
+
+
+def _reject_text_cells(column: Operand) -> None:
+    """Reject a column of numbers in which some cells are text, with these cells."""
+    cells = pd.Series(column.values[column.present], dtype=object)
+    texts = cells[pd.to_numeric(cells, errors="coerce").isna()]
+    if texts.size == cells.size or texts.empty:
+        return
+    counts = texts.value_counts()
+    shown = ", ".join(f"{text!r} ({n:,})" for text, n in counts.head(MAX_SHOWN).items())
+    more = ", ..." if counts.size > MAX_SHOWN else ""
+    message = f"{texts.size:,} of {cells.size:,} cells of {column.text} are not numbers"
+    names = ", ".join(json.dumps(text) for text in counts.index[:MAX_SHOWN])
+    remedy = f"where the table is named, add missing: [{names}], or correct the table"
+    raise WrongType(f"{message}: {shown}{more}", remedy=remedy)
+
+
+def make_operand(node: ast.expr, table: Attributes) -> Operand:
+    """Return a side of a comparison; WrongType if it is not a column, number or text."""
+    text = ast.unparse(node)
+    present = np.ones(1, dtype=bool)
+    if isinstance(node, ast.Name):
+        return _read_column(node.id, table)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return Operand(text, "text", np.array([node.value], dtype=object), present)
+    number = parse_number(node)
+    if number is not None:
+        return Operand(text, "number", np.array([number]), present)
+    raise WrongType(f"{text!r} is not a column, number or text", remedy=REMEDY)
+
+
+def _read_column(name: str, table: Attributes) -> Operand:
+    try:
+        column = table.column(name)
+    except UnknownColumn as error:
+        remedy = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
+        raise UnknownColumn(error.message, remedy=remedy) from error
+    kind = _infer_kind(column)
+    if kind == "number":
+        values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = column.to_numpy(dtype=object)
+    return Operand(name, kind, values, column.notna().to_numpy(dtype=bool))
+
+
+def _infer_kind(column: pd.Series[Any]) -> Kind:
+    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    if inferred == "empty":
+        return "missing"
+    if inferred in {"integer", "floating", "mixed-integer-float", "boolean"}:
+        return "number"
+    if inferred == "string":
+        return "text"
+    raise WrongType(f"the column {column.name!r} holds {inferred} cells, not text or numbers")
+
+
+MAX_COMPARISONS = 1000
+"""Comparisons of one condition; each is computed on the whole table."""
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+def list_condition_columns(condition: str) -> set[str]:
+    """Return the columns that a condition names, after checking it without a table.
+
+    >>> sorted(list_condition_columns("age < 18 and gender in ['F', 'M']"))
+    ['age', 'gender']
+
+    Raises:
+        WrongType: The text is not a condition.
+        OutOfRange: It has too many comparisons, or requires a number above one limit and below
+            a smaller one.
+    """
+    tree = _parse(condition)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
+    match_rows(condition, Attributes(Vocabulary.of([]), no_rows))
+    for node in ast.walk(tree):
+        _reject_empty_range(node)
+    return names
+
+
+def match_rows(condition: str, table: Attributes) -> BoolArray:
+    """Return which rows of the table meet the condition, ``bool[n]``.
+
+    >>> from recbias.core.dataset import Vocabulary
+    >>> users = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"age": [1.0, 25.0]}))
+    >>> match_rows("age < 18", users).tolist()
+    [True, False]
+
+    Raises:
+        WrongType: The text is not a condition, or compares text with a number.
+        UnknownColumn: The table has no such column.
+    """
+    try:
+        return _evaluate(_parse(condition), table).true
+    except RecursionError as error:
+        raise WrongType("the condition is nested too deeply", remedy=REMEDY) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """The rows for which a condition is true and those for which it is false."""
+
+    true: BoolArray
+    false: BoolArray
+
+    def negate(self) -> _Truth:
+        return _Truth(self.false, self.true)
+
+
+def _parse(condition: str) -> ast.expr:
+    try:
+        tree = ast.parse(condition.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise WrongType(f"{condition!r} is not a condition", remedy=REMEDY) from error
+    n = sum(isinstance(node, ast.Compare) for node in ast.walk(tree))
+    if n > MAX_COMPARISONS:
+        message = f"the condition has {n:,} comparisons, more than {MAX_COMPARISONS:,}"
+        raise OutOfRange(message, remedy="list values with in, or write the result into a column")
+    return tree
+
+
+def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _evaluate(node.operand, table).negate()
+    if isinstance(node, ast.BoolOp):
+        terms = [_evaluate(term, table) for term in node.values]
+        if isinstance(node.op, ast.And):
+            return _conjoin(terms)
+        return _conjoin([term.negate() for term in terms]).negate()
+    if isinstance(node, ast.Compare):
+        return _conjoin([_compare(*pair, table) for pair in _list_pairs(node)])
+    raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
+
+
+def _conjoin(terms: list[_Truth]) -> _Truth:
+    true = np.logical_and.reduce([term.true for term in terms])
+    return _Truth(true, np.logical_or.reduce([term.false for term in terms]))
+
+
+def _reject_empty_range(node: ast.AST) -> None:
+    """Reject a range that contains no number: ``30 < age < 18``, ``age > 30 and age < 18``."""
+    if isinstance(node, ast.Compare):
+        comparisons = [node]
+    elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        comparisons = [term for term in node.values if isinstance(term, ast.Compare)]
+    else:
+        return
+    ranges: dict[str, tuple[float, float]] = {}
+    for column, low, high in (limit for term in comparisons for limit in _list_limits(term)):
+        lowest, highest = ranges.get(column, (-np.inf, np.inf))
+        ranges[column] = lowest, highest = max(lowest, low), min(highest, high)
+        if lowest > highest:
+            message = f"no {column} is above {lowest:g} and below {highest:g}"
+            remedy = f"write the smaller number first: {highest:g} < {column} < {lowest:g}"
+            raise OutOfRange(message, remedy=remedy)
+
+
+def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
+    """Yield each column that is compared with a number, and its lower and upper limit."""
+    for symbol, left, right in _list_pairs(comparison):
+        rising = isinstance(symbol, ast.Lt | ast.LtE)
+        falling = isinstance(symbol, ast.Gt | ast.GtE)
+        for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
+            if (rising or falling) and isinstance(column, ast.Name):
+                value = parse_number(limit)
+                if value is not None:
+                    yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
+
+
+def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:
+    sides = [comparison.left, *comparison.comparators]
+    return zip(comparison.ops, sides, sides[1:], strict=False)
+
+
+def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
+    if not any(isinstance(side, ast.Name) for side in (left, right)):
+        message = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
+        raise WrongType(message, remedy=REMEDY)
+    if isinstance(symbol, ast.In | ast.NotIn):
+        inside = _match_list(make_operand(left, table), right, table)
+        return inside if isinstance(symbol, ast.In) else inside.negate()
+    compare = _COMPARISONS.get(type(symbol))
+    if compare is None:
+        message = f"{ast.unparse(left)!r} is compared by an unknown operator"
+        raise WrongType(message, remedy=REMEDY)
+    a, b = make_operand(left, table), make_operand(right, table)
+    reject_mixed_types(a, b)
+    present = np.broadcast_to(a.present & b.present, len(table.ids))
+    true = np.zeros(present.size, dtype=bool)
+    true[present] = compare(a.select(present), b.select(present))
+    return _Truth(true, present & ~true)
+
+
+def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth:
+    if not isinstance(choices, ast.List | ast.Tuple):
+        message = f"{column.text} in {ast.unparse(choices)}: expected a list after in"
+        raise WrongType(message, remedy="write it as: gender in ['F', 'M']")
+    if any(isinstance(choice, ast.Name) for choice in choices.elts):
+        raise WrongType(f"{ast.unparse(choices)} names a column", remedy="put text in quotes")
+    constants = [make_operand(choice, table) for choice in choices.elts]
+    for constant in constants:
+        reject_mixed_types(column, constant)
+    values = [constant.values[0] for constant in constants]
+    true = pd.Series(column.values).isin(values).to_numpy() & column.present
+    return _Truth(true, column.present & ~true)
+
+
+Assumption: TypeAlias = Literal["probability", "weight"]
+"""What the metric is independent of: given the group, of its probability (``probability``); given
+the probability, of the group (``weight``)."""
+
+TOLERANCE = 0.01
+"""How far a sum of probabilities may be from 1: columns are often rounded to two digits."""
+
+LEAST_EXPECTED = 2.0
+"""The least expected number of queries of a group: one query has no variance."""
+
+EXAMPLE = "by: probability of p_female, or by: probability of p_f + p_m + p_x"
+
+_NOTATION = re.compile(r"^\s*(probability|weight)\s+of(\s+(?P<columns>.*))?$", re.DOTALL)
+
+
+class UncertainLabel(NamedTuple):
+    """The columns of probabilities that a grouping names, and what it assumes."""
+
+    assumption: Assumption
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainGroups:
+    """The probability of each group for each query.
+
+    Args:
+        names: The groups: the columns, or ``p_female`` and ``not p_female`` for a single column.
+        probabilities: ``float64[n, g]``, with the sum 1; NaN for a query without a probability.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    probabilities: FloatArray
+    assumption: Assumption
+
+    @property
+    def missing(self) -> int:
+        """The number of queries without a probability."""
+        return int(np.count_nonzero(np.isnan(self.probabilities[:, 0])))
+
+    @property
+    def known(self) -> FloatArray:
+        """The probabilities of the queries that have some, ``float64[m, g]``."""
+        return self.probabilities[~np.isnan(self.probabilities[:, 0])]
+
+    @property
+    def information(self) -> FloatArray:
+        """The share of the variance of each label that its probability explains, ``float64[g]``.
+
+            r_g = Var(p_g) / ( π_g (1 - π_g) ),    π_g the mean of p_g
+
+        It is 1 for certain labels and 0 if all queries have the same probability.
+        """
+        mean = self.known.mean(axis=0)
+        return np.asarray(self.known.var(axis=0) / (mean * (1.0 - mean)))
+
+    def find_code(self, group: str) -> int:
+        """Return the position of a group; UnknownName if there is none of this name."""
+        if group in self.names:
+            return self.names.index(group)
+        message = f"no group of {self.by!r} is called {group!r}"
+        raise UnknownName(message, remedy=suggest(group, self.names))
+
+
+def parse_uncertain_label(by: str) -> UncertainLabel | None:
+    """Return the columns of ``probability of a + b``, None if the text is another grouping.
+
+    >>> parse_uncertain_label("weight of p_f + p_m")
+    UncertainLabel(assumption='weight', columns=('p_f', 'p_m'))
+    >>> parse_uncertain_label("age < 25")
+
+    Raises:
+        WrongType: A column is blank or named twice, or the groups are crossed with others.
+    """
+    match = _NOTATION.match(by)
+    if match is None:
+        return None
+    columns = tuple(text.strip() for text in (match["columns"] or "").split("+"))
+    if not all(columns) or len({*columns}) < len(columns):
+        fault = "two columns are the same" if all(columns) else "a column is blank"
+        raise WrongType(f"{by!r} names no probabilities: {fault}", remedy=f"write {EXAMPLE}")
+    if any("&" in column for column in columns):
+        message = f"{by!r} crosses probabilities with another label"
+        remedy = "give a column for each combination, or select queries by `where`"
+        raise WrongType(message, remedy=remedy)
+    assumption: Assumption = "weight" if match[1] == "weight" else "probability"
+    return UncertainLabel(assumption, columns)
+
+
+def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
+    """Return the groups of ``probability of a + b``.
+
+    A single column has the two groups ``a`` and ``not a``. Several columns add up to 1 for each
+    query, to two digits; they are divided by their sum.
+
+    >>> import pandas as pd
+    >>> from recbias.core.dataset import Vocabulary
+    >>> ids = Vocabulary.of(["1", "2", "3", "4", "5", "6"])
+    >>> table = pd.DataFrame({"p": [0.9, 0.8, 0.3, 0.1, 0.2, None]})
+    >>> groups = read_uncertain_groups(Attributes(ids, table, "query"), "probability of p")
+    >>> groups.names, groups.missing, groups.probabilities.round(1).tolist()[:2]
+    (('p', 'not p'), 1, [[0.9, 0.1], [0.8, 0.2]])
+
+    Raises:
+        UnknownColumn: A column is absent or not numeric.
+        OutOfRange: A value is not within 0 and 1, or columns do not add up to 1.
+        NothingLeft: No query has a probability, or the probabilities of all queries are equal.
+        Contradiction: The columns do not tell the groups apart.
+    """
+    label = parse_uncertain_label(by)
+    if label is None:
+        raise WrongType(f"{by!r} names no probabilities", remedy=f"write {EXAMPLE}")
+    columns = np.stack(
+        [_read_column_of_uncertain_groups(labels, name) for name in label.columns], axis=1
+    )
+    names = label.columns
+    if len(names) == 1:
+        columns, names = np.hstack([columns, 1.0 - columns]), (names[0], f"not {names[0]}")
+    columns[np.isnan(columns).any(axis=1)] = np.nan
+    groups = UncertainGroups(by, names, columns, label.assumption)
+    if not groups.known.size:
+        remedy = f"give the table of the {_name_rows(labels, 2)} probabilities"
+        raise NothingLeft(f"no {_name_rows(labels, 1)} carries the label {by!r}", remedy=remedy)
+    sums = columns.sum(axis=1)
+    _reject_wrong_sum(labels, label.columns, sums)
+    groups = UncertainGroups(by, names, columns / sums[:, None], label.assumption)
+    _reject_uninformative(groups, labels)
+    return groups
+
+
+def _read_column_of_uncertain_groups(labels: Attributes, name: str) -> FloatArray:
+    if name not in labels.names:
+        message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
+        raise UnknownColumn(message, remedy=suggest(name, labels.names))
+    try:
+        values = labels.numbers(name)
+    except UnknownColumn as error:
+        remedy = error.remedy or "name a column of probabilities, or correct the table"
+        raise UnknownColumn(error.message, remedy=remedy) from error
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        n, value = int(np.count_nonzero(outside)), f"{values[row]:g} of {_name_row(labels, row)}"
+        message = f"{name!r} has {n:,} of {values.size:,} values outside 0 to 1, such as {value}"
+        raise OutOfRange(message, remedy="divide percentages by 100, or correct the table")
+    return values
+
+
+def _reject_wrong_sum(labels: Attributes, names: tuple[str, ...], sums: FloatArray) -> None:
+    is_wrong = np.abs(sums - 1.0) > TOLERANCE + 1e-9
+    if is_wrong.any():
+        row = int(np.flatnonzero(is_wrong)[0])
+        text = f"{sums[row]:.4g} for {_name_row(labels, row)}"
+        n = int(np.count_nonzero(is_wrong))
+        message = f"{' + '.join(names)} is not 1 for {n:,} {_name_rows(labels, 2)}, such as {text}"
+        raise OutOfRange(message, remedy="add a column for the remaining groups")
+
+
+def _name_rows(labels: Attributes, n: int) -> str:
+    """Return what has a probability: items, or queries, which may be users."""
+    if labels.kind == "item":
+        return "item" if n == 1 else "items"
+    return "query" if n == 1 else "queries"
+
+
+def _name_row(labels: Attributes, row: int) -> str:
+    return f"{labels.kind} {labels.ids.ids[row]}"
+
+
+def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
+    known: AnyArray = groups.known
+    expected = known.sum(axis=0)
+    if np.ptp(known, axis=0).max() < 1e-9:
+        message = (
+            f"every {_name_rows(labels, 1)} has the same {groups.names[0]}, {known[0, 0]:.4g}"
+        )
+        remedy = f"give probabilities that differ between {_name_rows(labels, 2)}, or remove by"
+        raise NothingLeft(f"{message}, which does not tell the groups apart", remedy=remedy)
+    if expected.min() < LEAST_EXPECTED:
+        name = groups.names[int(expected.argmin())]
+        message = (
+            f"{expected.min():.2g} {_name_rows(labels, 2)} are expected in {name}, fewer than two"
+        )
+        raise NothingLeft(
+            message, remedy=f"use more {_name_rows(labels, 2)}, or add its column to another one"
+        )
+    singular = np.linalg.svd(known, compute_uv=False)
+    if groups.assumption == "probability" and singular[-1] < 1e-6 * singular[0]:
+        message = f"the columns of {groups.by!r} depend on each other: their means are undefined"
+        remedy = f"merge columns, or write weight of {' + '.join(groups.names)}"
+        raise Contradiction(message, remedy=remedy)
+
+
+JOIN = "&"
+"""Joins the parts of a crossing: ``gender&race``."""
+
+MAX_COMBINATIONS = 2**62
+
+_Factor: TypeAlias = tuple[tuple[str, ...], Codes]
+"""The values of a part of a crossing, and the codes of the rows."""
+
+_COMPARISON = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
+"""Matches a part that must be a condition, because hardly any column has such a name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of each row.
+
+    Args:
+        names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
+        codes: The group of each row, ``int32[n]``; -1 if a label is missing. If a row may be in
+            several groups, the group of each membership, ``int32[m]``.
+        values: The label of each part of each group: ``("F", "age < 25")``.
+        rows: The row of each membership, ``int64[m]``; None if each row has one code.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    codes: Codes
+    values: tuple[tuple[str, ...], ...]
+    rows: AnyArray | None = None
+
+    @property
+    def counts(self) -> AnyArray:
+        """The number of rows in each group, ``int64[g]``."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+
+    @property
+    def missing(self) -> int:
+        """The number of rows that are in no group."""
+        return int(np.count_nonzero(self.codes < 0))
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a row is in several groups."""
+        return self.rows is not None and len(np.unique(self.rows)) < len(self.rows)
+
+    def find_rows(self, code: int) -> AnyArray:
+        """Return the rows of a group, in order."""
+        members = np.flatnonzero(self.codes == code)
+        return members if self.rows is None else self.rows[members]
+
+    def select(self, kept: AnyArray) -> Groups:
+        """Return some of the groups, by code, in their order; the others' rows are in no group."""
+        recode = np.full(len(self.names) + 1, -1, dtype=np.int32)
+        recode[kept] = np.arange(len(kept))
+        names = tuple(self.names[code] for code in kept)
+        values = tuple(self.values[code] for code in kept)
+        return replace(self, names=names, codes=recode[self.codes], values=values)
+
+    def find_code(self, group: str) -> int:
+        """Return the code of a group, by its name or its labels joined by ``&``.
+
+        Raises:
+            UnknownName: There is no such group.
+        """
+        labels = [JOIN.join(parts) for parts in self.values]
+        for texts in (self.names, labels):
+            if group in texts:
+                return texts.index(group)
+        message = f"no group of {self.by!r} is called {group!r}"
+        raise UnknownName(message, remedy=suggest(group, labels))
+
+
+def split_crossing(by: str) -> tuple[str, ...]:
+    """Return the parts of a crossing; WrongType if one is blank.
+
+    >>> split_crossing("gender & age < 25")
+    ('gender', 'age < 25')
+    """
+    parts = tuple(text.strip() for text in by.split(JOIN))
+    if not all(parts):
+        message = f"{by!r} is not a label: a part of it is blank"
+        raise WrongType(message, remedy="write a label, or several joined by &: gender&race")
+    return parts
+
+
+def validate_grouping(by: str) -> None:
+    """Raise WrongType if a part of a crossing is neither a condition nor can be a column.
+
+    Probabilities of groups, ``probability of p_female``, are not crossed.
+    """
+    if parse_uncertain_label(by) is not None:
+        return
+    for part in split_crossing(by):
+        if _COMPARISON.search(part):
+            list_condition_columns(part)
+
+
+def list_part_columns(part: str, labels: Attributes) -> list[str]:
+    """Return the columns that a part of a crossing names: itself, or those of its condition."""
+    if (label := parse_uncertain_label(part)) is not None:
+        return list(label.columns)
+    if part in labels.names or part.isidentifier():
+        return [part]
+    return sorted(list_condition_columns(part))
+
+
+def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Groups:
+    """Return the groups of rows by a label, a condition, or a crossing of several.
+
+    A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
+    which gives two: ``age < 25`` and ``not age < 25``.
+
+    >>> from recbias.core.dataset import Vocabulary
+    >>> ids = Vocabulary.of(["1", "2", "3"])
+    >>> table = pd.DataFrame({"gender": ["F", "M", None], "age": [18.0, 30.0, 40.0]})
+    >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
+    >>> groups.names, groups.codes.tolist()
+    (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
+
+    With ``split_cells``, a row whose cell is ``en|de`` is in the group of each of the two values.
+
+    >>> table = pd.DataFrame({"language": ["en|de", "de", None]})
+    >>> groups = group_by(Attributes(ids, table, "query"), "language", split_cells=True)
+    >>> groups.names, groups.codes.tolist(), groups.rows.tolist()
+    (('language=de', 'language=en'), [0, 1, 0, -1], [0, 0, 1, 2])
+
+    Raises:
+        UnknownColumn: The table has no such column.
+        WrongType: A part is neither a column nor a condition.
+        NothingLeft: No row has the label, or none meets a condition.
+        OutOfRange: The labels have more combinations than can be numbered.
+    """
+    parts = split_crossing(by)
+    rows = None
+    factors = [_factorize_part(labels, part) for part in parts]
+    if split_cells and any(_has_several_values(labels, part) for part in parts):
+        rows, factors = _split_cells(labels, parts, factors)
+    crossed = np.zeros(len(factors[0][1]), dtype=np.int64)
+    complete = np.ones(crossed.size, dtype=bool)
+    for values, codes in factors:
+        complete &= codes >= 0
+        crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
+    if math.prod(max(len(values), 1) for values, _ in factors) > MAX_COMBINATIONS:
+        message = f"the labels of {by!r} have too many combinations"
+        raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
+    if not complete.any():
+        remedy = "give the dataset a users table, or the queries labels"
+        if labels.names:
+            remedy = f"the queries have the labels {', '.join(labels.names)}"
+        raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
+    present, dense = np.unique(crossed[complete], return_inverse=True)
+    groups = np.full(crossed.size, -1, dtype=np.int32)
+    groups[complete] = dense
+    group_values = _decode_groups(present, [values for values, _ in factors])
+    names = tuple(_name_group(parts, values) for values in group_values)
+    return Groups(by, names, groups, group_values, rows)
+
+
+def _has_several_values(labels: Attributes, part: str) -> bool:
+    """Return whether a part of a crossing is a column in which a cell holds several values."""
+    if part not in labels.frame.columns or labels.column(part).dtype.kind == "f":
+        return False
+    cells = labels.column(part).dropna().astype(str)
+    return bool(cells.str.contains(SEPARATOR, regex=False).any())
+
+
+def _split_cells(
+    labels: Attributes, parts: tuple[str, ...], factors: list[_Factor]
+) -> tuple[AnyArray, list[_Factor]]:
+    """Return the row of each membership, and the factors with a code for each membership."""
+    memberships = pd.DataFrame({"row": np.arange(len(labels.frame))})
+    part_values = [values for values, _ in factors]
+    for at, (part, (_, codes)) in enumerate(zip(parts, factors, strict=True)):
+        members = pd.DataFrame({"row": np.arange(codes.size), at: codes})
+        if _has_several_values(labels, part):
+            membership = labels.membership(part)
+            part_values[at], cells = membership.values, membership.matrix.nonzero()
+            members = pd.DataFrame(dict(zip(("row", at), cells, strict=True)))
+        memberships = memberships.merge(members, how="left", on="row")
+    codes = memberships[[*range(len(parts))]].fillna(-1).to_numpy(dtype=np.int32)
+    return memberships["row"].to_numpy(), [*zip(part_values, codes.T, strict=True)]
+
+
+def _factorize_part(labels: Attributes, part: str) -> _Factor:
+    if part in labels.frame.columns:
+        return _factorize_column(labels.column(part))
+    if part.isidentifier():
+        message = f"no query carries the label {part!r}"
+        raise UnknownColumn(message, remedy=suggest(part, labels.names))
+    list_condition_columns(part)
+    codes = np.full(len(labels.frame), -1, dtype=np.int32)
+    codes[match_rows(part, labels)] = 0
+    codes[match_rows(f"not ({part})", labels)] = 1
+    if not (codes == 0).any():
+        raise NothingLeft(f"no query meets {part!r}", remedy="correct or remove the condition")
+    return (part, f"not {part}"), codes
+
+
+def _factorize_column(column: pd.Series[Any]) -> _Factor:
+    if column.dtype.kind == "f":
+        codes, numbers = pd.factorize(column, sort=True)
+        texts = [np.format_float_positional(number, trim="-") for number in numbers]
+        return tuple(texts), codes.astype(np.int32)
+    codes, values = pd.factorize(column.where(column.notna(), None), sort=False)
+    texts = [str(value) for value in values]
+    order = np.argsort(np.array(texts, dtype=object), kind="stable")
+    rank = np.empty(order.size + 1, dtype=np.int32)
+    rank[order], rank[-1] = np.arange(order.size), -1
+    return tuple(texts[code] for code in order), rank[codes]
+
+
+def _decode_groups(
+    crossed: AnyArray, values: list[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    sizes = [max(len(part_values), 1) for part_values in values]
+    columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
+    texts = [[part_values[code] for code in codes] for part_values, codes in columns]
+    return tuple(zip(*texts, strict=True))
+
+
+def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
+    pairs = zip(parts, values, strict=True)
+    return JOIN.join(
+        value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs
+    )
+
+
+SAMPLE = "sample"
+"""The label of prompts that are sent several times: 0, or 1, 2, ... where a prompt is repeated."""
+
+
+@runtime_checkable
+class AsksInFolds(Protocol):
+    """A query source whose queries are disjoint samples, which become folds of the results.
+
+    ``ask`` returns ``folds`` samples of the same size, one after another. Models are trained once.
+    """
+
+    folds: int
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The queries that a model recommends for.
+
+    Args:
+        labels: The labels of the queries (age, gender, template, name, ...), aligned to ``ids``.
+        users: The user code of each query, -1 where the query is not a user, ``int32[q]``.
+        texts: The prompt of each query, or None if queries are users.
+        unit: The unit of statistics: ``user`` or ``prompt``.
+    """
+
+    ids: Vocabulary
+    labels: Attributes
+    users: Codes
+    texts: Ids | None = None
+    unit: str = "user"
+
+    @classmethod
+    def of_prompts(cls, table: pd.DataFrame) -> Queries:
+        """Return the prompts of a table: ``id``, ``text``, and the other columns as labels."""
+        ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
+        texts = table.pop("text").to_numpy(dtype=object)
+        users = np.full(len(ids), -1, dtype=np.int32)
+        return cls(ids, Attributes(ids, table, "query"), users, texts, "prompt")
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return len(self.ids)
+
+    def take(self, rows: AnyArray) -> Queries:
+        """Return some of the queries, by position."""
+        rows = np.asarray(rows)
+        ids = self.ids.take(rows)
+        texts = None if self.texts is None else self.texts[rows]
+        return Queries(ids, self.labels.take(rows, ids), self.users[rows], texts, self.unit)
+
+
+def make_sentence_queries(sentences: Sentences, part: str) -> Queries:
+    """Return the sentences of a part as queries, the sentences of a pair one after another.
+
+    Labels are ``pair_id``, ``group`` and the labels of the sentences.
+
+    >>> rows = [("a", "test", "1", "old", "He is 80."), ("b", "test", "1", "young", "He is 20.")]
+    >>> frame = pd.DataFrame(rows, columns=["id", "part", "pair_id", "group", "text"])
+    >>> make_sentence_queries(Sentences(frame), "test").labels.frame["group"].tolist()
+    ['old', 'young']
+
+    Raises:
+        NothingLeft: The part has no sentences.
+    """
+    return Queries.of_prompts(tabulate_part(sentences, part))
+
+
+def tabulate_part(sentences: Sentences, part: str) -> pd.DataFrame:
+    """Return the rows of a part for ``Queries.of_prompts``, pair by pair.
+
+    Raises:
+        NothingLeft: The part has no sentences.
+    """
+    frame = sentences.take_part(part).frame.drop(columns="part")
+    if frame.empty:
+        parts = [str(name) for name in sentences.frame["part"].unique()]
+        remedy = f"the dataset has sentences for {', '.join(parts)}" if parts else ""
+        raise NothingLeft(f"there are no sentences for {part}", where="part", remedy=remedy)
+    positions = pd.Series(range(len(frame)), dtype=int)
+    first_of_pair = positions.groupby(frame["pair_id"].to_numpy()).transform("min")
+    order = first_of_pair.fillna(positions).sort_values(kind="stable").index
+    return frame.iloc[order].reset_index(drop=True)

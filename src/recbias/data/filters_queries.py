@@ -1,0 +1,361 @@
+"""Filters of interactions: by rating, by user and item counts, by repetition, by sampling.
+
+The queries to evaluate on: users of the dataset, or the rows of a table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from annotated_types import Gt, Le
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    AnyArray,
+    Attributes,
+    BoolArray,
+    Codes,
+    Dataset,
+    Interactions,
+    Vocabulary,
+    encode_pairs,
+)
+from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownColumn, WrongType
+from recbias.core.plugins import InputFile
+from recbias.core.queries import Queries, list_condition_columns, match_rows
+from recbias.data.tables import refuse_repeated_ids
+from recbias.formats.delimited import encode, require_every_line
+from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """Keep ratings of at least a threshold as positive interactions.
+
+        value = 1 if rating >= at_least; the row is excluded otherwise
+
+    Args:
+        at_least: The lowest rating that is positive.
+
+    Raises:
+        NothingLeft: No rating is that high.
+    """
+
+    at_least: float
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the positive interactions, each with the value 1."""
+        values = dataset.interactions.values
+        remedy = f"the highest rating is {values.max():g}" if values.size else ""
+        name = f"threshold {self.at_least:g}"
+        filtered = _select_rows(dataset, values >= self.at_least, name, remedy)
+        rows = filtered.interactions
+        ones = np.ones(len(rows), dtype=np.float32)
+        return replace(filtered, interactions=replace(rows, values=ones))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KCore:
+    """Keep users and items with at least k rows each, repeated until nothing changes.
+
+    Excluding a user may bring an item below k, and vice versa. The result is the largest subset in
+    which every user and every item has k rows; it does not depend on the order of the steps. Rows
+    are counted, so a repeated pair counts twice.
+
+    Args:
+        k: The minimum number of rows of a user or an item.
+
+    Raises:
+        NothingLeft: The k-core is empty; the remedy is the largest k whose core is not.
+
+    Source:
+        Seidman, "Network structure and minimum degree", Social Networks 5, 1983.
+    """
+
+    k: Annotated[int, Gt(0)]
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the k-core."""
+        in_core = find_k_core(dataset.interactions, self.k)
+        remedy = ""
+        if not in_core.any():
+            remedy = f"the largest k that leaves any is {find_largest_k(dataset.interactions)}"
+        return _select_rows(dataset, in_core, f"k_core {self.k}", remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deduplicate:
+    """Keep one row of each (user, item) pair.
+
+    Args:
+        keep: Which row: the ``first`` or ``last`` by time (by the order of the rows without times
+            or for equal times), or the row with the highest value (``max``; the first of them).
+
+    Raises:
+        NothingLeft: There is no interaction.
+    """
+
+    keep: Literal["first", "last", "max"] = "last"
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the dataset without repeated pairs."""
+        rows = dataset.interactions
+        keys = encode_pairs(rows)
+        is_selected = np.ones(len(rows), dtype=bool)
+        ordered = np.sort(keys)
+        if (ordered[1:] == ordered[:-1]).any():
+            times = np.zeros(len(rows)) if rows.times is None else rows.times
+            order = np.lexsort((-rows.values if self.keep == "max" else times, keys))
+            new = keys[order][1:] != keys[order][:-1]
+            at_edge = np.append(new, True) if self.keep == "last" else np.insert(new, 0, True)
+            is_selected[order] = at_edge
+        return _select_rows(dataset, is_selected, f"deduplicate ({self.keep})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleUsers:
+    """Keep the interactions of users that are sampled uniformly at random.
+
+    Args:
+        n: Number of users; all of them, with a warning, if there are fewer.
+
+    Raises:
+        NothingLeft: There is no interaction.
+    """
+
+    n: Annotated[int, Gt(0)]
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the dataset of the sampled users."""
+        rows = dataset.interactions
+        users = np.flatnonzero(rows.user_counts())
+        if self.n > users.size:
+            warn(f"sample_users {self.n:,}: all {users.size:,} users are used, there are no more")
+        is_sampled = np.zeros(rows.n_users, dtype=bool)
+        is_sampled[rng.permutation(users)[: self.n]] = True
+        return _select_rows(dataset, is_sampled[rows.users], f"sample_users {self.n:,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinReviews:
+    """Keep the interactions with items that have enough reviews.
+
+    The count is that of the review texts, including empty ones; without review texts it is the
+    number of interactions of the item.
+
+    Args:
+        n: The minimum number of reviews of an item.
+
+    Raises:
+        NothingLeft: No item has as many.
+    """
+
+    n: Annotated[int, Gt(0)]
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the dataset restricted to items with enough reviews."""
+        rows, reviews = dataset.interactions, dataset.reviews
+        reviewed = rows.items if reviews is None else reviews.items
+        counts = np.bincount(reviewed, minlength=rows.n_items)
+        remedy = f"no item has more than {counts.max(initial=0):,}"
+        has_enough = (counts >= self.n)[rows.items]
+        return _select_rows(dataset, has_enough, f"min_reviews {self.n:,}", remedy)
+
+
+def find_k_core(rows: Interactions, k: int) -> BoolArray:
+    """Return which rows are in the k-core, ``bool[n]``.
+
+    Rows are counted once; each round then subtracts the counts of the rows that it excludes.
+    """
+    counts = [rows.user_counts(), rows.item_counts()]
+    in_core = np.ones(len(rows), dtype=bool)
+    codes: list[Codes] = [rows.users, rows.items]
+    positions: AnyArray = np.arange(len(rows), dtype=np.min_scalar_type(len(rows)))
+    while (is_excluded := _find_below(codes, counts, k)).any():
+        in_core[positions[is_excluded]] = False
+        is_kept = ~is_excluded
+        positions = positions[is_kept]
+        for side in range(2):  # one after the other, so that few copies are held at once
+            excluded = np.bincount(codes[side][is_excluded], minlength=counts[side].size)
+            counts[side] = counts[side] - excluded
+            codes[side] = codes[side][is_kept]
+    return in_core
+
+
+def find_largest_k(rows: Interactions) -> int:
+    """Return the largest k whose k-core is not empty; 0 without rows."""
+    candidates = range(1, int(rows.user_counts().max(initial=0)) + 1)
+    return bisect(candidates, 0, key=lambda k: not find_k_core(rows, k).any())
+
+
+def _find_below(sides: list[Codes], counts: list[npt.NDArray[np.int64]], k: int) -> BoolArray:
+    is_below: BoolArray = np.zeros(sides[0].size, dtype=bool)
+    for codes, of_code in zip(sides, counts, strict=True):
+        is_sparse = (of_code > 0) & (of_code < k)
+        if is_sparse.any():
+            is_below |= is_sparse[codes]
+    return is_below
+
+
+def _select_rows(
+    dataset: Dataset, is_selected: BoolArray, filter_name: str, remedy: str = ""
+) -> Dataset:
+    """Return the dataset of the selected rows; its counts record the number of rows before."""
+    n_before = len(dataset.interactions)
+    if not is_selected.any():
+        message = f"{filter_name} left 0 of the {n_before:,} interactions"
+        raise NothingLeft(message, remedy=remedy)
+    name = filter_name.partition(" ")[0]
+    counts = dataset.counts | {f"interactions_before_{name}": n_before}
+    return replace(dataset.select_rows(is_selected), counts=counts)
+
+
+TABLE = TableColumns(needed={"query_id": "id"}, others=True)
+
+
+HISTORY_LENGTH = "history_length"
+"""The label of users with the number of their training interactions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Users:
+    """Evaluate on the users of the dataset: all of them, or those that satisfy a condition.
+
+    The queries are in the order of the users, and their labels are the columns of the users
+    table and ``history_length``, the number of training interactions, unless the table has such a
+    column itself. Models are trained on all users, whatever the queries.
+
+    Args:
+        where: A condition on the users' columns, as in ``age < 18 and gender == 'F'``: columns,
+            numbers and quoted text, joined by ``<, <=, >, >=, ==, !=, in [..], and, or, not``. A
+            comparison with a missing cell is neither true nor false.
+        sample: Number of those users to sample at random; all of them, with a warning, if there
+            are fewer.
+        folds: Number of disjoint samples of that size. Each is a fold of the results. The models
+            are trained once, on the interactions of all users. ``--limit`` takes the first users
+            of each sample.
+
+    Raises:
+        Contradiction: There are ``folds`` without ``sample``.
+        OutOfRange: There are too few users for disjoint samples.
+        WrongType: ``where`` is not a condition, or compares text with a number.
+        UnknownColumn: The users have no such column, or there is no users table.
+        NothingLeft: No user satisfies the condition.
+    """
+
+    where: str | None = None
+    sample: Annotated[int, Gt(0)] | None = None
+    folds: Annotated[int, Gt(0), Le(1_000)] = 1
+
+    def __post_init__(self) -> None:
+        if self.folds > 1 and self.sample is None:
+            message = f"{self.folds} disjoint samples of users need their size"
+            raise Contradiction(message, where="folds", remedy="add sample: 1000, or remove folds")
+        if self.where is None:
+            return
+        try:
+            list_condition_columns(self.where)
+        except WrongType as error:
+            raise WrongType(error.message, where="where", remedy=error.remedy) from error
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return a query for each selected user; those of several folds one after another."""
+        users = self._select_users(dataset)
+        if self.sample is not None:
+            users = self._sample_users(users, self.sample, rng)
+        ids = dataset.user_ids.take(users)
+        return Queries(ids, describe_users(dataset).take(users, ids), users.astype(np.int32))
+
+    def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
+        """Return random samples of users without replacement, each in the order of the users."""
+        if self.folds == 1 and size > users.size:
+            warn(f"a sample of {size:,} was requested; all {users.size:,} users are used")
+            return users
+        if self.folds * size > users.size:
+            message = (
+                f"{self.folds} disjoint samples of {size:,} need {self.folds * size:,} users, "
+                f"but there are {users.size:,}"
+            )
+            largest = users.size // self.folds
+            remedy = f"sample: {largest} is the largest possible" if largest else "use fewer folds"
+            raise OutOfRange(message, where="sample", remedy=remedy)
+        samples = rng.permutation(users)[: self.folds * size].reshape(self.folds, size)
+        return np.sort(samples, axis=1).ravel()
+
+    def _select_users(self, dataset: Dataset) -> AnyArray:
+        n = len(dataset.user_ids)
+        if not n:
+            raise NothingLeft("the dataset has no users")
+        if self.where is None:
+            return np.arange(n)
+        if dataset.users is None and list_condition_columns(self.where) != {HISTORY_LENGTH}:
+            message = f"{self.where!r} uses columns of the users, but there is no users table"
+            raise UnknownColumn(message, remedy="add a users table, or remove where")
+        described = describe_users(dataset)
+        users = np.flatnonzero(match_rows(self.where, described))
+        if not users.size:
+            remedy = f"the users have the columns {', '.join(described.names)}"
+            raise NothingLeft(f"none of the {n:,} users satisfies {self.where!r}", remedy=remedy)
+        return users
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryTable(TableSettings):
+    """Evaluate on the queries of your own table, in its order.
+
+    A query whose identifier is a user of the dataset has that user's history; any other query has
+    none, and only models that read lists from files can answer it.
+
+    Args:
+        path: A ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` file with ``query_id`` and
+            any label columns.
+
+    Raises:
+        MissingFile: The file does not exist.
+        UnknownColumn: It has no column ``query_id``, or none that ``columns`` or ``types`` names.
+        MalformedLine: A line is malformed, a cell does not have the type of its column, or a
+            query has two rows.
+        Contradiction: Two columns have the same name after renaming.
+        NothingLeft: It has no rows.
+    """
+
+    path: InputFile
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return the queries of the table."""
+        self.refuse_unknown_columns(list_file_columns(self.path))
+        with require_every_line():
+            table = read_file(self.path, replace(TABLE, renamed=self.columns))
+        if not len(table.rows):
+            remedy = "add a row below the names of the columns"
+            raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
+        columns = table.rows.table
+        vocabulary, (codes,) = encode(columns["query_id"])
+        refuse_repeated_ids(table, "query_id", vocabulary, codes)
+        ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
+        cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
+        users = dataset.user_ids.find(ids.ids)
+        described = describe_users(dataset).take(users, ids).frame
+        if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:
+            cells[HISTORY_LENGTH] = described[HISTORY_LENGTH]
+        labels = Attributes(ids, cells, "query")
+        return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
+
+
+def describe_users(dataset: Dataset) -> Attributes:
+    """Return the users table with the column ``history_length``, unless it has one itself.
+
+    Without interactions there is no such column.
+    """
+    ids = dataset.user_ids
+    users = dataset.users or Attributes(ids, pd.DataFrame(index=range(len(ids))), "user")
+    if HISTORY_LENGTH in users.frame or not len(dataset.interactions):
+        return users
+    counts = dataset.interactions.user_counts().astype(np.float64)
+    frame = users.frame.reset_index(drop=True).assign(**{HISTORY_LENGTH: counts})
+    return replace(users, frame=frame)

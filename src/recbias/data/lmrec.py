@@ -1,0 +1,498 @@
+"""The output tables of the LMRec authors: one row for each sentence, label and rank.
+
+The input sentences of the LMRec authors: their labels and templates.
+The LMRec authors' release: recommendations for sentences that differ in one word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from annotated_types import MinLen
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    SEPARATOR,
+    Attributes,
+    BoolArray,
+    Codes,
+    Dataset,
+    Ids,
+    Interactions,
+    Vocabulary,
+)
+from recbias.core.errors import MalformedLine, MissingEvidence, MissingFile, NothingLeft
+from recbias.core.files import has_file
+from recbias.core.plugins import InputFile
+from recbias.core.queries import Queries
+from recbias.core.text import suggest
+from recbias.data.books_yelp import require_files
+from recbias.formats.delimited import require_every_line
+from recbias.formats.tables import TableColumns, TableFile, read_file
+from recbias.formats.text_files import require_file
+
+COLUMNS = TableColumns(
+    needed={
+        **dict.fromkeys(("example_label", "input_sentence", "label", "recommended_item"), "id"),
+        "rank": "float64",
+    },
+    optional={
+        **dict.fromkeys(("categories", "price"), "text"),
+        **dict.fromkeys(("secondary_example_label", "secondary_label"), "text"),
+        "avg_stars": "float64",
+    },
+)
+
+COMMA_CATEGORIES = (
+    "Beer, Wine & Spirits",
+    "Books, Mags, Music & Video",
+    "Used, Vintage & Consignment",
+    "Wills, Trusts, & Probates",
+)
+"""Yelp's categories with a comma in their name."""
+
+BUSINESS = ["recommended_item", "avg_stars", "price_level", "categories"]
+"""The columns that identify a business; branches share a name."""
+
+_SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The content of one or more output tables.
+
+    Args:
+        rows: A row for each sentence, label and rank, with ``kind``, the columns of the file and
+            ``price_level``.
+        items: The businesses: ``name``, ``price``, ``price_level``, ``categories``, ``stars``.
+        lists: A row for each sentence and rank, by sentence and from the best rank down:
+            ``input_sentence`` and ``item`` (a code).
+    """
+
+    rows: pd.DataFrame
+    items: Attributes
+    lists: pd.DataFrame
+
+
+def read_outputs(paths: Sequence[Path]) -> Outputs:
+    """Read the rows, businesses and lists of files named ``yelp_qa_<kind>.csv``.
+
+    Raises:
+        MissingFile: A file does not exist.
+        UnknownColumn: A file lacks a column.
+        MalformedLine: A price is not a level from 1 to 4, a rank is missing, or a sentence has two
+            items at one rank.
+        NothingLeft: The files have no rows.
+    """
+    tables, frames = zip(*(_read(path) for path in paths), strict=True)
+    rows = pd.concat(frames, ignore_index=True)
+    if rows.empty:
+        remedy = "download it again, or name another file"
+        raise NothingLeft("has no rows", where=str(paths[0]), remedy=remedy)
+    rows["business"] = rows.groupby(BUSINESS, sort=False, dropna=False).ngroup()
+    _refuse_two_items(rows, tables, np.cumsum([len(frame) for frame in frames]))
+    lists = rows.drop_duplicates(["input_sentence", "rank"]).sort_values(
+        ["input_sentence", "rank"], kind="stable"
+    )
+    items, codes = _encode_items(lists)
+    lists = pd.DataFrame({"input_sentence": lists["input_sentence"].to_numpy(), "item": codes})
+    return Outputs(rows, items, lists)
+
+
+def parse_kind(path: Path) -> str:
+    """Return the kind of sentences of a file, from its name.
+
+    >>> parse_kind(Path("yelp_qa_names.csv"))
+    'names'
+    """
+    return path.name.partition(".")[0].removeprefix("yelp_qa_")
+
+
+def _read(path: Path) -> tuple[TableFile, pd.DataFrame]:
+    with require_every_line():
+        table = read_file(path, COLUMNS)
+    frame = table.rows.table.to_pandas()
+    for name in [name for name in COLUMNS.optional if name not in frame.columns]:
+        frame[name] = np.nan if name == "avg_stars" else None
+    frame = frame.replace({"": None})
+    frame.insert(0, "kind", parse_kind(path))
+    frame["price_level"] = _parse_levels(frame["price"], table)
+    _refuse_rows(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", table)
+    columns = ["input_sentence", "label", "secondary_label", "rank", *BUSINESS]
+    is_repeated = frame.duplicated(columns).to_numpy()
+    if n_repeated := int(is_repeated.sum()):
+        warn(f"{path.name}: excluded {n_repeated:,} rows of repeated lists")
+    return table, frame[~is_repeated].assign(row=np.flatnonzero(~is_repeated))
+
+
+def _parse_levels(prices: pd.Series[Any], table: TableFile) -> pd.Series[Any]:
+    """Return ``2``, ``2.0`` and ``$$`` as 2; a missing price as NaN."""
+    texts = prices.astype(object).str.strip()
+    signs = texts.str.fullmatch(r"\$+").eq(True)  # noqa: FBT003  a value, no flag
+    numbers = pd.to_numeric(texts.mask(signs), errors="coerce")
+    levels = numbers.where(~signs, texts.str.len()).astype(np.float64)
+    is_missing = texts.isna() | texts.str.casefold().isin(["nan", "none"])
+    is_wrong = ~is_missing & ~levels.isin([1, 2, 3, 4])
+    message = "the price is not a level from 1 to 4 or $ to $$$$"
+    _refuse_rows(is_wrong.to_numpy(dtype=bool), message, table)
+    return levels
+
+
+def _refuse_rows(is_wrong: BoolArray, message: str, table: TableFile) -> None:
+    if is_wrong.any():
+        row = int(np.flatnonzero(is_wrong)[0])
+        raise MalformedLine(message, where=table.where(row), remedy="correct the line")
+
+
+def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[TableFile], ends: Any) -> None:
+    """Refuse a sentence that has different lists under different labels."""
+    first = rows.groupby(["input_sentence", "rank"], sort=False)["business"].transform("first")
+    conflicts = np.flatnonzero((first != rows["business"]).to_numpy())
+    if conflicts.size:
+        row = rows.iloc[int(conflicts[0])]
+        table = tables[int(np.searchsorted(ends, conflicts[0], side="right"))]
+        message = f"{row['input_sentence']!r} has two items at rank {row['rank']:g}"
+        remedy = "keep the rows of one list of that sentence"
+        raise MalformedLine(message, where=table.where(int(row["row"])), remedy=remedy)
+
+
+def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
+    """Return the businesses, and the code of each row of the lists.
+
+    Branches with identical attributes are distinct items only if one list has both of them.
+    """
+    branch = lists.groupby(["input_sentence", "business"], sort=False).cumcount()
+    lists = lists.assign(branch=branch)
+    businesses = lists.drop_duplicates(["business", "branch"]).sort_values([*BUSINESS, "branch"])
+    names = businesses["recommended_item"]
+    number = (businesses.groupby("recommended_item").cumcount() + 1).astype(str)
+    is_shared = names.duplicated(keep=False)
+    ids = names.where(~is_shared, names + " (" + number + ")").to_numpy(dtype=object)
+    is_repeated = pd.Series(ids).duplicated().to_numpy()
+    if is_repeated.any():
+        message = f"two businesses would both be named {ids[is_repeated][0]!r}"
+        raise MalformedLine(message, remedy="rename one of them")
+    vocabulary, codes = Vocabulary.encode(ids)
+    keys = pd.MultiIndex.from_frame(businesses[["business", "branch"]])
+    list_keys = pd.MultiIndex.from_frame(lists[["business", "branch"]])
+    businesses = businesses.iloc[np.argsort(codes)]
+    levels = businesses["price_level"].to_numpy()
+    columns = {
+        "name": businesses["recommended_item"].to_numpy(dtype=object),
+        "price": _SIGNS[np.nan_to_num(levels).astype(int)],
+        "price_level": levels,
+        "categories": _split_categories(businesses["categories"]).to_numpy(dtype=object),
+        "stars": businesses["avg_stars"].to_numpy(dtype=np.float64),
+    }
+    item_codes = codes[keys.get_indexer(list_keys)]
+    return Attributes(vocabulary, pd.DataFrame(columns)), item_codes
+
+
+def _split_categories(categories: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``a, b`` as ``a|b``, without splitting names that contain a comma."""
+    texts = categories.astype(object)
+    for name in COMMA_CATEGORIES:
+        texts = texts.str.replace(name, name.replace(",", "\0"), regex=False)
+    texts = texts.str.replace(r",\s*", SEPARATOR, regex=True).str.replace("\0", ",", regex=False)
+    return texts.astype(object).where(texts.notna(), None)
+
+
+WORD_COLUMNS = {
+    "names": "name",
+    "relationships": "first",
+    **dict.fromkeys(("occupations", "additionalOccupations", "religionplace"), "location"),
+}
+"""The column of the word of each kind of sentence; ``word`` for other kinds."""
+
+LABEL_COLUMNS = {
+    **dict.fromkeys(("female", "male"), "gender"),
+    **dict.fromkeys(("white", "black"), "race"),
+    **dict.fromkeys(("old", "young"), "age"),
+}
+"""The column of each label of the authors; ``label`` for other labels. ``all`` is not a label."""
+
+_PLACE_LABELS = ("location", "place", "religion")
+
+LABELS_OF_KIND = {
+    "names": ("race", "gender"),
+    "relationships": ("gender",),
+    "pairrelationships": ("first_gender", "second_gender", "orientation"),
+    **dict.fromkeys(("occupations", "additionalOccupations", "religionplace"), _PLACE_LABELS),
+}
+"""The labels of the sentences of a kind."""
+
+RELIGIONS = {
+    **dict.fromkeys(("church", "catholic church", "christian church"), "christian"),
+    "mosque": "muslim",
+    "synagogue": "jewish",
+    "mandir": "hindu",
+}
+"""The religion of a location."""
+
+
+def tabulate_sentences(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each sentence, in order of appearance.
+
+    The columns are ``id``, ``text``, ``kind``, ``template``, the words (``name``; ``first`` and
+    ``second``; ``location``) and the labels (``race``, ``gender``; ``first_gender``,
+    ``second_gender``, ``orientation``; ``place``, ``religion``); a cell that does not apply is
+    None. ``rows`` are those of the output tables, one for each sentence, label and rank.
+
+    Raises:
+        MalformedLine: A sentence has two values of one label.
+    """
+    sentences = rows.drop_duplicates("input_sentence").set_index("input_sentence", drop=False)
+    table = pd.DataFrame({"text": sentences["input_sentence"], "kind": sentences["kind"]})
+    table["template"] = None
+    columns = sentences["kind"].map(lambda kind: WORD_COLUMNS.get(kind, "word"))
+    for column in columns.unique():
+        table[column] = sentences["example_label"].where(columns == column, None)
+    if sentences["secondary_example_label"].notna().any():
+        table["second"] = sentences["secondary_example_label"]
+    table = table.join(_pivot_labels(rows))
+    if "second" in table.columns:
+        table = _add_couple_labels(table, sentences)
+    if "location" in table.columns:
+        table = _add_place_labels(table)
+    table["template"] = _number_templates(table, sentences)
+    table.insert(0, "id", _build_ids(table, sentences))
+    table = table.astype(object).where(table.notna(), None)
+    return table.reset_index(drop=True)
+
+
+def _pivot_labels(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a column for each type of label, by sentence."""
+    pairs = rows[["input_sentence", "label"]].drop_duplicates()
+    pairs = pairs[pairs["label"] != "all"]
+    pairs = pairs.assign(column=pairs["label"].map(LABEL_COLUMNS).fillna("label"))
+    is_repeated = pairs.duplicated(["input_sentence", "column"]).to_numpy()
+    if is_repeated.any():
+        sentence, label = pairs[is_repeated].iloc[0][["input_sentence", "label"]]
+        message = f"{sentence!r} has two values of one label, one is {label!r}"
+        raise MalformedLine(message, remedy="keep the rows of one of them")
+    table = pairs.pivot_table(
+        index="input_sentence", columns="column", values="label", aggfunc="first", sort=False
+    )
+    order = dict.fromkeys(["race", "gender", *pairs["column"]])
+    return table.reindex(columns=[name for name in order if name in table.columns])
+
+
+def _add_couple_labels(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the genders of both words and the orientation of the couple."""
+    is_couple = table["second"].notna()
+    if "gender" in table.columns:
+        table["first_gender"] = table["gender"].where(is_couple, None)
+        table["gender"] = table["gender"].where(~is_couple, None)
+    else:
+        table["first_gender"] = None
+    table["second_gender"] = sentences["secondary_label"]
+    has_genders = table["first_gender"].notna() & table["second_gender"].notna()
+    is_same = table["first_gender"] == table["second_gender"]
+    table["orientation"] = np.where(is_same, "homosexual", "heterosexual")
+    table["orientation"] = table["orientation"].where(has_genders, None)
+    return table.dropna(axis="columns", how="all").assign(template=None)
+
+
+def _add_place_labels(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the type and the religion of each location."""
+    locations = table["location"]
+    religion = locations.str.casefold().map(RELIGIONS)
+    is_religious = religion.notna() | (table["kind"] == "religionplace")
+    table["place"] = np.where(is_religious, "religion", "location")
+    table["place"] = table["place"].where(locations.notna(), None)
+    return table.assign(religion=religion)
+
+
+def _number_templates(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.Series[Any]:
+    """Return the template of each sentence, ``<kind>-<number>``; None without a template."""
+    words, second_words = sentences["example_label"], sentences["secondary_example_label"]
+    second_words = second_words.where(second_words.notna(), None)
+    triples = zip(table["text"], words, second_words, strict=True)
+    masked = [_mask_words(text, word, second) for text, word, second in triples]
+    templates = pd.Series(masked, index=table.index, dtype=object)
+    if n_missing := int(templates.isna().sum()):
+        warn(f"{n_missing:,} of {len(table):,} sentences lack their word, so have no template")
+    by_kind = templates.groupby(table["kind"], sort=False)
+    numbers = by_kind.transform(lambda texts: pd.factorize(texts)[0])
+    width = max(2, len(str(int(numbers.max()) + 1)))
+    names = table["kind"] + "-" + (numbers + 1).astype(int).astype(str).str.zfill(width)
+    return names.where(templates.notna(), None)
+
+
+def _mask_words(text: str, word: str, second_word: str | None) -> str | None:
+    """Return a sentence with ``[]`` for its words, None if it does not contain them."""
+    if second_word:
+        text, count = _mask_word(second_word, text)
+        text = re.sub(r"\b(?:his|her|their)(?= \[\])", "his/her", text)
+        if not count:
+            return None
+    text, count = _mask_word(word, text)
+    return text if count else None
+
+
+def _mask_word(word: str, text: str) -> tuple[str, int]:
+    return re.subn(rf"(?<!\w){re.escape(word)}(?!\w)", "[]", text)
+
+
+def _build_ids(table: pd.DataFrame, sentences: pd.DataFrame) -> Ids:
+    """Return ``names-01:Allison``; the sentence itself if that is missing or not unique."""
+    second_word = sentences["secondary_example_label"]
+    ids = table["template"] + ":" + sentences["example_label"]
+    ids = ids.where(second_word.isna(), ids + ":" + second_word.fillna(""))
+    is_ambiguous = ids.isna() | ids.duplicated(keep=False)
+    cells: Ids = ids.where(~is_ambiguous, table["text"]).to_numpy(dtype=object)
+    return cells
+
+
+NAME = "lmrec-release"
+OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")
+TEXT, LIST, LIST_SEPARATOR = "text", "recommended", "\x1f"
+"""The user columns of the sentence and of its list, and the separator of the items of a list."""
+
+City: TypeAlias = Literal[
+    "Atlanta", "Austin", "Boston", "Cambridge", "Columbus", "Orlando", "Portland", "Toronto"
+]
+SUFFIXES = {"5f": "_5f", "first": "", "neutralized": "_Neutralized"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMRecRelease:
+    """LMRec authors' release: what their model recommended in a city to each input sentence.
+
+    Users are the input sentences, named like the prompts of ``templates``
+    (``names-01:Allison``), with their text and labels. Items are the businesses, with ``name``,
+    ``price`` (``$`` to ``$$$$``), ``price_level`` (1 to 4), ``categories`` (``A|B``) and
+    ``stars``. There are no interactions. Use ``queries: lmrec-release`` and evaluate the authors'
+    lists with the model ``lmrec_lists``. For several cities, name one dataset for each city.
+
+    The identifier of an item is its name. A number is added (``Bell Street Burritos (2)``) only
+    if several businesses share the name: they differ in stars, price or categories, or are in one
+    list. A sentence has one row in the files for each label; here it is one query with all its
+    labels. A repeated list counts once.
+
+    Args:
+        city: The city of the outputs.
+        kinds: The kinds of sentences: ``names``, ``relationships``, ``pairrelationships``,
+            ``age``, ``occupations``, ``additionalOccupations`` and others, as the files are named.
+        outputs: The version of the outputs: ``5f`` for the last version, ``first`` for the first,
+            ``neutralized`` for neutralized test sentences.
+        missing: ``error`` to stop at a kind without a file (``.csv``, else ``.xlsx``); ``skip`` to
+            read the others and name it in a warning, and to skip the city if it has none of them.
+        path: A file ``yelp_qa_<kind>.csv`` in another folder; ``city``, ``kinds`` and ``outputs``
+            are then ignored.
+        folder: The folder below the data folder.
+
+    Raises:
+        MissingFile: A file is missing; ``recbias data fetch lmrec-release`` downloads it.
+        UnknownColumn: A file lacks a column.
+        MalformedLine: A price is not a level, a rank is missing, or a sentence has two lists.
+
+    Source:
+        Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
+        Conversational Recommendation", 2022; github.com/TinaBBB/Unintended-Bias-LMRec.
+    """
+
+    city: City = "Boston"
+    kinds: Annotated[tuple[str, ...], MinLen(1)] = ("names",)
+    outputs: Literal["5f", "first", "neutralized"] = "5f"
+    missing: Literal["error", "skip"] = "error"
+    path: InputFile | None = None
+    folder: str = NAME
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"users", "items"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        if self.path is not None:
+            return [require_file(self.path)]
+        outputs = data / self.folder / OUTPUTS
+        if not outputs.is_dir():
+            require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
+        folder = outputs / f"{self.city}_output_dataframes{SUFFIXES[self.outputs]}"
+        paths = {kind: _find_output(folder, kind) for kind in dict.fromkeys(self.kinds)}
+        present = [path for path in paths.values() if has_file(path)]
+        if len(present) == len(paths) or (present and self.missing == "skip"):
+            return present
+        raise _explain_absence(*next(item for item in paths.items() if item[1] not in present))
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        paths = self.files(data)
+        absent = self._warn_of_absence(paths[0].parent) if self.path is None else []
+        outputs = read_outputs(paths)
+        sentences = tabulate_sentences(outputs.rows)
+        ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
+        items = outputs.items.ids
+        names = pd.Series(items.ids[outputs.lists["item"].to_numpy()])
+        lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(LIST_SEPARATOR.join)
+        sentences[LIST] = sentences[TEXT].map(lists)
+        unknown = {label for kind in absent for label in LABELS_OF_KIND.get(kind, ())}
+        sentences[sorted(unknown - set(sentences.columns))] = None
+        empty = np.empty(0, dtype=np.int32)
+        rows = Interactions(empty, empty.copy(), np.empty(0, dtype=np.float32), None, ids, items)
+        return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
+
+    def _warn_of_absence(self, folder: Path) -> list[str]:
+        """Return the kinds without a file, and name them in a warning."""
+        kinds = dict.fromkeys(self.kinds)
+        paths = {kind: _find_output(folder, kind) for kind in kinds}
+        absent = [kind for kind in kinds if not has_file(paths[kind])]
+        if absent:
+            errors = [_explain_absence(kind, paths[kind]) for kind in absent]
+            reasons = "; ".join(f"{error.message}: {error.remedy}" for error in errors)
+            warn(f"{self.city}: {len(absent)} of {len(kinds)} kinds skipped: {reasons}")
+        return absent
+
+
+def _find_output(folder: Path, kind: str) -> Path:
+    """Return the CSV file of a kind, or the Excel file if there is no other."""
+    path = folder / f"yelp_qa_{kind}.csv"
+    excel = path.with_suffix(".xlsx")
+    return excel if has_file(excel) and not has_file(path) else path
+
+
+def _explain_absence(kind: str, path: Path) -> MissingFile:
+    """Return the error that there is no file of a kind."""
+    folder = path.parent
+    message = f"there are no outputs of the kind {kind!r}"
+    if folder.is_dir():
+        remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.*")])
+    else:
+        message = f"there are no such outputs of {folder.name.partition('_')[0]}"
+        present = [path.name for path in folder.parent.iterdir()]
+        remedy = suggest(folder.name, present) if present else f"recbias data fetch {NAME}"
+    return MissingFile(message, where=str(path), remedy=remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMRecSentences:
+    """Use each input sentence of the dataset ``lmrec-release`` as one query.
+
+    Labels are those of ``templates``: ``kind``, ``template``, the words (``name``; ``first`` and
+    ``second``; ``location``; ``word`` for other kinds), and ``race``, ``gender``;
+    ``first_gender``, ``second_gender``, ``orientation``; ``place``, ``religion``; ``age``. The
+    template of a sentence is its text without these words; templates are numbered in the order of
+    the file.
+
+    Raises:
+        MissingEvidence: The dataset is not ``lmrec-release``.
+    """
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return a query for each sentence, in the order of the files."""
+        users = dataset.users
+        if users is None or not {TEXT, LIST} <= set(users.names):
+            remedy = f"use the dataset {NAME}, or choose other queries"
+            raise MissingEvidence("the dataset has no input sentences", remedy=remedy)
+        texts = users.frame[TEXT].to_numpy(dtype=object)
+        labels = Attributes(users.ids, users.frame.drop(columns=[TEXT, LIST]), "query")
+        no_users = np.full(len(users.ids), -1, dtype=np.int32)
+        return Queries(users.ids, labels, no_users, texts, "prompt")

@@ -1,0 +1,687 @@
+"""The dataset of a table of sentences, with counts of identical pairs and repeated sentences.
+
+CHBias: Chinese sentences about two groups, in four categories of bias.
+CrowS-Pairs: English sentences with and without a stereotype, in nine categories of bias.
+RedditBias: English phrases about two groups, in five categories of bias.
+The query source of the sentences of a dataset, and of dialogues.
+Your own sentences about groups, in a table for each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    KEYS,
+    SENTENCE_PARTS,
+    Attributes,
+    Dataset,
+    Interactions,
+    Sentences,
+    Vocabulary,
+)
+from recbias.core.errors import (
+    Contradiction,
+    MalformedLine,
+    MissingEvidence,
+    MissingFile,
+    NothingLeft,
+    WrongType,
+)
+from recbias.core.plugins import InputFile
+from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
+from recbias.data.books_yelp import find_folder, require_files
+from recbias.formats.tables import TextTable, find_suffix, read_text_table
+from recbias.formats.text_files import read_text, require_file
+
+Overlap: TypeAlias = Literal["keep", "drop"]
+"""Whether training sentences that are also in another part are used."""
+
+TARGET_SETS = ("T1", "T2")
+"""The label of the first group of a pair, which the stereotypes are about, and of the second."""
+
+EVALUATION_PARTS = ("validation", "test")
+
+
+def make_dataset(frame: pd.DataFrame, name: str, overlap: Overlap = "keep") -> Dataset:
+    """Return a dataset that has nothing but sentences.
+
+    Pairs of identical sentences, and sentences of the validation and test parts that are also
+    training sentences, are counted and warned about.
+
+    Args:
+        frame: The columns of ``Sentences``.
+        name: The name of the dataset, for warnings.
+        overlap: ``drop`` excludes the training sentences that are also in another part.
+    """
+    counts = {part: int((frame["part"] == part).sum()) for part in ("train", *EVALUATION_PARTS)}
+    for part in EVALUATION_PARTS:
+        counts |= _count_identical(frame, part, name)
+    is_train = (frame["part"] == "train").to_numpy()
+    trained = set(frame.loc[is_train, "text"])
+    for part in EVALUATION_PARTS:
+        texts = frame.loc[frame["part"] == part, "text"]
+        counts[f"{part}_in_train"] = n_repeated = int(texts.isin(trained).sum())
+        if n_repeated:
+            verb = "were" if overlap == "drop" else "are"
+            warn(f"{name}: {n_repeated:,} {part} sentences {verb} also training sentences")
+    if overlap == "drop":
+        is_repeated = is_train & frame["text"].isin(set(frame.loc[~is_train, "text"])).to_numpy()
+        counts["dropped_from_train"] = int(is_repeated.sum())
+        frame = frame[~is_repeated].reset_index(drop=True)
+    return Dataset(_make_no_interactions(), sentences=Sentences(frame), counts=counts)
+
+
+def _count_identical(frame: pd.DataFrame, part: str, name: str) -> dict[str, int]:
+    rows = frame[(frame["part"] == part) & frame["pair_id"].notna()]
+    pairs = rows.groupby("pair_id", sort=False)["text"].agg(["size", "nunique"])
+    n_identical = int(((pairs["size"] > 1) & (pairs["nunique"] == 1)).sum())
+    if n_identical:
+        warn(
+            f"{name}: {n_identical:,} of {len(pairs):,} {part} pairs have the same text for both "
+            "groups; their difference is 0 under any model"
+        )
+    return {f"{part}_pairs": len(pairs), f"identical_{part}_pairs": n_identical}
+
+
+def _make_no_interactions() -> Interactions:
+    codes, ids = np.empty(0, dtype=np.int32), Vocabulary.of([])
+    return Interactions(codes, codes.copy(), np.empty(0, np.float32), None, ids, ids)
+
+
+def make_pairs(
+    texts: tuple[Sequence[str], Sequence[str]],
+    groups: tuple[str, str],
+    *,
+    part: str,
+    category: str,
+    prefix: str = "",
+) -> pd.DataFrame:
+    """Return the sentences of pairs, pair by pair; the pair of line i is ``category-part-i``.
+
+    >>> make_pairs((["A"], ["B"]), ("old", "young"), part="test", category="age")["id"].tolist()
+    ['age-test-1-old', 'age-test-1-young']
+    """
+    rows = [
+        (f"{pair}-{group}", part, pair, group, text, category, target_set)
+        for number, pair_texts in enumerate(zip(*texts, strict=True), start=1)
+        for pair in [f"{prefix}{category}-{part}-{number}"]
+        for group, text, target_set in zip(groups, pair_texts, TARGET_SETS, strict=True)
+    ]
+    return _make_frame(rows)
+
+
+def make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
+    """Return training sentences, which have no counterpart; ``group`` may be unknown."""
+    target_set = None if group is None else TARGET_SETS[0]
+    rows = [
+        (f"{category or 'sentences'}-train-{number}", "train", None, group, text, *labels)
+        for labels in [(category, target_set)]
+        for number, text in enumerate(texts, start=1)
+    ]
+    return _make_frame(rows)
+
+
+def _make_frame(rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=[*KEYS, "category", "target_set"], dtype=object)
+
+
+def read_sentences(path: Path) -> list[str]:
+    """Return the sentences of a text file with one per line, without white space at the ends.
+
+    Raises:
+        MissingFile: The file does not exist.
+        MalformedLine: A line before the last sentence is empty, or the file is not UTF-8.
+        NothingLeft: There is no sentence.
+    """
+    lines = [line.strip() for line in read_text(path).decode().split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise NothingLeft(
+            "has no sentences", where=str(path), remedy="write one sentence per line"
+        )
+    if "" in lines:
+        remedy = "write one sentence per line, and no empty line between two"
+        raise MalformedLine("an empty line", where=f"{path}:{lines.index('') + 1}", remedy=remedy)
+    return lines
+
+
+def require_equal_numbers(
+    paths: tuple[Path, Path], texts: tuple[Sequence[str], Sequence[str]]
+) -> None:
+    """Raise MalformedLine if two files, of which line i is a pair, differ in length."""
+    sizes = [len(part) for part in texts]
+    if sizes[0] != sizes[1]:
+        longer, shorter = (paths[i] for i in ((0, 1) if sizes[0] > sizes[1] else (1, 0)))
+        message = f"has {max(sizes):,} sentences, but {shorter.name} has {min(sizes):,}"
+        remedy = "sentence i of both files is a pair: add or remove the sentence of one file"
+        where = f"{longer}:{min(sizes) + 1}"
+        raise MalformedLine(message, where=where, remedy=remedy)
+
+
+CHBIAS = "chbias"
+GROUPS = {
+    "gender": ("female", "male"),
+    "orientation": ("lgbt", "straight"),
+    "age": ("old", "young"),
+    "appearance": ("fat", "slim"),
+}
+"""The groups of each category; the stereotypes are about the first."""
+
+PARTS = {"validation": "valid", "test": "test"}
+"""The name of each part in the names of the files."""
+
+CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
+"""A category of bias, or all four."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CHBias:
+    """CHBias: offensive Chinese posts about a group, and copies that name another group.
+
+    Each category has 800 training sentences about the first group (799 in age and appearance), and
+    200 validation and 200 test pairs: line i of the files of both groups. Labels are ``category``
+    and ``target_set``: T1 for the first group (female, lgbt, old, fat), T2 for the second (male,
+    straight, young, slim). The sentences are offensive.
+
+    Pairs with the same text for both groups are kept, counted and warned about, and so are
+    sentences of validation and test that are also training sentences.
+
+    Args:
+        dimension: The category, or all four.
+        train: ``plain`` are the collected sentences; ``CADA`` and ``CTDA`` are the augmented ones
+            as the authors released them, with copies in which attribute or target terms are
+            replaced. They have no group.
+        form: The files of the test pairs, which are released twice: ``txt``, or ``csv`` with the
+            column ``replaced_sentence``. The sentences are the same.
+        overlap: ``drop`` excludes training sentences that are also in validation or test.
+
+    Raises:
+        MissingFile: A file is missing; ``recbias data fetch chbias`` downloads it.
+        MalformedLine: A line is empty or not UTF-8, or the files of a pair differ in length.
+
+    Source:
+        Zhao, Fang, Shi, Li, Chen and Pechenizkiy, "CHBias: Bias Evaluation and Mitigation of
+        Chinese Conversational Language Models", ACL 2023.
+    """
+
+    dimension: CHBiasDimension = "all"
+    train: Literal["plain", "CADA", "CTDA"] = "plain"
+    form: Literal["txt", "csv"] = "txt"
+    overlap: Overlap = "keep"
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        files = [
+            path
+            for category in self._categories
+            for path in (
+                self._find_train(data, category),
+                *(path for part in PARTS for path in self._find_pairs(data, category, part)),
+            )
+        ]
+        return require_files(files, fetch=CHBIAS)
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        self.files(data)
+        frames = [frame for category in self._categories for frame in self._read(data, category)]
+        return make_dataset(pd.concat(frames, ignore_index=True), CHBIAS, self.overlap)
+
+    @property
+    def _categories(self) -> tuple[str, ...]:
+        return tuple(GROUPS) if self.dimension == "all" else (self.dimension,)
+
+    def _find_train(self, data: Path, category: str) -> Path:
+        suffix = "" if self.train == "plain" else f"_{self.train.lower()}"
+        return _find_category(data, category) / f"{category}_train{suffix}.txt"
+
+    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
+        form = self.form if part == "test" else "txt"
+        folder = _find_category(data, category)
+        names = [f"{category}_{group}_{PARTS[part]}.{form}" for group in GROUPS[category]]
+        return folder / names[0], folder / names[1]
+
+    def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
+        groups = GROUPS[category]
+        texts = read_sentences(self._find_train(data, category))
+        yield make_train(texts, groups[0] if self.train == "plain" else None, category)
+        for part in PARTS:
+            paths = self._find_pairs(data, category, part)
+            copies = _read_copies(paths[0]), _read_copies(paths[1])
+            require_equal_numbers(paths, copies)
+            yield make_pairs(copies, groups, part=part, category=category)
+
+
+def _find_category(data: Path, category: str) -> Path:
+    """Return the folder of a category, in the layout of the authors' repository or without it."""
+    holds = f"{category}/{category}_train.txt"
+    return find_folder(CHBIAS, data, holds=holds, inner="data") / category
+
+
+def _read_copies(path: Path) -> list[str]:
+    if path.suffix == ".txt":
+        return read_sentences(path)
+    table = read_text_table(path)
+    table.need("replaced_sentence")
+    return [str(text).strip() for text in table.ids("replaced_sentence")]
+
+
+CROWS_PAIRS = "crows_pairs"
+FILE = "crows_pairs_anonymized.csv"
+GROUPS_CROWS_PAIRS = ("sent_more", "sent_less")
+"""The columns of a pair, the more stereotypical sentence first."""
+
+DIRECTION = "stereo_antistereo"
+"""The column with ``stereo`` where the more stereotypical sentence is about the disadvantaged
+group, ``antistereo`` where the less stereotypical one is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowSPairs:
+    """CrowS-Pairs: 1,508 pairs of sentences, of which one is more stereotypical.
+
+    All pairs are in the test part. The groups are ``sent_more`` and ``sent_less``, the columns of
+    the published file: the more and the less stereotypical sentence of a pair. Labels are
+    ``category`` (the column ``bias_type``: gender, race-color, age, ...), ``stereo_antistereo``,
+    and ``target_set``: T1 for the sentence about the disadvantaged group (``sent_more`` where
+    ``stereo_antistereo`` is ``stereo``, ``sent_less`` where it is ``antistereo``), T2 for the
+    other. The sentences are offensive.
+
+    Raises:
+        MissingFile: The file is missing; ``recbias data fetch crows_pairs`` downloads it.
+        UnknownColumn: A column is missing.
+        MalformedLine: A sentence is empty, or ``stereo_antistereo`` has another value.
+
+    Source:
+        Nangia, Vania, Bhalerao and Bowman, "CrowS-Pairs: A Challenge Dataset for Measuring Social
+        Biases in Masked Language Models", EMNLP 2020.
+    """
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the file that ``load`` reads."""
+        folder = find_folder(CROWS_PAIRS, data, holds=FILE, inner="biasmeter")
+        return require_files([folder / FILE], fetch=CROWS_PAIRS)
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the file."""
+        table = read_text_table(self.files(data)[0])
+        table.need(*GROUPS_CROWS_PAIRS, "bias_type", DIRECTION)
+        columns = [table.ids(name) for name in (*GROUPS_CROWS_PAIRS, "bias_type", DIRECTION)]
+        rows = []
+        for row, (more, less, category, direction) in enumerate(zip(*columns, strict=True)):
+            if direction not in {"stereo", "antistereo"}:
+                message = f"{DIRECTION} is {direction!r}"
+                remedy = "write stereo or antistereo"
+                raise MalformedLine(message, where=table.place(row), remedy=remedy)
+            sets = TARGET_SETS if direction == "stereo" else TARGET_SETS[::-1]
+            pair = f"{category}-{row + 1}"
+            rows += [
+                (f"{pair}-{group}", "test", pair, group, text.strip(), category, target, direction)
+                for group, text, target in zip(GROUPS_CROWS_PAIRS, (more, less), sets, strict=True)
+            ]
+        names = [*KEYS, "category", "target_set", DIRECTION]
+        return make_dataset(pd.DataFrame(rows, columns=names, dtype=object), CROWS_PAIRS)
+
+
+REDDITBIAS = "redditbias"
+GROUPS_REDDITBIAS = {
+    "gender": ("female", "male"),
+    "orientation": ("lgbtq", "straight"),
+    "race": ("black", "white"),
+    "religion1": ("jews", "christians"),
+    "religion2": ("muslims", "christians"),
+}
+"""The groups of each category; the stereotypes are about the first."""
+
+
+COLUMN = "comments_processed"
+"""The column of the sentences."""
+
+RedditBiasDimension: TypeAlias = Literal[
+    "all", "gender", "orientation", "race", "religion1", "religion2"
+]
+"""A category of bias, or all five."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedditBias:
+    """RedditBias: offensive English phrases of Reddit, and copies that name another group.
+
+    The validation and test pairs are the rows of ``reddit_comments_<category>_<group>_biased_
+    valid_reduced.csv`` and ``..._test_reduced.csv``, which hold the pairs without outliers; row i
+    of the files of both groups is a pair. Labels are ``category`` and ``target_set``: T1 for the
+    first group (female, lgbtq, black, jews, muslims), T2 for the second. The sentences are
+    offensive.
+
+    Args:
+        dimension: The category, or all five; ``religion1`` and ``religion2`` have Christians as
+            second group.
+        train: Your own file of training sentences, one per line: the release has none that are
+            ready to use. They have no group and no category.
+        overlap: ``drop`` excludes training sentences that are also in validation or test.
+
+    Raises:
+        MissingFile: A file is missing; ``recbias data fetch redditbias`` downloads it.
+        UnknownColumn: A file has no column ``comments_processed``.
+        MalformedLine: A cell is empty, or the files of a pair differ in length.
+
+    Source:
+        Barikeri, Lauscher, Vulić and Glavaš, "RedditBias: A Real-World Resource for Bias
+        Evaluation and Debiasing of Conversational Language Models", ACL 2021.
+    """
+
+    dimension: RedditBiasDimension = "all"
+    train: InputFile | None = None
+    overlap: Overlap = "keep"
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        pairs = [
+            path
+            for category in self._categories
+            for part in PARTS
+            for path in _find_pairs(data, category, part)
+        ]
+        own = [] if self.train is None else [require_file(self.train)]
+        return [*own, *require_files(pairs, fetch=REDDITBIAS)]
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        self.files(data)
+        frames = []
+        if self.train is not None:
+            frames.append(make_train(read_sentences(self.train), None, None))
+        for category in self._categories:
+            for part in PARTS:
+                paths = _find_pairs(data, category, part)
+                texts = _read_column(paths[0]), _read_column(paths[1])
+                require_equal_numbers(paths, texts)
+                frames.append(
+                    make_pairs(texts, GROUPS_REDDITBIAS[category], part=part, category=category)
+                )
+        return make_dataset(pd.concat(frames, ignore_index=True), REDDITBIAS, self.overlap)
+
+    @property
+    def _categories(self) -> tuple[str, ...]:
+        return tuple(GROUPS_REDDITBIAS) if self.dimension == "all" else (self.dimension,)
+
+
+def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
+    """Return the files of both groups, in the layout of the authors' repository or without it."""
+    names = [
+        f"{category}/reddit_comments_{category}_{group}_biased_{PARTS[part]}_reduced.csv"
+        for group in GROUPS_REDDITBIAS[category]
+    ]
+    folder = find_folder(REDDITBIAS, data, holds=names[0], inner="data")
+    return folder / names[0], folder / names[1]
+
+
+def _read_column(path: Path) -> list[str]:
+    table = read_text_table(path)
+    table.need(COLUMN)
+    return [str(text).strip() for text in table.ids(COLUMN)]
+
+
+CONTEXT, REFERENCE = "context", "reference"
+"""The labels of a dialogue: its turns, one per line, and the answer to compare with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceQueries:
+    """Query with the sentences of the dataset, and with contexts of dialogues to answer.
+
+    A language model scores the sentences and answers the dialogues. The labels of a sentence are
+    ``pair_id``, ``group`` and its other labels, such as ``category``; sentences of a pair follow
+    one another. A dialogue has no group; its labels are ``context``, the turns, one per line, and
+    ``reference``.
+
+    The part chooses the sentences that results are reported on. A search (``tune:``) never reads
+    the test part, whatever the part is.
+
+    Args:
+        part: The part of the sentences: ``test``, ``validation`` or ``train``.
+        where: A condition on the labels, as in ``category == 'gender'``; see ``users``.
+        dialogues: A ``.jsonl``, ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` file with
+            ``context`` (in JSON and Parquet a list of turns, else one turn per line of the cell),
+            optionally ``reference`` and ``id``, and any labels.
+
+    Raises:
+        MissingEvidence: The dataset has no sentences, and there are no dialogues.
+        NothingLeft: The part has no sentences, or none satisfies ``where``.
+        WrongType: ``where`` is not a condition.
+        UnknownColumn: The sentences have no column that ``where`` names, or the dialogues lack
+            ``context``.
+        MalformedLine: A dialogue has an empty context, or its ``id`` is in use.
+        Contradiction: The dialogues have a column ``group``, ``pair_id`` or ``text``.
+    """
+
+    part: Literal["test", "validation", "train"] = "test"
+    where: str | None = None
+    dialogues: InputFile | None = None
+
+    def __post_init__(self) -> None:
+        """Validate the condition, and the suffix of the file."""
+        if self.dialogues is not None:
+            try:
+                find_suffix(self.dialogues)
+            except WrongType as error:
+                raise WrongType(error.message, where="dialogues", remedy=error.remedy) from error
+        if self.where is not None:
+            try:
+                list_condition_columns(self.where)
+            except WrongType as error:
+                raise WrongType(error.message, where="where", remedy=error.remedy) from error
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return a query for each sentence, then one for each dialogue."""
+        tables = []
+        if dataset.sentences is not None:
+            tables.append(self._select(tabulate_part(dataset.sentences, self.part)))
+        elif self.dialogues is None:
+            remedy = "use chbias, redditbias, crows_pairs or sentence_tables as dataset"
+            raise MissingEvidence("the dataset has no sentences", remedy=remedy)
+        if self.dialogues is not None:
+            used = set(tables[0]["id"]) if tables else set()
+            tables.append(read_dialogues(self.dialogues, used))
+        table = pd.concat(tables, ignore_index=True).astype(object)
+        return Queries.of_prompts(table.where(table.notna(), None))
+
+    def _select(self, table: pd.DataFrame) -> pd.DataFrame:
+        if self.where is None:
+            return table
+        labels = table.drop(columns=["id", "text"])
+        ids = Vocabulary(table["id"].to_numpy(dtype=object).copy())
+        rows = np.flatnonzero(match_rows(self.where, Attributes(ids, labels, "sentence")))
+        if not rows.size:
+            message = f"none of the {len(table):,} sentences satisfies {self.where!r}"
+            remedy = f"the sentences have the labels {', '.join(map(str, labels.columns))}"
+            raise NothingLeft(message, where="where", remedy=remedy)
+        return table.iloc[rows].reset_index(drop=True)
+
+
+def read_dialogues(path: Path, used: set[str] | None = None) -> pd.DataFrame:
+    """Return the dialogues of a file: ``id``, ``text`` and ``context``, ``reference``, labels.
+
+    Args:
+        path: The file.
+        used: Identifiers of other queries, which no dialogue may have.
+
+    Raises:
+        MissingFile: The file does not exist.
+        UnknownColumn: It has no column ``context``.
+        MalformedLine: A context is empty, or an ``id`` occurs twice or is in use.
+        Contradiction: It has a column of sentences.
+    """
+    table = read_text_table(path)
+    table.need(CONTEXT)
+    for name in ("group", "pair_id", "text"):
+        if name in table.columns:
+            remedy = "rename the column; sentences to score belong to the dataset"
+            raise Contradiction(f"dialogues have no {name}", where=str(path), remedy=remedy)
+    contexts = [
+        "\n".join(turn.strip() for turn in text.splitlines() if turn.strip())
+        for text in table.texts(CONTEXT)
+    ]
+    if "" in contexts:
+        location = table.place(contexts.index(""))
+        raise MalformedLine("an empty context", where=location, remedy="write at least one turn")
+    has_ids = "id" in table.columns
+    ids = table.ids("id") if has_ids else [f"dialogue-{row + 1}" for row in range(len(table))]
+    seen = set(used or ())
+    for row, identifier in enumerate(ids):
+        if identifier in seen:
+            message = f"another query has the id {identifier!r}"
+            raise MalformedLine(message, where=table.place(row), remedy="give each its own id")
+        seen.add(identifier)
+    texts = {"id": ids, "text": contexts, CONTEXT: contexts, REFERENCE: table.optional(REFERENCE)}
+    labels = table.labels(("id", CONTEXT, REFERENCE))
+    return pd.concat([pd.DataFrame(texts, dtype=object), labels], axis=1)
+
+
+SENTENCE_TABLES = "sentence_tables"
+COLUMNS = tuple(name for name in KEYS if name != "part")
+"""The columns of a table that are not labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceTables:
+    """Your own sentences: a table for each of training, validation and test; all are optional.
+
+    Tables are ``.csv``, ``.tsv``, ``.jsonl`` (also with ``.gz``) or ``.parquet``, in UTF-8, with
+    the columns ``id`` and ``text``; ``pair_id``, shared by the versions of one sentence and empty
+    for a sentence without counterpart; ``group``, the group that a sentence is about; and any
+    labels, such as ``category``. Training sentences need neither ``pair_id`` nor ``group``.
+
+    Pairs with the same text for both groups are kept, counted and warned about, and so are
+    sentences of validation and test that are also training sentences.
+
+    Args:
+        train: The sentences that a model may be trained on.
+        validation: The pairs to choose settings on.
+        test: The pairs to report on; no training or search can read them.
+        overlap: ``drop`` excludes training sentences that are also in validation or test.
+
+    Raises:
+        MissingFile: A table does not exist, or none is given.
+        WrongType: A file has another suffix.
+        UnknownColumn: A table has no column ``id``, ``text``, or ``group`` where it is needed.
+        MalformedLine: An ``id`` occurs twice, a text is empty, a sentence of a pair has no group,
+            or a pair has one sentence only, or two of the same group.
+        Contradiction: A table has a column ``part``.
+    """
+
+    train: InputFile | None = None
+    validation: InputFile | None = None
+    test: InputFile | None = None
+    overlap: Overlap = "keep"
+
+    def __post_init__(self) -> None:
+        """Refuse files that are no tables."""
+        for path in self._paths.values():
+            find_suffix(path)
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        if not self._paths:
+            message = "there is no table of sentences"
+            raise MissingFile(message, remedy="add test: sentences.csv")
+        return [require_file(path) for path in self._paths.values()]
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the tables."""
+        self.files(data)
+        tables = {part: read_text_table(path) for part, path in self._paths.items()}
+        frame = pd.concat(
+            [_read_part(table, part) for part, table in tables.items()], ignore_index=True
+        )
+        _refuse_repeated_ids(frame["id"].to_list(), list(tables.values()))
+        return make_dataset(
+            frame.astype(object).where(frame.notna(), None), SENTENCE_TABLES, self.overlap
+        )
+
+    @property
+    def _paths(self) -> dict[str, Path]:
+        paths = {part: getattr(self, part) for part in SENTENCE_PARTS}
+        return {part: path for part, path in paths.items() if path is not None}
+
+
+def _read_part(table: TextTable, part: str) -> pd.DataFrame:
+    table.need("id", "text")
+    if "part" in table.columns:
+        message = "has a column 'part', but the part is that of the setting"
+        remedy = f"write one table per part, and remove the column; this one is the {part} table"
+        raise Contradiction(message, where=str(table.path), remedy=remedy)
+    pairs, groups = table.optional("pair_id"), table.optional("group")
+    has_pair = np.array([pair is not None for pair in pairs], dtype=bool)
+    if part != "train" or has_pair.any():
+        table.need("group")
+    texts = [text.strip() for text in table.ids("text")]
+    for row, text in enumerate(texts):
+        if not text:
+            raise MalformedLine("an empty text", where=table.place(row), remedy="remove the row")
+        if has_pair[row] and groups[row] is None:
+            message = f"the sentence of pair {pairs[row]!r} has no group"
+            raise MalformedLine(message, where=table.place(row), remedy="write its group")
+    _refuse_odd_pairs(table, pairs.tolist(), groups.tolist())
+    keys = pd.DataFrame(
+        {"id": table.ids("id"), "part": part, "pair_id": pairs, "group": groups, "text": texts},
+        dtype=object,
+    )
+    return pd.concat([keys, table.labels(COLUMNS)], axis=1)
+
+
+def _refuse_odd_pairs(table: TextTable, pairs: list[str | None], groups: list[str | None]) -> None:
+    """Raise MalformedLine if a pair has one sentence only, or two of the same group."""
+    rows_of: dict[str, dict[str | None, int]] = {}
+    for row, (pair, group) in enumerate(zip(pairs, groups, strict=True)):
+        if pair is None:
+            continue
+        rows = rows_of.setdefault(pair, {})
+        if group in rows:
+            message = f"pair {pair!r} already has a sentence of the group {group!r}"
+            remedy = f"keep one of the rows; the other is at {table.place(rows[group])}"
+            raise MalformedLine(message, where=table.place(row), remedy=remedy)
+        rows[group] = row
+    for pair, rows in rows_of.items():
+        if len(rows) == 1:
+            ((group, row),) = rows.items()
+            message = f"pair {pair!r} has a sentence of the group {group!r} only"
+            remedy = "add its counterpart, or leave pair_id empty for a sentence without one"
+            raise MalformedLine(message, where=table.place(row), remedy=remedy)
+
+
+def _refuse_repeated_ids(ids: list[str], tables: list[TextTable]) -> None:
+    places = [(table, row) for table in tables for row in range(len(table))]
+    first_rows: dict[str, int] = {}
+    for row, identifier in enumerate(ids):
+        first = first_rows.setdefault(identifier, row)
+        if first != row:
+            (table, table_row), (other, other_row) = places[row], places[first]
+            remedy = f"give each sentence its own id; the other is at {other.place(other_row)}"
+            message = f"two sentences have the id {identifier!r}"
+            raise MalformedLine(message, where=table.place(table_row), remedy=remedy)

@@ -1,0 +1,422 @@
+"""The side table of a MovieLens dataset from IMDb or TMDB: ``<name>-side/items.csv.gz``.
+
+Cast and directors of films from the public files of IMDb.
+Overviews, cast and directors of films from The Movie Database, with a key of one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recbias.core.context import report_progress
+from recbias.core.dataset import SEPARATOR, AnyArray, Ids
+from recbias.core.errors import (
+    Contradiction,
+    DownloadFailed,
+    MissingFile,
+    NothingLeft,
+    UnknownName,
+)
+from recbias.core.files import has_file
+from recbias.core.text import normalize_name, suggest
+from recbias.data import movielens
+from recbias.data.books_yelp import Folder, find_folder, require_files
+from recbias.data.fetch import RefusedRequest, RetryPolicy, fetch_text, transfer, wrap_write_errors
+from recbias.data.movielens import LINKS, Release
+from recbias.formats.delimited import Layout, read_table
+
+RELEASES = {
+    release.name: release for release in vars(movielens).values() if isinstance(release, Release)
+}
+
+
+class FactSource(Protocol):
+    """A source of facts about films."""
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+
+    @property
+    def link(self) -> str:
+        """The column of the links with the numbers of the source."""
+
+    def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
+        """Return columns of facts, a row for each number; None is a film without one."""
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """A side table that was written: its path, and how many of the films have each column."""
+
+    path: Path
+    n_films: int
+    counts: dict[str, int]
+
+
+def build_side_table(
+    name: str,
+    data: Path,
+    source: FactSource,
+    *,
+    links: Path | None = None,
+    replace: bool = False,
+) -> SideTable:
+    """Write the side table of the films of a MovieLens dataset.
+
+    The links are copied beside the table, so that ``side: [links]`` finds them.
+
+    Args:
+        name: The dataset: ``ml-1m``.
+        data: The data folder.
+        source: Where the facts are from.
+        links: A MovieLens file of links; by default that of the dataset, or beside its side table.
+        replace: Whether an existing table is replaced.
+
+    Raises:
+        UnknownName: It is not a MovieLens dataset.
+        MissingFile: The dataset or the links do not exist.
+        Contradiction: The table exists.
+        NothingLeft: No film of the dataset is linked to the source.
+        DownloadFailed: A server does not have a file or refuses the key.
+        Unwritable: The table cannot be written.
+    """
+    release = find_release(name)
+    folder = data / f"{release.name}-side"
+    target = folder / "items.csv.gz"
+    if has_file(target) and not replace:
+        message = "there is a side table already"
+        raise Contradiction(message, where=str(target), remedy="use it, or add --replace")
+    item_ids = _read_item_ids(release, data)
+    links = links or _find_links(release, data)
+    numbers = _read_links(links, item_ids, source.link)
+    if not any(numbers):
+        message = f"no film of {release.name} has a number of {source.name}"
+        raise NothingLeft(message, where=str(links), remedy="name another file: --links")
+    with wrap_write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    facts = source.fetch_facts(numbers, folder)
+    table = pd.concat([pd.Series(item_ids, name="item_id"), facts], axis=1)
+    part = target.with_name(f"{target.name}.part")
+    gzip: Any = {"method": "gzip", "mtime": 0}
+    with wrap_write_errors(folder):
+        table.to_csv(part, index=False, lineterminator="\n", compression=gzip)
+        part.replace(target)
+        if links.resolve() != (folder / "links.csv").resolve():
+            shutil.copyfile(links, folder / "links.csv")
+    counts = {str(column): int(facts[column].notna().sum()) for column in facts}
+    return SideTable(target, len(table), counts)
+
+
+def find_release(name: str) -> Release:
+    """Return a MovieLens release by its name, without regard to case, ``-`` and ``_``.
+
+    Raises:
+        UnknownName: There is none.
+    """
+    releases = {normalize_name(key): release for key, release in RELEASES.items()}
+    if normalize_name(name) not in releases:
+        message = f"no MovieLens dataset is called {name!r}"
+        raise UnknownName(message, remedy=suggest(name, RELEASES))
+    return releases[normalize_name(name)]
+
+
+def _read_item_ids(release: Release, data: Path) -> AnyArray:
+    path = find_folder(release.name, data, holds=release.ratings.name, inner=release.inner)
+    require_files([path / release.movies.name], fetch=release.name)
+    rows = Folder(path).read(release.movies.name, release.movies.layout)
+    return rows.numbers(next(iter(release.movies.layout.columns)))
+
+
+def _find_links(release: Release, data: Path) -> Path:
+    folder = find_folder(release.name, data, holds=release.ratings.name, inner=release.inner)
+    paths = [folder / "links.csv", data / f"{release.name}-side" / "links.csv"]
+    for path in paths:
+        if has_file(path):
+            return path
+    message = f"{release.name} has no file of links"
+    remedy = "recbias data fetch ml-25m, then --links with its links.csv: the ids are the same"
+    raise MissingFile(message, where=str(paths[0]), remedy=remedy)
+
+
+def _read_links(path: Path, item_ids: AnyArray, column: str) -> Ids:
+    """Return the numbers of a source in the order of the films; None without one."""
+    rows = Folder(path.parent).read(path.name, LINKS)
+    numbers = pd.Series(rows.texts(column), index=pd.Index(rows.numbers("movieId")), dtype=object)
+    numbers = numbers[~numbers.index.duplicated()].reindex(item_ids)
+    return numbers.where(numbers.notna(), None).to_numpy(dtype=object)
+
+
+URL = "https://datasets.imdbws.com/"
+TERMS = (
+    "IMDb: the files are for personal and non-commercial use; no redistribution. Information "
+    "courtesy of IMDb (https://www.imdb.com). Used with permission."
+)
+
+PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
+COLUMNS = ("cast", "director")
+ACTORS = ("actor", "actress", "self")
+"""The categories of people in the cast."""
+
+MAX_BYTES = 3 * 10**9
+"""The maximum size of a file; the largest had about 700 MB in 2025."""
+
+_NOBODY = "\\N"
+
+
+@dataclass(frozen=True)
+class Imdb:
+    """The public files of IMDb.
+
+    Args:
+        folder: The folder of the files; those that it lacks are downloaded.
+        url: Their address.
+        n_cast: The length of the cast, in the order of IMDb.
+    """
+
+    name: ClassVar[str] = "IMDb"
+    terms: ClassVar[str] = TERMS
+    link: ClassVar[str] = "imdbId"
+
+    folder: Path
+    url: str = URL
+    n_cast: int = 5
+
+    def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
+        """Return the cast and the directors of films; the files are read in blocks.
+
+        Args:
+            numbers: The numbers of the films in IMDb as MovieLens has them; None without one.
+            side_folder: Not used.
+
+        Returns:
+            ``cast`` and ``director`` in the order of ``numbers``, as ``a|b``; None without any.
+
+        Raises:
+            DownloadFailed: The server does not have a file, or the network failed too often.
+            Unwritable: The folder cannot be written.
+            MalformedLine: A line does not have the published layout.
+            UnknownColumn: A file lacks a column.
+            NothingLeft: IMDb has none of the films.
+        """
+        self._fetch_files()
+        titles = pd.Series([format_title_id(number) for number in numbers], dtype=object)
+        keys = pa.array(sorted(set(titles.dropna())), pa.string())
+        cast = _read_cast(self.folder / PRINCIPALS, keys, self.n_cast)
+        directors = _read_directors(self.folder / CREW, keys)
+        if cast.empty and directors.empty:
+            remedy = "check the IMDb ids of the links"
+            raise NothingLeft("has none of the films", where=str(self.folder), remedy=remedy)
+        names = _read_names(self.folder / NAMES, {*cast["person"], *directors["person"]})
+        facts = [titles.map(_join_names(people, names)) for people in (cast, directors)]
+        table = pd.concat(facts, axis=1).set_axis(list(COLUMNS), axis=1).astype(object)
+        return table.where(table.notna(), None)
+
+    def _fetch_files(self) -> None:
+        with wrap_write_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        for name in (PRINCIPALS, CREW, NAMES):
+            if not has_file(self.folder / name):
+                url = f"{self.url.rstrip('/')}/{name}"
+                transfer(url, self.folder / name, max_bytes=MAX_BYTES)
+
+
+def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
+    layout = Layout(columns=dict.fromkeys(columns, "text"), delimiter="\t")
+
+    def keep(table: Any) -> Any:
+        return table.filter(pc.is_in(table[key], value_set=keys))
+
+    rows = read_table(path, layout, keep=keep)
+    return pd.DataFrame({name: rows.texts(name) for name in columns})
+
+
+def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:
+    rows = _read_rows(path, ("tconst", "ordering", "nconst", "category"), "tconst", keys)
+    rows = rows[rows["category"].isin(ACTORS) & rows["nconst"].notna()]
+    rows = rows.assign(rank=pd.to_numeric(rows["ordering"], errors="coerce"))
+    rows = rows.sort_values(["tconst", "rank"], kind="stable")
+    rows = rows.drop_duplicates(["tconst", "nconst"])
+    first = rows[rows.groupby("tconst").cumcount() < n_cast]
+    return first[["tconst", "nconst"]].set_axis(["title", "person"], axis=1)
+
+
+def _read_directors(path: Path, keys: Any) -> pd.DataFrame:
+    rows = _read_rows(path, ("tconst", "directors"), "tconst", keys).dropna()
+    people = rows.assign(person=rows["directors"].str.split(",")).explode("person")
+    people = people[people["person"] != _NOBODY]
+    return people[["tconst", "person"]].set_axis(["title", "person"], axis=1)
+
+
+def _read_names(path: Path, people: set[Any]) -> dict[str, str]:
+    keys = pa.array(sorted(people), pa.string())
+    rows = _read_rows(path, ("nconst", "primaryName"), "nconst", keys).dropna()
+    names = rows["primaryName"].str.replace(SEPARATOR, "/", regex=False)
+    return dict(zip(rows["nconst"], names, strict=True))
+
+
+def _join_names(people: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
+    """Return the names of the people of each title, as ``a|b``."""
+    named = people.assign(name=people["person"].map(names).astype(object)).dropna()
+    joined = named.groupby("title", sort=False)["name"].agg(SEPARATOR.join)
+    return {str(title): str(cell) for title, cell in joined.items()}
+
+
+def format_title_id(number: str | None) -> str | None:
+    """Return the identifier of a title from the number of MovieLens; None without one.
+
+    >>> format_title_id("0114709"), format_title_id("1234567890"), format_title_id(None)
+    ('tt0114709', 'tt1234567890', None)
+    """
+    text = (number or "").strip()
+    return f"tt{text.zfill(7)}" if text.isdigit() else None
+
+
+URL_TMDB = "https://api.themoviedb.org/3/"
+TERMS_TMDB = (
+    "TMDB: the API is for non-commercial use, with your own key and with attribution. This "
+    "product uses the TMDB API but is not endorsed or certified by TMDB."
+)
+COLUMNS_TMDB = ("overview", "cast", "director")
+
+_MAX_BYTES = 8 * 2**20
+_NOT_FOUND, _REFUSED = 404, {401, 403}
+
+
+@dataclass(frozen=True)
+class Tmdb:
+    """The service of The Movie Database.
+
+    Args:
+        key: An API key, or a read access token, which contains full stops; never printed.
+        url: Its address.
+        language: The language of the overviews: ``en-US``.
+        n_cast: The length of the cast, in the order of the credits.
+        policy: When a request is sent again.
+    """
+
+    name: ClassVar[str] = "TMDB"
+    terms: ClassVar[str] = TERMS_TMDB
+    link: ClassVar[str] = "tmdbId"
+
+    key: str = field(repr=False)
+    url: str = URL_TMDB
+    language: str = "en-US"
+    n_cast: int = 5
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+    def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
+        """Return the facts of films, in the order of their ids; each film is requested once.
+
+        Args:
+            numbers: The numbers of the films in TMDB; None without one.
+            side_folder: Its file ``tmdb.jsonl`` stores each film as it arrives; the next call
+                requests the others only.
+
+        Returns:
+            ``overview``, ``cast`` and ``director``, None where TMDB has none.
+
+        Raises:
+            DownloadFailed: The key is refused, the service fails, or its answer is not a film.
+            NothingLeft: The service has none of the films.
+            Unwritable: The file cannot be written.
+        """
+        replies = side_folder / "tmdb.jsonl"
+        films = self._load_replies(replies)
+        linked = list(dict.fromkeys(str(number) for number in numbers if number))
+        missing = [number for number in linked if number not in films]
+        with wrap_write_errors(replies), replies.open("a", encoding="utf-8") as stream:
+            for position, number in enumerate(missing):
+                films[number] = self._fetch_film(number)
+                line = {"id": number, "language": self.language, **films[number]}
+                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+                stream.flush()
+                report_progress("fetch films", position + 1, len(missing))
+        if not any(films[number] for number in linked):
+            message = "has none of the films"
+            raise NothingLeft(message, where=self.url, remedy="check the TMDB ids of the links")
+        facts = [films.get(str(number), {}) if number else {} for number in numbers]
+        return pd.DataFrame([self._select(film) for film in facts], columns=list(COLUMNS_TMDB))
+
+    def _load_replies(self, path: Path) -> dict[str, dict[str, Any]]:
+        """Return the stored films in this language; a line that was cut off is not one."""
+        if not path.exists():
+            return {}
+        films = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                film = json.loads(line)
+            except ValueError:
+                continue
+            if film.pop("language", None) == self.language:
+                films[str(film.pop("id"))] = film
+        return films
+
+    def _fetch_film(self, number: str) -> dict[str, Any]:
+        """Return the overview, the cast and the directors; empty if TMDB lacks the film."""
+        is_token = "." in self.key
+        query = {"language": self.language, "append_to_response": "credits"}
+        address = f"{self.url.rstrip('/')}/movie/{urllib.parse.quote(number, safe='')}"
+        headers = {"Authorization": f"Bearer {self.key}"} if is_token else {}
+        secret = {} if is_token else {"api_key": self.key}
+        url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
+        try:
+            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_BYTES)
+        except RefusedRequest as error:
+            if error.status == _NOT_FOUND:
+                return {}
+            if error.status in _REFUSED:
+                message = f"the server answers {error.status}: the key is refused"
+                remedy = "check the environment variable of the key: --key-env"
+                raise DownloadFailed(message, where=address, remedy=remedy) from None
+            raise self._conceal_key(error, address) from None
+        except DownloadFailed as error:
+            raise self._conceal_key(error, address) from None
+        return _parse_film(text, address)
+
+    def _conceal_key(self, error: DownloadFailed, address: str) -> DownloadFailed:
+        message = error.message.replace(self.key, "...")
+        message = message.replace(urllib.parse.quote_plus(self.key), "...")
+        return DownloadFailed(message, where=address, remedy="run it again, which resumes")
+
+    def _select(self, film: Mapping[str, Any]) -> dict[str, str | None]:
+        return {
+            "overview": film.get("overview") or None,
+            "cast": SEPARATOR.join(film.get("cast", [])[: self.n_cast]) or None,
+            "director": SEPARATOR.join(film.get("director", [])) or None,
+        }
+
+
+def _parse_film(text: str, address: str) -> dict[str, Any]:
+    """Return the parts of an answer that are stored."""
+    try:
+        film = json.loads(text)
+        credits_ = film["credits"]
+        cast = sorted(credits_["cast"], key=lambda person: person.get("order", len(credits_)))
+        crew = [person for person in credits_["crew"] if person.get("job") == "Director"]
+        return {
+            "overview": re.sub(r"\s+", " ", film.get("overview") or "").strip(),
+            "cast": list(_iterate_names(cast)),
+            "director": list(_iterate_names(crew)),
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"the answer is not a film with credits: {text[:80]!r}"
+        remedy = "check the address: --url"
+        raise DownloadFailed(message, where=address, remedy=remedy) from error
+
+
+def _iterate_names(people: list[Mapping[str, Any]]) -> Iterator[str]:
+    for name in dict.fromkeys(str(person["name"]).strip() for person in people):
+        if name:
+            yield name.replace(SEPARATOR, "/")

@@ -1,0 +1,541 @@
+"""A split read from files.
+
+What the splits share: the rank of a row within its user or item, and splitting by ranks.
+Temporal split: hold out the latest interactions, by a global cut or per user.
+Leave-one-out: hold out the last or random interactions of each user.
+Random hold-out: per user, per item or over all interactions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Gt, Le, Lt
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    AnyArray,
+    BoolArray,
+    Dataset,
+    Interactions,
+    Split,
+    Vocabulary,
+    encode_pairs,
+)
+from recbias.core.errors import (
+    Contradiction,
+    Leakage,
+    NothingLeft,
+    UnknownColumn,
+    UnknownIdentifier,
+    WrongType,
+)
+from recbias.core.plugins import InputFile
+from recbias.core.text import suggest
+from recbias.data.tables import Tables
+from recbias.formats.delimited import require_every_line
+from recbias.formats.interactions import is_qrels, read_qrels
+from recbias.formats.tables import TableSettings, list_file_columns
+from recbias.kernels.sparse import argsort_codes, sort_within_groups
+
+MAX_LISTED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenSplit:
+    """Train and test on the interactions of your own files instead of those of the dataset.
+
+    Files are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` with ``user_id``, ``item_id``
+    and optionally ``rating`` and ``timestamp``, or files of Elliot and RecBole, read as by the
+    dataset ``tables``. Identifiers are kept as written and matched with the tables of the dataset;
+    identifiers that the dataset lacks are added.
+
+    Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, ``.txt``:
+    query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with ``.gz``. The
+    rows are the items with a grade of at least ``least_grade``.
+
+    Args:
+        train: The training file.
+        test: The test file.
+        validation: The validation file; None for no validation part.
+        least_grade: The lowest grade of a judgement that is relevant.
+        columns: New names of columns, by their names in the files: ``{customer: user_id}``.
+
+    Raises:
+        MissingFile: A file does not exist.
+        UnknownColumn: A file lacks ``user_id`` or ``item_id``, or none has a column that
+            ``columns`` names.
+        MalformedLine: A line is malformed.
+        NothingLeft: A file has no rows.
+        Leakage: A (user, item) pair is in two of the files.
+        UnknownIdentifier: No query of the judgements is a user of the training file or dataset.
+    """
+
+    folds: ClassVar[int] = 1
+
+    train: InputFile
+    test: InputFile
+    validation: InputFile | None = None
+    least_grade: Annotated[int, Gt(0)] = 1
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that the split makes, including training interactions."""
+        return frozenset(self._list_paths())
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return the split of the files."""
+        self._refuse_unknown_columns()
+        parts = {name: self._read(path, rng) for name, path in self._list_paths().items()}
+        if is_qrels(self.test):
+            _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
+        user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
+        item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
+        for name, rows in parts.items():
+            users = user_ids.find(rows.user_ids.ids)[rows.users]
+            items = item_ids.find(rows.item_ids.ids)[rows.items]
+            recoded = replace(rows, users=users, items=items)
+            parts[name] = replace(recoded, user_ids=user_ids, item_ids=item_ids)
+        try:
+            return Split(parts["train"], parts["test"], parts.get("validation"))
+        except Leakage as error:
+            raise self._describe_leakage(parts) from error
+
+    def _list_paths(self) -> dict[str, Path]:
+        paths = {"train": self.train, "test": self.test, "validation": self.validation}
+        return {name: path for name, path in paths.items() if path is not None}
+
+    def _refuse_unknown_columns(self) -> None:
+        """Raise UnknownColumn if ``columns`` names a column that no file has."""
+        if not self.columns:
+            return
+        tables = [path for path in self._list_paths().values() if not is_qrels(path)]
+        names = {name for path in tables for name in list_file_columns(path)}
+        TableSettings(columns=self.columns).refuse_unknown_columns(names)
+
+    def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
+        if is_qrels(path):
+            rows = read_qrels(path, self.least_grade)
+            content = f"item of grade {self.least_grade} or more"
+        else:
+            with require_every_line():
+                present = set(list_file_columns(path)) if self.columns else set()
+                columns = {name: new for name, new in self.columns.items() if name in present}
+                table = Tables(interactions=path, columns=columns)
+                rows = table.load(Path(), rng).interactions
+            content = "interactions"
+        if not len(rows):
+            remedy = "add rows, or name another file"
+            raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
+        return rows
+
+    def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
+        """Return the error that lists the first pairs that are in two files."""
+        names = {part: path.name for part, path in self._list_paths().items()}
+        leaks = []
+        for part, other_part in combinations(parts, 2):
+            rows = parts[other_part]
+            leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
+            if leaked.size:
+                files = f"{names[part]} and {names[other_part]}"
+                first = rows.take(leaked[: MAX_LISTED + 1])
+                users, items = first.user_ids.ids[first.users], first.item_ids.ids[first.items]
+                pairs = _list_first([str(pair) for pair in zip(users, items, strict=True)])
+                leaks.append(f"{leaked.size:,} (user, item) pairs stand in {files}: {pairs}")
+        remedy = "remove them from one of the files"
+        return Leakage("; ".join(leaks), where="split", remedy=remedy)
+
+
+def _validate_queries(
+    test: Interactions, train_ids: Vocabulary, dataset_ids: Vocabulary, path: Path
+) -> None:
+    """Warn of queries of judgements without training rows; refuse them if all are unknown."""
+    queries = test.user_ids.ids
+    untrained = queries[train_ids.find(queries) < 0]
+    if untrained.size == queries.size and (dataset_ids.find(queries) < 0).all():
+        message = f"none of its {queries.size:,} queries is a user: the first is {queries[0]!r}"
+        remedy = suggest(queries[0], [*train_ids.ids, *dataset_ids.ids])
+        raise UnknownIdentifier(message, where=str(path), remedy=remedy)
+    if untrained.size:
+        count = f"{untrained.size:,} of {queries.size:,} queries"
+        names = _list_first([repr(query) for query in untrained])
+        warn(f"{path.name}: {count} have no row in the training file: {names}")
+
+
+def _list_first(texts: list[str]) -> str:
+    return ", ".join(texts[:MAX_LISTED]) + (", ..." if len(texts) > MAX_LISTED else "")
+
+
+def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
+    """Return all identifiers in natural order; ``ids`` itself if the parts add none."""
+    candidates = np.concatenate([vocabulary.ids for vocabulary in part_ids])
+    new_ids = candidates[ids.find(candidates) < 0]
+    return Vocabulary.of([*ids.ids, *new_ids]) if new_ids.size else ids
+
+
+Counts = npt.NDArray[np.int64]
+
+ROUNDING = 1e-9
+"""Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
+
+
+class RankedSplit:
+    """Base of the splits that hold out the last rows of an order."""
+
+    validation: float
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that the split makes."""
+        return frozenset({"test", "validation"} if self.validation else {"test"})
+
+    def split_by_ranks(
+        self,
+        rows: Interactions,
+        ranks: AnyArray,
+        n_train: AnyArray,
+        test_start: AnyArray,
+        name: str,
+    ) -> Split:
+        """Split rows by their ranks, ``[n]``: train, validation and test in this order."""
+        is_later = ranks >= n_train
+        validation = is_later & (ranks < test_start) if self.validation else None
+        return split_by_masks(rows, ranks >= test_start, validation, name)
+
+
+def shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
+    """Return the positions of the rows in random order, independent of the order of the file."""
+    return _order_by_user_and_item(rows)[rng.permutation(len(rows))]
+
+
+def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> AnyArray:
+    """Return the positions of the rows grouped by user, in the order of ``shuffle``."""
+    order = _order_by_user_and_item(rows)
+    places = np.empty_like(order)
+    places[rng.permutation(len(rows))] = np.arange(len(rows), dtype=order.dtype)
+    sort_within_groups(order, places, _find_starts(rows))
+    return order
+
+
+def _order_by_user_and_item(rows: Interactions) -> AnyArray:
+    """Return the positions of the rows by user and item; repeated rows keep their order."""
+    order = argsort_codes(rows.users, rows.n_users)
+    items, starts = rows.items[order], _find_starts(rows)
+    sort_within_groups(order, items, starts)
+    is_repeated = items[1:] == items[:-1]
+    is_repeated[starts[(starts > 0) & (starts < len(rows))] - 1] = False  # of another user
+    if is_repeated.any():
+        by_item = argsort_codes(rows.items, rows.n_items)
+        order = by_item[argsort_codes(rows.users[by_item], rows.n_users)]
+    return order
+
+
+def _find_starts(rows: Interactions) -> AnyArray:
+    return np.concatenate([[0], np.cumsum(rows.user_counts())])
+
+
+def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
+    """Return the rank of each row in a random order of its item's users, and their number.
+
+    Rows of one user and item have the same rank.
+    """
+    n_items = max(rows.n_items, 1)
+    keys = rows.users.astype(np.int64) * n_items + rows.items
+    pairs, pair_codes = np.unique(keys, return_inverse=True)
+    items = pairs % n_items
+    permutation = rng.permutation(pairs.size)
+    order = permutation[np.argsort(items[permutation], kind="stable")]
+    counts = np.bincount(items, minlength=rows.n_items)
+    return rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
+
+
+def rank_within_groups(order: AnyArray, counts: AnyArray) -> AnyArray:
+    """Return the rank of each row in its group, from 0, of the type of ``order``.
+
+    ``order`` has the positions of the rows by group, ``counts`` the sizes of the groups.
+    """
+    starts = (np.cumsum(counts) - counts).astype(order.dtype)
+    by_group = np.arange(order.size, dtype=order.dtype)
+    by_group -= np.repeat(starts, counts)
+    ranks = np.empty_like(order)
+    ranks[order] = by_group
+    return ranks
+
+
+def count_training_rows(counts: AnyArray, test_share: float) -> Counts:
+    """Return max(1, floor((1 - test_share) * n)) for each count n.
+
+    >>> count_training_rows(np.array([10, 4, 1]), 0.2).tolist()
+    [8, 3, 1]
+    """
+    n_train = np.floor((1.0 - test_share) * counts + ROUNDING).astype(np.int64)
+    return np.maximum(n_train, 1)
+
+
+def validate_shares(test: float, validation: float) -> None:
+    """Refuse shares that leave nothing to train on.
+
+    Raises:
+        Contradiction: The shares add up to 1 or more.
+    """
+    if test + validation > 1.0 or math.isclose(test + validation, 1.0):
+        message = f"test ({test:g}) and validation ({validation:g}) leave nothing to train on"
+        remedy = "both are shares of all interactions: their sum must be below 1"
+        raise Contradiction(message, where="validation", remedy=remedy)
+
+
+def split_by_masks(
+    rows: Interactions, test: BoolArray, validation: BoolArray | None, split_name: str
+) -> Split:
+    """Split the rows by two masks, ``bool[n]``; all other rows are for training.
+
+    Raises:
+        NothingLeft: A part is empty.
+        Leakage: A (user, item) pair is in two parts.
+    """
+    masks = {"train": ~test if validation is None else ~(test | validation), "test": test}
+    if validation is not None:
+        masks["validation"] = validation
+    if not len(rows):
+        message = "the dataset has no interactions to split"
+        remedy = "its file has no rows, or its filters leave none: recbias data describe SPEC"
+        raise NothingLeft(message, remedy=remedy)
+    for name, mask in masks.items():
+        if not mask.any():
+            message = f"{split_name} of {len(rows):,} interactions leaves the {name} part empty"
+            raise NothingLeft(message, remedy="choose other shares, or a dataset with more rows")
+    parts = {name: rows.take(mask) for name, mask in masks.items()}
+    return Split(parts["train"], parts["test"], parts.get("validation"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temporal(RankedSplit):
+    """Train on earlier interactions and test on later ones.
+
+    With ``per: global`` there is one cut for all users: rows from that time on are the test part,
+    so no training row is later than a test row. The cut is ``at``, or the time of the row after
+    the first ``floor((1 - test) * n)`` of all n rows by time. Rows with equal times stay together,
+    so the test part may be slightly larger than its share. With ``per: user`` the latest
+    ``n(u) - max(1, floor((1 - test) * n(u)))`` rows of each user are tested, equal times in the
+    order of the file; a training row of one user may then be later than a test row of another.
+
+    The validation part is the latest of the rows before the test part; the test part does not
+    depend on ``validation``.
+
+    Args:
+        test: Share of the interactions for testing; ignored if ``at`` is set.
+        at: Start of the test part: seconds since 1970, or a date as in ``2000-11-20`` or
+            ``2000-11-20T18:00`` (UTC without an offset).
+        per: Whether there is one cut (``global``) or one for each ``user``.
+        validation: Share of all interactions for validation; 0 for no validation part.
+
+    Raises:
+        Contradiction: ``at`` with ``per: user``; ``test`` and ``validation`` add up to 1 or more.
+        WrongType: ``at`` is not a time.
+        UnknownColumn: The interactions have no times.
+        NothingLeft: A part would be empty.
+
+    Source:
+        Campos, Díez and Cantador, "Time-aware recommender systems: a comprehensive survey and
+        analysis of existing evaluation protocols", UMUAI 24, 2014.
+    """
+
+    folds: ClassVar[int] = 1
+
+    test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
+    at: int | str | None = None
+    per: Literal["user", "global"] = "global"
+    validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.at is None:
+            validate_shares(self.test, self.validation)
+        elif self.per == "user":
+            message = "at is a cut for all users, but per: user needs a cut for each user"
+            raise Contradiction(message, where="at", remedy="remove one of the two settings")
+        else:
+            parse_time(self.at)
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return the split; it is deterministic."""
+        rows = dataset.interactions
+        times = require_times(rows, "a temporal split")
+        if not len(rows):
+            raise NothingLeft("there are no interactions to split")
+        if self.per == "user":
+            ranks = rank_within_groups(np.lexsort((times, rows.users)), rows.user_counts())
+            n_train, test_start = (
+                count_training_rows(rows.user_counts(), share)[rows.users]
+                for share in (self.test + self.validation, self.test)
+            )
+            return self.split_by_ranks(rows, ranks, n_train, test_start, "a temporal split")
+        return split_by_masks(rows, *self._cut_globally(times), "a temporal split")
+
+    def _cut_globally(self, times: Counts) -> tuple[BoolArray, BoolArray | None]:
+        ordered = np.sort(times)
+        n_train = int(count_training_rows(np.array(times.size), self.test))
+        cut = ordered[min(n_train, times.size - 1)] if self.at is None else parse_time(self.at)
+        test = times >= cut
+        if not self.validation:
+            return test, None
+        n_before = int(np.searchsorted(ordered, cut))
+        n_validation = int(self.validation * times.size + ROUNDING)
+        validation_cut = ordered[max(n_before - n_validation, 0)]
+        return test, (times >= validation_cut) & ~test
+
+
+def parse_time(time: int | str) -> int:
+    """Parse a time to seconds since 1970.
+
+    >>> parse_time("1970-01-02"), parse_time("1970-01-01T01:00+01:00"), parse_time(60)
+    (86400, 0, 60)
+
+    Raises:
+        WrongType: The text is not a time.
+    """
+    if isinstance(time, int):
+        return time
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError as error:
+        remedy = "write at: 2000-11-20, or seconds since 1970 without quotes"
+        raise WrongType(f"{time!r} is not a time", where="at", remedy=remedy) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def require_times(rows: Interactions, split_name: str) -> Counts:
+    """Return the times of the rows, ``int64[n]``.
+
+    Raises:
+        UnknownColumn: The interactions have no times.
+    """
+    if rows.times is None:
+        remedy = "add a column timestamp to the interactions, or choose split: random"
+        message = f"{split_name} needs times, which the interactions lack"
+        raise UnknownColumn(message, remedy=remedy)
+    return rows.times
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveOneOut(RankedSplit):
+    """Test on one interaction of each user, the last or a random one; train on all others.
+
+        n_test(u) = min(n, n(u) - 1),   n_validation(u) = min(validation, n(u) - n_test(u) - 1)
+
+    ``n(u)`` is the number of rows of user u. At least one row stays in the training part, so a
+    user with one row has no test row. Rows with equal times are in the order of the file. The
+    test part does not depend on ``validation``.
+
+    Args:
+        which: Whether the ``last`` rows by time or ``random`` rows are held out.
+        n: Number of test rows of each user.
+        validation: Number of validation rows of each user, the next in order; 0 for no validation
+            part.
+        folds: Number of independent repeats of the split; only random splits can be repeated.
+
+    Raises:
+        Contradiction: Several repeats of the last rows, which would be identical.
+        UnknownColumn: ``which: last`` and the interactions have no times.
+        NothingLeft: A part would be empty.
+        Leakage: A user has the same item in the training part and in the test part.
+    """
+
+    which: Literal["last", "random"] = "last"
+    n: Annotated[int, Gt(0)] = 1
+    validation: Annotated[int, Ge(0)] = 0
+    folds: Annotated[int, Gt(0), Le(1000)] = 1
+
+    def __post_init__(self) -> None:
+        if self.which == "last" and self.folds > 1:
+            message = f"{self.folds} splits that hold out the last rows are identical"
+            raise Contradiction(message, where="folds", remedy="set which: random, or folds: 1")
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return a split; ``rng`` samples the rows of a random split."""
+        rows = dataset.interactions
+        ranks = rank_within_groups(self._sort_rows(rows, rng), rows.user_counts())
+        test_start = np.maximum(rows.user_counts() - self.n, 1).astype(ranks.dtype)
+        n_train = np.maximum(test_start - self.validation, 1)
+        starts = n_train[rows.users], test_start[rows.users]
+        return self.split_by_ranks(rows, ranks, starts[0], starts[1], "leave-one-out")
+
+    def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> AnyArray:
+        if self.which == "random":
+            return shuffle_within_users(rows, rng)
+        return np.lexsort((require_times(rows, "leave-one-out by time"), rows.users))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomHoldout(RankedSplit):
+    """Hold out a random share of the interactions for testing.
+
+        n_train(u) = max(1, floor((1 - test) * n(u))),   n_test(u) = n(u) - n_train(u)
+
+    ``n(u)`` is the number of rows of user u. A user with one row keeps it in the training part and
+    has no test row. With ``per: all`` the share is that of all rows at once. With ``per: item`` it
+    is a share of the rows of each item (stratified by item); every item is then in the training
+    part, as is needed to predict the item of a review. Repeated rows of a user and an item stay
+    together. The validation part is taken from the training part in the same way, so that all
+    three shares are of all interactions; the test part does not depend on ``validation``.
+
+    Several folds are independent repeats (repeated hold-out), not the parts of a cross-validation:
+    a row may be in the test part of several repeats, or of none.
+
+    Args:
+        test: Share of the interactions for testing.
+        validation: Share of the interactions for validation; 0 for no validation part.
+        folds: Number of independent repeats of the split.
+        per: Whether the shares apply within each ``user``, within each ``item``, or to ``all``
+            rows.
+
+    Raises:
+        Contradiction: ``test`` and ``validation`` add up to 1 or more.
+        NothingLeft: A part would be empty.
+        Leakage: A user has the same item in the training part and in the test part.
+
+    Source:
+        The per-user rule is the random subsampling of the framework Elliot (Anelli et al., SIGIR
+        2021), except that Elliot loses users with one row.
+    """
+
+    test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
+    validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
+    folds: Annotated[int, Gt(0), Le(1000)] = 1
+    per: Literal["user", "item", "all"] = "user"
+
+    def __post_init__(self) -> None:
+        validate_shares(self.test, self.validation)
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return a split sampled with ``rng``; every repeat has its own generator."""
+        rows = dataset.interactions
+        ranks, counts, groups = self._rank_rows(rows, rng)
+        starts = [
+            count_training_rows(counts, share).astype(ranks.dtype)
+            for share in (self.test + self.validation, self.test)
+        ]
+        n_train, test_start = starts if groups is None else [start[groups] for start in starts]
+        return self.split_by_ranks(rows, ranks, n_train, test_start, "a random split")
+
+    def _rank_rows(
+        self, rows: Interactions, rng: np.random.Generator
+    ) -> tuple[AnyArray, AnyArray, AnyArray | None]:
+        """Return the rank of each row in a random order within its group, and the group sizes.
+
+        These are by the code of the group, which is the third value; without one, by the row.
+        """
+        if self.per == "user":
+            ranks = rank_within_groups(shuffle_within_users(rows, rng), rows.user_counts())
+            return ranks, rows.user_counts(), rows.users
+        if self.per == "item":
+            return *rank_within_items(rows, rng), None
+        ranks = np.empty(len(rows), dtype=np.int64)
+        ranks[shuffle(rows, rng)] = np.arange(len(rows))
+        return ranks, np.array(len(rows)), None

@@ -1,0 +1,194 @@
+"""Your own tables of interactions, items, users and reviews, each in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from recbias.core.context import warn
+from recbias.core.dataset import Attributes, Codes, Dataset, Interactions, Reviews, Vocabulary
+from recbias.core.errors import MalformedLine, NothingLeft
+from recbias.core.plugins import InputFile
+from recbias.formats.delimited import BadLines, align_columns, encode, find_repeat
+from recbias.formats.interactions import is_blank, read_interactions, to_seconds
+from recbias.formats.tables import (
+    TableColumns,
+    TableFile,
+    TableSettings,
+    list_file_columns,
+    read_file,
+)
+from recbias.formats.text_files import require_file
+
+INTERACTIONS = TableColumns(
+    needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
+)
+USERS = TableColumns(needed={"user_id": "id"}, others=True)
+ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
+REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
+Reader = Callable[..., TableFile]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(TableSettings):
+    """Your own data: tables of interactions, items, users and reviews; all are optional.
+
+    Tables are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet``, in UTF-8. Identifiers are
+    kept exactly as written. The users and items of the dataset are those of the tables of
+    interactions, users and items together.
+
+    Reviews by other users or of other items are excluded and counted. A model learns from the
+    reviews whose user has an interaction with the item in the training part. Without a table of
+    interactions, the reviews are the interactions, each with the value 1, and their users and
+    items are those of the dataset.
+
+    Interactions may also be a file of RecBole, whose header names types (``user_id:token``), or of
+    Elliot: user, item, rating and optionally timestamp, separated by tabs, without a header. The
+    format is detected from the first line.
+
+    Args:
+        interactions: ``user_id``, ``item_id`` and optionally ``rating`` and ``timestamp`` (seconds
+            since 1970, or ISO 8601). Without a rating the value of each row is 1.
+        items: ``item_id`` and any columns: a column of numbers is numeric, any other is text, in
+            which ``a|b|c`` holds several values. Codes with leading zeros are text.
+        users: ``user_id`` and any columns, as for items.
+        reviews: ``user_id``, ``item_id`` and ``text``; an empty text is an empty review.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
+
+    Raises:
+        MissingFile: A table does not exist.
+        UnknownColumn: A table lacks an identifier column, or the reviews lack ``text``; or no
+            table has a column that ``columns`` or ``types`` names.
+        MalformedLine: A row is malformed, a cell does not have the type of its column, or an item
+            or user has two rows.
+        Contradiction: Two columns have the same name after renaming.
+        NothingLeft: Every review is by a user or of an item that the other tables lack.
+    """
+
+    interactions: InputFile | None = None
+    items: InputFile | None = None
+    users: InputFile | None = None
+    reviews: InputFile | None = None
+    bad_lines: BadLines = "error"
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        parts = {
+            "train": self.interactions or self.reviews,
+            "items": self.items,
+            "users": self.users,
+            "reviews": self.reviews,
+        }
+        return frozenset(name for name, path in parts.items() if path is not None)
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        paths = (self.interactions, self.items, self.users, self.reviews)
+        return [require_file(path) for path in paths if path is not None]
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the tables."""
+        if self.columns or self.types:
+            names = [name for path in self.files(data) for name in list_file_columns(path)]
+            self.refuse_unknown_columns(names)
+        interactions = self._read(self.interactions, INTERACTIONS, read_interactions)
+        users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
+        reviews = self._read(self.reviews, REVIEWS)
+        times = None
+        if interactions and "timestamp" in interactions.rows.table.column_names:
+            interactions, times = _parse_times(interactions, self.bad_lines)
+        rows = interactions or reviews
+        user_ids, row_users, user_codes = _encode_ids(rows, users, "user_id")
+        item_ids, row_items, item_codes = _encode_ids(rows, items, "item_id")
+        tables = [table for table in (interactions, users, items, reviews) if table]
+        values = np.ones(row_users.size, dtype=np.float32)
+        if rows and "rating" in rows.rows.table.column_names:
+            values = rows.rows.numbers("rating")
+        return Dataset(
+            Interactions(row_users, row_items, values, times, user_ids, item_ids),
+            self._build_attributes(users, user_codes, user_ids),
+            self._build_attributes(items, item_codes, item_ids),
+            _select_reviews(reviews, user_ids, item_ids),
+            counts={"bad_lines": sum(table.rows.bad_lines for table in tables)},
+        )
+
+    def _read(
+        self, path: Path | None, columns: TableColumns, read: Reader = read_file
+    ) -> TableFile | None:
+        if path is None:
+            return None
+        columns = replace(columns, renamed=self.columns)
+        table = read(path, columns, bad_lines=self.bad_lines)
+        if not len(table.rows):
+            warn(f"{path.name} has no rows")
+        return table
+
+    def _build_attributes(
+        self, table: TableFile | None, codes: Codes, ids: Vocabulary
+    ) -> Attributes | None:
+        """Return the columns of users or items in the order of the identifiers."""
+        if table is None:
+            return None
+        key = table.rows.table.column_names[0].removesuffix("_id")
+        return align_columns(codes, self.read_columns(table), ids, key)
+
+
+def _parse_times(
+    table: TableFile, bad_lines: BadLines
+) -> tuple[TableFile, npt.NDArray[np.int64] | None]:
+    """Return the rows with a time, and the times; None if the column is empty."""
+    stamps = table.rows.table["timestamp"]
+    if is_blank(stamps):
+        return table, None
+    times, is_wrong = to_seconds(stamps)
+    problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"
+    return table.without(is_wrong, problem, bad_lines), times[~is_wrong]
+
+
+def _encode_ids(
+    rows: TableFile | None, attributes: TableFile | None, name: str
+) -> tuple[Vocabulary, Codes, Codes]:
+    """Return the identifiers of both tables, and the codes of the rows of each."""
+    empty = pa.array([], pa.string())
+    columns = [table.rows.table[name] if table else empty for table in (rows, attributes)]
+    ids, (row_codes, attribute_codes) = encode(*columns)
+    if attributes:
+        refuse_repeated_ids(attributes, name, ids, attribute_codes)
+    return ids, row_codes, attribute_codes
+
+
+def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Codes) -> None:
+    """Raise MalformedLine if an identifier in the column ``name`` has two rows."""
+    first_row, repeated_row = find_repeat(codes)
+    if repeated_row >= 0:
+        message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
+        remedy = f"keep one row; the first is at {table.where(first_row)}"
+        raise MalformedLine(message, where=table.where(repeated_row), remedy=remedy)
+
+
+def _select_reviews(
+    table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
+) -> Reviews | None:
+    if table is None:
+        return None
+    user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)
+    if not pa.types.is_string(texts.type):
+        message, where = "is a column of numbers, not of text", f"{table.path}: text"
+        raise MalformedLine(message, where=where, remedy="write the reviews as text")
+    users = user_ids.find(np.asarray(user_column.to_numpy(), dtype=object))
+    items = item_ids.find(np.asarray(item_column.to_numpy(), dtype=object))
+    is_known = (users >= 0) & (items >= 0)
+    if is_known.size and not is_known.any():
+        message = "every review is by a user or of an item that the other tables lack"
+        remedy = "compare the identifiers, or remove interactions to use the reviews instead"
+        raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
+    if n_excluded := int(np.count_nonzero(~is_known)):
+        name = table.path.name
+        warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other items")
+    rows = np.asarray(texts.to_numpy(), dtype=object)[is_known]
+    return Reviews(users[is_known], items[is_known], rows)

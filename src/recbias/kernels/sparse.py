@@ -1,0 +1,458 @@
+"""Prefetching: rows of a large table are brought into the cache before a compiled loop needs them.
+
+Compilation of Python loops by numba.
+Process rows in blocks, on all cores in parallel and in bounded memory.
+Columns of CSR matrices: selected, and beside those of another matrix.
+The order of codes by counting, and of the values of small groups by comparing.
+Measures of the column sums of a matrix of 0 and 1 without each of its rows in turn.
+Sparse matrices with one row for each list, history or query.
+
+A loop over random rows otherwise waits for the memory at each of them. Results do not change.
+
+The rows are lists, the columns items. Without a row the counts of its items are smaller by 1, so
+that all values together take a time that grows with the number of entries only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pickle import UnpicklingError  # noqa: TID251  an error that numba raises; no pickle is read
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.context import track_progress
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix
+
+CACHE_LINE = 64
+
+
+def prefetch_row(table: AnyArray, row: Any) -> None:
+    """Start to load a row of a C-contiguous table, or an entry of a vector, into the cache.
+
+    Outside compiled loops this does nothing.
+    """
+
+
+@cache
+def register_prefetch() -> None:
+    """Make ``prefetch_row`` known to numba; it becomes a few instructions of the processor."""
+    from numba.extending import overload
+
+    start_loading = _create_intrinsic()
+
+    @overload(prefetch_row)
+    def _compile(table: Any, row: Any) -> Callable[..., None]:  # noqa: ARG001
+        def load(table: Any, row: Any) -> None:
+            for byte in range(0, table.strides[0], CACHE_LINE):
+                start_loading(table, row, byte)
+
+        return load
+
+
+def _create_intrinsic() -> Callable[..., None]:
+    """Return a function that calls ``llvm.prefetch`` for a byte of a row."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+
+    octet, number = ir.IntType(8), ir.IntType(32)
+    for_writing, keep_in_all_caches, data = number(1), number(3), number(1)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table = context.make_array(signature.args[0])(context, builder, arguments[0])
+        row = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        stride = builder.extract_value(table.strides, 0)
+        offset = builder.add(builder.mul(row, stride), arguments[2])
+        address = builder.gep(builder.bitcast(table.data, octet.as_pointer()), [offset])
+        kind = ir.FunctionType(ir.VoidType(), [octet.as_pointer(), number, number, number])
+        prefetch = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, kind, "llvm.prefetch.p0i8"
+        )
+        builder.call(prefetch, [address, for_writing, keep_in_all_caches, data])
+        return context.get_dummy_value()
+
+    @intrinsic
+    def start_loading(_: Any, table: Any, row: Any, byte: Any) -> Any:
+        return types.void(table, row, byte), generate
+
+    return start_loading
+
+
+FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
+"""Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
+
+
+_CACHE_ERRORS = (
+    *(OSError, EOFError, UnpicklingError, ValueError, TypeError),
+    *(AttributeError, ImportError, LookupError, RuntimeError),
+)
+"""What numba raises if the cached machine code cannot be read or written."""
+
+
+@cache
+def compile_loop(
+    loop: Callable[..., Any], *, exact: bool = False, parts: tuple[Callable[..., Any], ...] = ()
+) -> Callable[..., Any]:
+    """Compile a function of arrays, tuples and numbers to machine code.
+
+    It is compiled at the first call for each combination of argument types and cached by numba,
+    beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
+    each process compiles again. The results are deterministic. With ``exact``, every operation is
+    rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions
+    that the loop calls, and are compiled in the same way; a change of theirs is not seen by the
+    cache, unless the file of the loop changes too.
+    """
+    import numba
+    from numba.extending import register_jitable
+
+    register_prefetch()
+    fast = False if exact else set(FAST_MATH)
+    for part in parts:
+        register_jitable(fastmath=fast, error_model="numpy")(part)
+    njit: Any = partial(numba.njit, fastmath=fast, error_model="numpy", nogil=True)
+    try:
+        compiled: Any = njit(cache=True)(loop)
+    except RuntimeError:  # no folder for the cache
+        compiled = njit()(loop)
+    if not hasattr(compiled, "compile"):  # compilation is switched off, as by NUMBA_DISABLE_JIT
+        return loop
+
+    described: set[Any] = set()
+
+    def run(*arguments: Any) -> Any:
+        nonlocal compiled
+        kinds = _describe(arguments)
+        if kinds not in described:
+            types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
+            try:
+                compiled.compile(types)
+            except _CACHE_ERRORS:
+                compiled = njit()(loop)
+            run.compiled = compiled  # type: ignore[attr-defined]
+            described.add(kinds)
+        return compiled(*arguments)
+
+    return run
+
+
+def _describe(argument: Any) -> Any:
+    """Return what decides the type of an argument for numba, whose own description is slow."""
+    if isinstance(argument, tuple):
+        return tuple(map(_describe, argument))
+    if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
+    return type(argument)
+
+
+class CompiledOnce:
+    """A compiled loop whose arguments have the same types in all calls.
+
+    The first call is that of ``compile_loop``; the others take microseconds, as no types are
+    compared.
+    """
+
+    def __init__(self, loop: Callable[..., Any]) -> None:
+        self._loop = loop
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return the result of the loop."""
+        if self._compiled is not None:
+            return self._compiled(*arguments)
+        run = compile_loop(self._loop)
+        result = run(*arguments)
+        self._compiled = getattr(run, "compiled", run)
+        return result
+
+
+T = TypeVar("T")
+
+MEMORY_LIMIT = 128 * 2**20
+"""Default limit of the bytes of all blocks that are processed in parallel."""
+
+
+def block_size(bytes_per_row: int, *, memory_limit: int = MEMORY_LIMIT) -> int:
+    """Return the number of rows of a block, at least 1, so that one block per core fits.
+
+    >>> block_size(2**20, memory_limit=1)
+    1
+    """
+    return max(1, memory_limit // (n_workers() * max(bytes_per_row, 1)))
+
+
+def n_workers() -> int:
+    """Return the number of blocks processed in parallel: the number of cores, at most 8."""
+    return min(os.cpu_count() or 1, 8)
+
+
+def map_blocks(
+    work: Callable[[int, int], T], n_rows: int, size: int, *, label: str = ""
+) -> list[T]:
+    """Return ``work(start, stop)`` for each block of ``size`` rows, in order.
+
+    Blocks run in threads, because array libraries release the interpreter lock. A block must not
+    depend on the result of another one. Inside a block a matrix product uses one core: more would
+    compete with the other blocks. With a ``label``, progress is reported under it.
+
+    >>> map_blocks(lambda start, stop: list(range(start, stop)), 5, 2)
+    [[0, 1], [2, 3], [4]]
+    """
+    blocks: list[T] = []
+    for_each_block(work, n_rows, size, blocks.append, label=label)
+    return blocks
+
+
+def for_each_block(
+    work: Callable[[int, int], T],
+    n_rows: int,
+    size: int,
+    receive: Callable[[T], object],
+    *,
+    first: int = 0,
+    label: str = "",
+) -> None:
+    """Call ``receive`` with the result of each block from row ``first`` on, in order.
+
+    Results are received in this thread, while later blocks run.
+
+    >>> for_each_block(lambda start, stop: (start, stop), 5, 2, print, first=1)
+    (1, 3)
+    (3, 5)
+    """
+    from threadpoolctl import threadpool_limits
+
+    starts = range(first, n_rows, size)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers()) as pool:
+        blocks = [pool.submit(work, start, min(start + size, n_rows)) for start in starts]
+        for block in track_progress(blocks, label) if label else blocks:
+            receive(block.result())
+
+
+def select_columns(matrix: Matrix, codes: AnyArray) -> Matrix:
+    """Return some columns of a CSR matrix in ascending order; the matrix itself if these are all.
+
+    >>> from scipy.sparse import csr_array
+    >>> select_columns(csr_array([[1, 2, 3]]), np.array([0, 2])).toarray().tolist()
+    [[1, 3]]
+    """
+    return matrix if codes.size == matrix.shape[1] else matrix[:, codes]
+
+
+def join_columns(left: Matrix, right: Matrix) -> Matrix:
+    """Return two CSR matrices with as many rows beside each other, as ``scipy.sparse.hstack``.
+
+    >>> from scipy.sparse import csr_array
+    >>> join_columns(csr_array([[1], [0]]), csr_array([[2], [3]])).toarray().tolist()
+    [[1, 2], [0, 3]]
+    """
+    from scipy.sparse import csr_array
+
+    n, m = left.nnz + right.nnz, left.shape[1]
+    is_left = np.zeros(n, dtype=bool)
+    starts = np.repeat(right.indptr[:-1], np.diff(left.indptr))
+    is_left[np.arange(left.nnz) + starts] = True
+    data = np.empty(n, dtype=np.result_type(left.dtype, right.dtype))
+    indices = np.empty(n, dtype=np.result_type(left.indices.dtype, right.indices.dtype))
+    data[is_left], indices[is_left] = left.data, left.indices
+    is_right = ~is_left
+    data[is_right], indices[is_right] = right.data, right.indices + m
+    shape = (left.shape[0], m + right.shape[1])
+    return csr_array((data, indices, left.indptr + right.indptr), shape=shape)
+
+
+MAX_INT32 = 2**31 - 1
+
+
+def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
+    """Return the positions of codes in ascending order; equal codes keep their order.
+
+    The result is that of ``numpy.argsort(codes, kind="stable")``, as ``int32[n]`` where this holds
+    all positions, and the time is O(n + n_codes): a row of codes is transposed as a sparse matrix.
+
+    Args:
+        codes: ``int32[n]``, from 0 to below ``n_codes``.
+        n_codes: The number of different codes.
+
+    >>> argsort_codes(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
+    [1, 3, 0, 2]
+    """
+    from scipy.sparse import csr_array
+
+    position = np.int32 if codes.size <= MAX_INT32 else np.int64
+    arrays = (np.arange(codes.size, dtype=position), codes, np.array([0, codes.size]))
+    columns: AnyArray = csr_array(arrays, shape=(1, max(n_codes, 1))).tocsc().data
+    return columns
+
+
+def sort_within_groups(values: AnyArray, keys: AnyArray, starts: AnyArray) -> None:
+    """Sort the values of each group by their keys, in place, and the keys with them.
+
+    The groups follow each other, so that each is sorted within the cache of a processor. Values
+    of equal keys are in no order.
+
+    Args:
+        values: ``[n]``.
+        keys: Integers of at least 0, ``[n]``.
+        starts: Where each group starts, and n, ``[n_groups + 1]``.
+
+    >>> values, keys = np.array([7, 8, 9, 5]), np.array([3, 1, 2, 0], dtype=np.int32)
+    >>> sort_within_groups(values, keys, np.array([0, 3, 4]))
+    >>> values.tolist(), keys.tolist()
+    ([8, 9, 7, 5], [1, 2, 3, 0])
+    """
+    from scipy.sparse import csr_array
+
+    shape = (starts.size - 1, int(keys.max(initial=0)) + 1)
+    rows = csr_array((values, keys, starts.astype(keys.dtype)), shape=shape)
+    rows.sort_indices()
+    values[:], keys[:] = rows.data, rows.indices
+
+
+def cover_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``cover`` of the sums without each row of a CSR matrix ``(q, n)``, ``float64[q]``.
+
+    >>> from scipy.sparse import csr_array
+    >>> cover_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 1.0]
+    """
+    counts = _sum_columns(rows)
+    n_single = _sum_items(rows, counts == 1)
+    return np.asarray((np.count_nonzero(counts) - n_single) / counts.size)
+
+
+def jain_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``jain`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
+
+    >>> from scipy.sparse import csr_array
+    >>> jain_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 1.0]
+    """
+    counts = _sum_columns(rows)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    squares = (counts**2).sum() - _sum_items(rows, 2 * counts - 1)
+    return _divide(remaining.astype(np.float64) ** 2, squares * counts.size)
+
+
+def entropy_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``entropy``, in nats, of the sums without each row, ``float64[q]``.
+
+    NaN if nothing is left.
+
+    >>> from scipy.sparse import csr_array
+    >>> entropy_without_rows(csr_array([[1, 1], [1, 0]])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    from scipy.special import xlogy
+
+    counts = _sum_columns(rows)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    products = xlogy(counts, counts)
+    less = np.maximum(counts - 1, 0)
+    total = products.sum() - _sum_items(rows, products - xlogy(less, less))
+    logs = np.log(remaining, out=np.full(remaining.shape, np.nan), where=remaining > 0)
+    return np.asarray(np.abs(logs - _divide(total, remaining)))
+
+
+def gini_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``gini`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
+
+        G_j = ( D + Σ_{i in j} (n - 2 r_i) - Σ_v t_jv² ) / ( n S_j ),    D = Σ_{i<l} |x_i - x_l|
+
+    r_i is the number of counts below x_i, t_jv the number of items of row j with count v, and S_j
+    the sum of all counts without those of row j.
+
+    >>> from scipy.sparse import csr_array
+    >>> gini_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 0.0]
+    """
+    counts = _sum_columns(rows)
+    n, q = counts.size, rows.shape[0]
+    ordered = np.sort(counts)
+    below = np.searchsorted(ordered, counts)
+    differences = (2.0 * np.arange(1, n + 1) - n - 1) @ ordered
+    changes = _sum_items(rows, n - 2 * below)
+    lists = np.repeat(np.arange(q), np.diff(rows.indptr))
+    ties, sizes = np.unique(lists * (n + 1) + below[rows.indices], return_counts=True)
+    squares = np.bincount(ties // (n + 1), sizes.astype(np.float64) ** 2, minlength=q)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    return _divide(differences + changes - squares, remaining * n)
+
+
+def _sum_columns(rows: Matrix) -> AnyArray:
+    return np.asarray(rows.sum(axis=0), dtype=np.int64).ravel()
+
+
+def _sum_items(rows: Matrix, values: AnyArray) -> AnyArray:
+    """Return the sum of the values of the items of each row, ``[q]``."""
+    return np.asarray(rows @ values.astype(np.float64))
+
+
+def _divide(numerator: AnyArray, divisor: AnyArray) -> FloatArray:
+    numerator, divisor = np.broadcast_arrays(numerator, divisor)
+    undefined = np.full(divisor.shape, np.nan)
+    return np.asarray(np.divide(numerator, divisor, out=undefined, where=divisor > 0))
+
+
+def build_rows(
+    codes: AnyArray, included: BoolArray, n_columns: int, values: npt.ArrayLike = 1.0
+) -> Matrix:
+    """Return the included cells of rows of codes, CSR ``(n, n_columns)``.
+
+    Args:
+        codes: The column of each cell, ``int[n, k]``.
+        included: Which cells the matrix holds, ``bool[n, k]``.
+        n_columns: The number of columns.
+        values: The entry of each of the k positions, or of all; it gives the type.
+
+    >>> codes = np.array([[1, 0], [0, -1]])
+    >>> build_rows(codes, codes >= 0, 2, [3.0, 5.0]).toarray().tolist()
+    [[5.0, 3.0], [3.0, 0.0]]
+    """
+    from scipy.sparse import csr_array
+
+    index = np.int32 if max(codes.size, n_columns) <= MAX_INT32 else np.int64
+    starts = np.zeros(len(codes) + 1, dtype=index)
+    np.cumsum(np.count_nonzero(included, axis=1), out=starts[1:])
+    entries = np.broadcast_to(np.asarray(values), codes.shape)[included]
+    columns = codes[included].astype(index, copy=False)
+    return csr_array((entries, columns, starts), shape=(len(codes), n_columns))
+
+
+def keep_columns(rows: Matrix, kept: BoolArray) -> Matrix:
+    """Return the entries of a CSR matrix in some columns, as ones; itself if these are all.
+
+    >>> from scipy.sparse import csr_array
+    >>> keep_columns(csr_array([[5.0, 7.0]]), np.array([False, True])).toarray().tolist()
+    [[0.0, 1.0]]
+    """
+    from scipy.sparse import csr_array
+
+    stays = kept[rows.indices]
+    if stays.all() and (rows.data == 1).all():
+        return rows
+    ends = np.zeros(stays.size + 1, dtype=rows.indptr.dtype)
+    np.cumsum(stays, out=ends[1:])
+    ones = np.ones(int(ends[-1]))
+    return csr_array((ones, rows.indices[stays], ends[rows.indptr]), shape=rows.shape)
+
+
+def split_rows(rows: Matrix, size: int) -> Iterator[Matrix]:
+    """Yield blocks of ``size`` rows of a CSR matrix, which share its entries.
+
+    >>> from scipy.sparse import csr_array
+    >>> [block.shape for block in split_rows(csr_array((5, 3)), 2)]
+    [(2, 3), (2, 3), (1, 3)]
+    """
+    from scipy.sparse import csr_array
+
+    for start in range(0, rows.shape[0], size):
+        ends = rows.indptr[start : start + size + 1]
+        cells = slice(ends[0], ends[-1])
+        arrays = (rows.data[cells], rows.indices[cells], ends - ends[0])
+        yield csr_array(arrays, shape=(ends.size - 1, rows.shape[1]))

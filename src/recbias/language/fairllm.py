@@ -1,0 +1,267 @@
+"""Files of FaiRLLM and files of records, read as one row per prompt.
+
+The prompts of FaiRLLM, from its attributes, its results, or records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from annotated_types import Ge, Gt, Le, MinLen
+
+from recbias.core.context import warn
+from recbias.core.dataset import Dataset
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
+from recbias.core.plugins import InputFile
+from recbias.core.queries import Queries
+from recbias.core.text import suggest
+from recbias.formats.tables import read_text_table
+from recbias.formats.yaml import MarkedValue, read_marked
+from recbias.language.templates import NEUTRAL, add_samples
+
+PROMPT, VALUE = "Instruction", "Prompt sensitive attr"
+"""The columns of the authors' results with the prompt and the value of the attribute."""
+
+PROMPT_KEYS = ("instruction", "prompt", "text", "input")
+"""Keys of a record for its prompt; the first that occurs is used."""
+
+REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
+"""Keys of a record that are not labels."""
+
+
+def read_prompts(
+    paths: Sequence[Path], sentence: str | None, names: Path | None, n_names: int | None
+) -> pd.DataFrame:
+    """Return the ``id``, ``text`` and labels of all prompts of the files of ``FaiRLLMPrompts``."""
+
+    def read_file(path: Path) -> pd.DataFrame:
+        if path.suffix.lower() != ".json":
+            return _read_results(path)
+        tree = read_marked(path)
+        if isinstance(tree.value, dict) and _are_attributes(tree.value):
+            return _fill_sentence(tree.value, sentence, _read_names(names, path)[:n_names])
+        records = [_parse_record(record) for record in _list_records(tree)]
+        if not records:
+            raise tree.fault("there are no prompts")
+        return pd.DataFrame(records, dtype=object)
+
+    table = pd.concat([read_file(path) for path in paths], ignore_index=True).astype(object)
+    is_repeated = table.duplicated()
+    if is_repeated.any():
+        warn(f"repeated prompts are excluded: {int(is_repeated.sum()):,}")
+    table = table[~is_repeated].reset_index(drop=True)
+    table.insert(0, "id", _make_ids(table, paths[0]))
+    table = table.where(table.notna(), None)
+    if "attribute" in table.columns and NEUTRAL not in table.columns:
+        table[NEUTRAL] = (table["attribute"] == NEUTRAL).astype(float)
+    return table
+
+
+def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:
+    are_texts = all(
+        isinstance(node.value, tuple) and all(isinstance(entry.value, str) for entry in node.value)
+        for node in top.values()
+    )
+    return are_texts and not {name.casefold() for name in top} & set(PROMPT_KEYS)
+
+
+def _fill_sentence(
+    attributes: Mapping[str, MarkedValue], sentence: str | None, names: list[str]
+) -> pd.DataFrame:
+    """Return the sentence with each value of each attribute and each name."""
+    if sentence is None:
+        message = "the file contains attributes, which need a sentence"
+        remedy = "write sentence: I am [value] fan of [name]. What should I watch?"
+        raise WrongType(message, where="sentence", remedy=remedy)
+    pairs = [
+        (attribute, str(entry.value))
+        for attribute, values in attributes.items()
+        for entry in values.entries(attribute)
+    ]
+    rows = [
+        (attribute, value, name, sentence.replace("[value]", value or "a").replace("[name]", name))
+        for (attribute, value), name in product(pairs, names)
+    ]
+    columns = ["attribute", "value", "name", "text"]
+    return _label_prompts(pd.DataFrame(rows, columns=columns, dtype=object))
+
+
+def _read_names(path: Path | None, attributes: Path) -> list[str]:
+    if path is None:
+        message, remedy = f"{attributes.name} contains no names", "name a CSV file of names"
+        raise WrongType(message, where="names", remedy=remedy)
+    table = _read_csv(path)
+    column = next((name for name in ("name", "Director") if name in table), table.columns[0])
+    cells = table[column].str.strip()
+    return cells[cells != ""].drop_duplicates().tolist()
+
+
+def _read_results(path: Path) -> pd.DataFrame:
+    results = _read_csv(path)
+    if PROMPT not in results.columns:
+        remedy = suggest(PROMPT, map(str, results.columns))
+        raise UnknownColumn(f"there is no column {PROMPT!r}", where=str(path), remedy=remedy)
+    blank = pd.Series("", index=results.index)
+    attribute = path.absolute().parent.name
+    prompts = {
+        "attribute": NEUTRAL if path.stem.casefold() == NEUTRAL else attribute,
+        "text": results[PROMPT],
+        "value": results.get(VALUE, blank),
+        "name": results.get("name", blank).str.strip(),
+    }
+    return _label_prompts(pd.DataFrame(prompts))
+
+
+def _label_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
+    """Return the prompts with a column for each attribute; a neutral prompt has no value."""
+    value = prompts["value"].str.replace(r"^(?:an?)(?:\s+|$)", "", regex=True).str.strip()
+    neutral = (value == "") | (prompts["attribute"] == NEUTRAL)
+    table = pd.DataFrame({"text": prompts["text"]}, dtype=object)
+    table["attribute"] = prompts["attribute"].where(~neutral, NEUTRAL)
+    table["value"] = prompts["value"].where(~neutral, None)
+    table["name"] = prompts["name"].where(prompts["name"] != "", None)
+    for attribute in table.loc[~neutral, "attribute"].unique():
+        table[attribute] = value.where(table["attribute"] == attribute, None)
+    return table
+
+
+def _list_records(tree: MarkedValue) -> list[MarkedValue]:
+    """Return the records of a list, of a mapping of records, or of a mapping of columns."""
+    if isinstance(tree.value, tuple):
+        return list(tree.value)
+    top = tree.mapping("the prompts")
+    if all(isinstance(node.value, dict) for node in top.values()):
+        return list(top.values())
+    columns = {name: node.entries(name) for name, node in top.items()}
+    if len({len(entries) for entries in columns.values()}) > 1:
+        raise tree.fault("the columns differ in length")
+    rows = zip(*columns.values(), strict=True)
+    return [MarkedValue(dict(zip(columns, row, strict=True)), tree.where) for row in rows]
+
+
+def _parse_record(record: MarkedValue) -> dict[str, str | None]:
+    """Return the prompt of a record as ``text``, and its labels."""
+    if isinstance(record.value, str):
+        return {"text": record.text("a prompt")}
+    nodes = record.mapping("a prompt")
+    cells = {name: node.value for name, node in nodes.items() if isinstance(node.value, str)}
+    keys = {name.casefold(): name for name in cells}
+    filled = [key for key in PROMPT_KEYS if key in keys and cells[keys[key]].strip()]
+    if not filled:
+        raise record.fault("a record has no prompt", remedy=f"name it {', '.join(PROMPT_KEYS)}")
+    used = [keys[filled[0]]]
+    if filled[0] == "instruction" and "input" in keys:
+        used.append(keys["input"])
+    text = "\n".join(cells[name] for name in used if cells[name])
+    labels = {
+        name: cell or None
+        for name, cell in cells.items()
+        if name not in used and name.casefold() not in REPLY_KEYS
+    }
+    return {"text": text, **labels}
+
+
+def _make_ids(table: pd.DataFrame, path: Path) -> Any:
+    """Return ``religion:Buddhist:Ang Lee``, or ``prompt-0001`` for records without these columns.
+
+    An ``id`` column is removed from the table and used instead.
+    """
+    if "id" in table.columns:
+        ids = table.pop("id").astype(object)
+    elif {"attribute", "value", "name"} <= set(table.columns):
+        value = table["value"].fillna("").map(lambda text: re.sub(r"^an?\s+", "", text))
+        ids = table["attribute"] + ":" + value + ":" + table["name"].fillna("")
+        ids = ids.str.replace(r":{2,}", ":", regex=True).str.strip(":")
+    else:
+        width = len(str(len(table)))
+        ids = pd.Series([f"prompt-{number:0{width}d}" for number in range(1, len(table) + 1)])
+    is_invalid = ids.duplicated() | ids.isna()
+    if is_invalid.any():
+        message = f"two prompts have the identifier {ids[is_invalid].iloc[0]!r}"
+        raise MalformedLine(message, where=str(path), remedy="give each prompt a different id")
+    return ids.to_numpy(dtype=object)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    table = read_text_table(path)
+    names = [name for name in table.columns if name.casefold() not in REPLY_KEYS]
+    if not names:
+        message = "has no column of prompts or names"
+        raise UnknownColumn(message, where=str(path), remedy=f"name it {PROMPT!r}, or 'name'")
+    return pd.DataFrame({name: table.texts(name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaiRLLMPrompts:
+    """Query with the prompts of FaiRLLM: one sentence, with and without a sensitive attribute.
+
+    The labels of a prompt are the ``attribute`` that it mentions (``religion``; ``neutral`` if it
+    mentions none), the ``value`` as written (``a Buddhist``), the ``name`` of the artist or
+    director, and, in a column named after the attribute, the value without its article
+    (``religion=Buddhist``), which is missing in prompts with another attribute. ``neutral`` is 1
+    for neutral prompts and 0 for all others. A file contains one of:
+
+    - **the attributes** (``sst_json.json``: the values of each attribute). The prompts are
+      ``sentence`` with every value and every name of ``names``.
+    - **the authors' results** (``.csv`` with ``name``, ``Instruction`` and ``Prompt sensitive
+      attr``). The prompts are those sent to the model. The attribute is the name of the folder of
+      the file, as the authors save them (``top_20/religion/a Buddhist.csv``).
+    - **records** (``.json``: a list of mappings, or a mapping of lists or of mappings). The prompt
+      is under ``prompt``, ``text``, ``input`` or ``instruction`` (followed by ``input``); replies
+      are ignored, and any other text is a label.
+
+    Args:
+        paths: The files.
+        sentence: For the attributes: the prompt, with ``[value]`` and ``[name]``, for example
+            ``I am [value] fan of [name].``
+        names: For the attributes: a CSV file with the names in the column ``name`` or
+            ``Director``, or else in its first column.
+        n_names: The number of names that are used, from the first; null for all.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``; the label ``sample`` of these prompts is 1, 2, ...
+
+    Raises:
+        MissingFile: A file does not exist.
+        WrongType: ``sentence`` or ``names`` is missing for the attributes, or the sentence lacks
+            ``[value]`` or ``[name]``.
+        UnknownColumn: A table has no prompts.
+        MalformedLine: A record has no prompt, or two prompts have the same identifier.
+        NothingLeft: There are control samples, but no neutral prompt.
+
+    Source:
+        Zhang, Bao, Zhang, Wang, Feng and He, "Is ChatGPT Fair for Recommendation? Evaluating
+        Fairness in Large Language Model Recommendation", RecSys 2023;
+        github.com/jizhi-zhang/FaiRLLM.
+    """
+
+    reads_folder_names: ClassVar[bool] = True
+
+    paths: Annotated[tuple[InputFile, ...], MinLen(1)]
+    sentence: str | None = None
+    names: InputFile | None = None
+    n_names: Annotated[int, Gt(0)] | None = None
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a sentence without its slots before any data is read."""
+        for slot in ("[value]", "[name]"):
+            if self.sentence is not None and slot not in self.sentence:
+                message = f"the sentence has no {slot}"
+                remedy = "write it as: I am [value] fan of [name]. What should I watch?"
+                raise WrongType(message, where="sentence", remedy=remedy)
+
+    def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
+        """Return the prompts, file by file; the dataset is not used."""
+        table = read_prompts(self.paths, self.sentence, self.names, self.n_names)
+        if self.control_samples and not (NEUTRAL in table and (table[NEUTRAL] == 1).any()):
+            remedy = 'add "neutral": [""] to the attributes, or the file neutral.csv'
+            message = "there are no neutral prompts to sample again"
+            raise NothingLeft(message, where="control_samples", remedy=remedy)
+        return Queries.of_prompts(add_samples(table, self.control_samples))

@@ -1,0 +1,558 @@
+"""Prompts that ask a language model for items, their files, and mitigations of bias by prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownName
+from recbias.core.files import has_file
+from recbias.core.text import make_printable, normalize_name, suggest
+from recbias.formats.yaml import MarkedValue, read_marked
+from recbias.language.endpoints import Message
+
+P = TypeVar("P")
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+@dataclass(frozen=True)
+class SlottedText:
+    """One line of text with slots.
+
+    Args:
+        texts: The text before, between and after the slots: one more than there are slots.
+        slots: The names of the slots in order.
+    """
+
+    texts: tuple[str, ...]
+    slots: tuple[str, ...]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the line with the value of each slot; braces in a value are text."""
+        pairs = zip(self.slots, self.texts[1:], strict=True)
+        return self.texts[0] + "".join(values[slot] + text for slot, text in pairs)
+
+    def show_slots(self) -> str:
+        """Return the line with the name of each slot in braces."""
+        return self.fill({slot: f"{{{slot}}}" for slot in self.slots})
+
+
+def parse_slots(
+    text: str, marked: MarkedValue, names: Mapping[str, str], line: str
+) -> SlottedText:
+    """Return a line of text with its slots.
+
+    Args:
+        text: The line.
+        marked: The value of the file that contains it, for errors.
+        names: The name of each valid slot, by its spellings.
+        line: The line in errors: ``line 3 of the template``.
+
+    Raises:
+        MalformedLine: A slot is unknown, or a brace is not part of a slot.
+    """
+    texts, slots = [""], []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        texts[-1] += text[end : match.start()]
+        end = match.end()
+        if match[0] in {"{{", "}}"}:
+            texts[-1] += match[0][0]
+        elif match[0] in {"{", "}"}:
+            message = f"{line} has a single {match[0]!r}: {text.strip()!r}"
+            raise marked.fault(message, remedy="write {{ and }} for braces")
+        else:
+            slots.append(_name_slot(match[1], marked, names, line))
+            texts.append("")
+    texts[-1] += text[end:]
+    return SlottedText(tuple(texts), tuple(slots))
+
+
+def _name_slot(spelling: str, marked: MarkedValue, names: Mapping[str, str], line: str) -> str:
+    if spelling not in names:
+        message = f"{line} has the unknown slot {{{spelling}}}"
+        raise marked.fault(message, remedy=_suggest_slot(spelling, names))
+    return names[spelling]
+
+
+def _suggest_slot(spelling: str, names: Iterable[str]) -> str:
+    return f"{suggest(spelling, names)}; write {{{{ and }}}} for braces"
+
+
+def parse_template(marked: MarkedValue, names: Mapping[str, str]) -> tuple[SlottedText, ...]:
+    """Return the lines of a template; see ``parse_slots``."""
+    return tuple(
+        parse_slots(line, marked, names, f"line {number} of the template")
+        for number, line in enumerate(marked.text("the template").splitlines(), 1)
+    )
+
+
+def read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
+    """Return ``about``, ``source`` and the template of a file, which may have other keys."""
+    top = tree.mapping("the file", ("about", "source", "template", *others))
+    if "template" not in top:
+        raise tree.fault("there is no template", remedy="write template: |- and the text below it")
+    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
+    return about, source, top["template"]
+
+
+def load_folder(folder: str, parse: Callable[[MarkedValue, str], P]) -> dict[str, P]:
+    """Return what the YAML files of a packaged folder hold, by name."""
+    with as_file(files("recbias.language.prompts").joinpath(folder)) as path:
+        names = sorted(path.glob("*.yaml"))
+        return {file.stem: parse(read_marked(file), file.stem) for file in names}
+
+
+def find_in(
+    packaged: Mapping[str, P], name: str, parse: Callable[[MarkedValue, str], P], kind: str
+) -> P:
+    """Return what a name means: a packaged prompt, or else a file.
+
+    Raises:
+        UnknownName: It is neither.
+    """
+    for spelling, prompt in packaged.items():
+        if normalize_name(spelling) == normalize_name(name):
+            return prompt
+    if has_file(Path(name)):
+        return parse(read_marked(Path(name)), name)
+    message = f"{name!r} is neither a packaged {kind} nor a file"
+    raise UnknownName(message, where=kind.split(maxsplit=1)[0], remedy=suggest(name, packaged))
+
+
+_MAX_TITLE_LENGTH = 200
+"""The longest title in a prompt; a longer one is shown without its middle."""
+
+HistoryItem: TypeAlias = tuple[str, int | None]
+"""The title of an item without year, and its year."""
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """The messages for one query.
+
+    Args:
+        messages: The messages.
+        n_shown: How many items of the history they contain.
+        n_cut: How many items of the history were left out, the oldest.
+    """
+
+    messages: tuple[Message, ...]
+    n_shown: int
+    n_cut: int
+
+
+@dataclass(frozen=True)
+class HistoryFormat:
+    """How a history is written, one item a line.
+
+    Args:
+        item: A line with the slots ``title`` and ``year``.
+        undated_item: The same line for an item without year.
+        order: Whether the oldest or the newest item comes first.
+        max_items: The largest number of items: the newest are kept; None for all.
+    """
+
+    item: SlottedText
+    undated_item: SlottedText
+    order: Literal["oldest_first", "newest_first"] = "oldest_first"
+    max_items: int | None = None
+
+    def select(self, history: Sequence[HistoryItem]) -> list[HistoryItem]:
+        """Return the items that are shown, in the order of the prompt.
+
+        Args:
+            history: The items, the oldest first.
+        """
+        start = 0 if self.max_items is None else max(0, len(history) - self.max_items)
+        displayed = list(history[start:])
+        return displayed if self.order == "oldest_first" else displayed[::-1]
+
+    def write(self, items: Sequence[HistoryItem]) -> str:
+        """Return the lines of items; control characters in a title are escaped."""
+        return "\n".join(
+            self.undated_item.fill({"title": _write_title(title)})
+            if year is None
+            else self.item.fill({"title": _write_title(title), "year": str(year)})
+            for title, year in items
+        )
+
+
+@dataclass(frozen=True)
+class RecommendationPrompt:
+    """A prompt with slots: history, candidates, number of items, year limit and mitigation.
+
+    A line with ``{year_limit}`` or ``{mitigation}`` is left out if there is none. If there is a
+    mitigation and no slot for it, it is added as one more bullet after the last line that starts
+    with ``- ``, or at the end if there is no such line.
+
+    Args:
+        name: The packaged name or the file.
+        about: What it asks for, in one sentence.
+        source: Where it comes from.
+        lines: The lines of the template.
+        history: How the history is written.
+        mitigations: The sentences of the file's own mitigations, by name.
+    """
+
+    name: str
+    about: str
+    source: str
+    lines: tuple[SlottedText, ...]
+    history: HistoryFormat
+    mitigations: Mapping[str, str]
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """The slots that occur."""
+        return frozenset(slot for line in self.lines for slot in line.slots)
+
+    @property
+    def content(self) -> str:
+        """The template, and how the history is written."""
+        lines = [line.show_slots() for line in self.lines]
+        n_items = self.history.max_items or "all"
+        order = self.history.order.replace("_", " ")
+        item = self.history.item.show_slots()
+        return "\n".join([*lines, "", f"{{history}}: {n_items} items, {order}: {item}"])
+
+    def render(
+        self,
+        history: Sequence[HistoryItem],
+        *,
+        n_items: int,
+        candidates: Sequence[HistoryItem] = (),
+        year_limit: int | None = None,
+        mitigation: str | None = None,
+    ) -> RenderedPrompt:
+        """Return the messages for one query.
+
+        Args:
+            history: The items that the user has watched, the oldest first.
+            n_items: The number of items to ask for.
+            candidates: The items to choose from, in the order in which they are shown; none if
+                any item may be recommended.
+            year_limit: The latest year to ask for; None for no limit.
+            mitigation: A sentence that is added to the instructions; None for the plain prompt.
+
+        Raises:
+            NothingLeft: The history is empty.
+            OutOfRange: The number of items is not positive.
+            Contradiction: The template has no slot for the number of items or the year limit,
+                and does not contain the number itself; or it has a slot for candidates and there
+                are none, or the other way round.
+        """
+        if not history:
+            remedy = "leave out queries without training interactions"
+            raise NothingLeft("the history is empty", where=self.name, remedy=remedy)
+        if n_items < 1:
+            raise OutOfRange(f"{n_items} items cannot be asked for", where=self.name)
+        values = {"n_items": str(n_items), "year_limit": str(year_limit or "")}
+        for slot, value in values.items():
+            self._require_stated(slot, value)
+        self._require_candidates(are_given=bool(candidates))
+        displayed = self.history.select(history)
+        values |= {"history": self.history.write(displayed), "mitigation": mitigation or ""}
+        values["candidates"] = self.history.write(candidates)
+        content = "\n".join(line.fill(values) for line in self._select_lines(values))
+        return RenderedPrompt(
+            (Message("user", content),), len(displayed), len(history) - len(displayed)
+        )
+
+    def _require_stated(self, slot: str, value: str) -> None:
+        """Raise Contradiction if the text has neither the slot nor the number."""
+        text = "\n".join(text for line in self.lines for text in line.texts)
+        if value and slot not in self.slots and not re.search(rf"(?<!\d){value}(?!\d)", text):
+            message = f"the template has no slot {{{slot}}} and does not contain {value}"
+            remedy = f"add {{{slot}}} to the template"
+            raise Contradiction(message, where=self.name, remedy=remedy)
+
+    def _require_candidates(self, *, are_given: bool) -> None:
+        """Raise Contradiction unless candidates are given where the template shows them."""
+        if are_given == ("candidates" in self.slots):
+            return
+        message, remedy = "the template has no slot {candidates}", "add {candidates} to it"
+        if not are_given:
+            message = "the template has the slot {candidates}, but this model shows none"
+            remedy = "use a prompt without it, or the model LMRerank"
+        raise Contradiction(message, where=self.name, remedy=remedy)
+
+    def _select_lines(self, values: Mapping[str, str]) -> list[SlottedText]:
+        optional = [slot for slot in ("year_limit", "mitigation") if not values[slot]]
+        lines = list(self.lines)
+        if values["mitigation"] and "mitigation" not in self.slots:
+            bullets = [row for row, line in enumerate(lines) if line.texts[0].startswith("- ")]
+            row = bullets[-1] + 1 if bullets else len(lines)
+            lines.insert(row, SlottedText(("- ", ""), ("mitigation",)))
+        return [line for line in lines if not set(line.slots) & set(optional)]
+
+
+def _write_title(title: str) -> str:
+    return make_printable(" ".join(title.split()), _MAX_TITLE_LENGTH)
+
+
+_SLOTS = {
+    **{slot: slot for slot in ("history", "candidates", "n_items", "year_limit", "mitigation")},
+    "watch_history": "history",
+    "nr_items": "n_items",
+}
+"""The slots of a template, by their spellings."""
+
+_ITEM_SLOTS = {"title": "title", "year": "year"}
+"""The slots of the line of an item."""
+
+_DEFAULT_ITEM = "- {title} ({year})"
+"""The line of an item in a file that does not say how to write it."""
+
+_YEAR_WITH_BRACKETS = re.compile(r"\s*[(\[]\{year\}[)\]]|[\s,]*\{year\}")
+
+
+def load_packaged() -> dict[str, RecommendationPrompt]:
+    """Return the packaged prompts by name."""
+    return load_folder("packaged", _parse_prompt)
+
+
+def find_prompt(name: str) -> RecommendationPrompt:
+    """Return the prompt of a file, or a packaged one.
+
+    Raises:
+        UnknownName: The name is neither.
+        MalformedLine: The file is not a prompt; see ``read_prompt``.
+    """
+    return find_in(load_packaged(), name, _parse_prompt, "prompt")
+
+
+def read_prompt(path: Path) -> RecommendationPrompt:
+    """Return the prompt of a file.
+
+    The project's own format has ``template`` and may have ``about``, ``source``, ``history`` (with
+    ``order``, ``max_items`` and ``item``) and ``mitigations`` (name to sentence). A file with
+    ``base_prompt`` is in the format of the paper: its ``extra_instructions`` are the mitigations.
+
+    Raises:
+        MissingFile: The file does not exist.
+        BadYaml: The file is not YAML.
+        MalformedLine: The template lacks the slot of the history, or has an unknown slot or a
+            single brace; or a key or value is invalid.
+    """
+    return _parse_prompt(read_marked(path), str(path))
+
+
+def _parse_prompt(tree: MarkedValue, name: str) -> RecommendationPrompt:
+    top = tree.mapping("the file")
+    if "base_prompt" in top:
+        return _parse_paper(top, name)
+    about, source, template = read_head(tree, "history", "mitigations")
+    written = top["mitigations"].mapping("mitigations") if "mitigations" in top else {}
+    mitigations = {key: value.text("a mitigation") for key, value in written.items()}
+    history = _parse_history(top.get("history", MarkedValue({}, tree.where)))
+    lines = _parse_template(template)
+    return RecommendationPrompt(name, about, source, lines, history, mitigations)
+
+
+def _parse_paper(top: Mapping[str, MarkedValue], name: str) -> RecommendationPrompt:
+    lines = _parse_template(top["base_prompt"])
+    extra = (
+        top["extra_instructions"].mapping("extra_instructions")
+        if "extra_instructions" in top
+        else {}
+    )
+    mitigations = {
+        key: value.value["text"].text("text")
+        for key, value in extra.items()
+        if isinstance(value.value, dict) and "text" in value.value
+    }
+    source = top["source"].mapping("source") if "source" in top else {}
+    citation = [source[key].text(key) for key in ("authors", "title", "year") if key in source]
+    history = _parse_history(MarkedValue({}, top["base_prompt"].where))
+    return RecommendationPrompt(
+        name, "The prompt of a paper.", ". ".join(citation), lines, history, mitigations
+    )
+
+
+def _parse_template(marked: MarkedValue) -> tuple[SlottedText, ...]:
+    lines = parse_template(marked, _SLOTS)
+    slots = [slot for line in lines for slot in line.slots]
+    if slots.count("history") != 1:
+        message = f"the template has the slot {{history}} {slots.count('history')} times"
+        raise marked.fault(message, remedy="write {history} once, on a line of its own")
+    return lines
+
+
+def _parse_history(marked: MarkedValue) -> HistoryFormat:
+    settings = marked.mapping("the history", ("order", "max_items", "item"))
+    item = settings.get("item", MarkedValue(_DEFAULT_ITEM, marked.where))
+    text = item.text("item")
+    slotted = parse_slots(text, item, _ITEM_SLOTS, "the item")
+    if "title" not in slotted.slots or "\n" in text:
+        raise item.fault(
+            "the item must be one line with {title}", remedy=f"write {_DEFAULT_ITEM!r}"
+        )
+    undated = parse_slots(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
+    return HistoryFormat(slotted, undated, _parse_order(settings), _parse_maximum(settings))
+
+
+def _parse_order(settings: Mapping[str, MarkedValue]) -> Literal["oldest_first", "newest_first"]:
+    if "order" not in settings:
+        return "oldest_first"
+    order = settings["order"].text("order")
+    if order not in {"oldest_first", "newest_first"}:
+        message = f"the order is oldest_first or newest_first, not {order!r}"
+        raise settings["order"].fault(message)
+    return cast("Literal['oldest_first', 'newest_first']", order)
+
+
+def _parse_maximum(settings: Mapping[str, MarkedValue]) -> int | None:
+    marked = settings.get("max_items")
+    if marked is None or not marked.value:
+        return None
+    text = marked.text("max_items")
+    if not re.fullmatch(r"[1-9]\d{0,8}", text):
+        raise marked.fault(f"max_items is a whole number from 1, or null, not {text!r}")
+    return int(text)
+
+
+_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}
+"""The slots of a template."""
+
+
+@dataclass(frozen=True)
+class RequestPrompt:
+    """A prompt with slots for the text of a query and the number of items.
+
+    Args:
+        name: The packaged name or the file.
+        about: What it asks for, in one sentence.
+        source: Where it comes from.
+        lines: The lines of the template.
+    """
+
+    name: str
+    about: str
+    source: str
+    lines: tuple[SlottedText, ...]
+
+    @property
+    def content(self) -> str:
+        """The template."""
+        return "\n".join(line.show_slots() for line in self.lines)
+
+    def render(self, request: str, n_items: int) -> RenderedPrompt:
+        """Return the messages for one query; braces in its text are text."""
+        values = {"request": request, "n_items": str(n_items)}
+        content = "\n".join(line.fill(values) for line in self.lines)
+        return RenderedPrompt((Message("user", content),), 0, 0)
+
+
+def load_request_prompts() -> dict[str, RequestPrompt]:
+    """Return the packaged prompts by name."""
+    return load_folder("packaged/requests", _parse_request)
+
+
+def find_request_prompt(name: str) -> RequestPrompt:
+    """Return the prompt of a file, or a packaged one.
+
+    Raises:
+        UnknownName: The name is neither.
+        MalformedLine: The template does not have each slot once.
+    """
+    return find_in(load_request_prompts(), name, _parse_request, "prompt of requests")
+
+
+def _parse_request(tree: MarkedValue, name: str) -> RequestPrompt:
+    about, source, template = read_head(tree)
+    lines = parse_template(template, _REQUEST_SLOTS)
+    slots = [slot for line in lines for slot in line.slots]
+    for slot in _REQUEST_SLOTS:
+        if slot not in slots or (slot == "request" and slots.count(slot) > 1):
+            message = f"the template has the slot {{{slot}}} {slots.count(slot)} times"
+            raise template.fault(message, remedy="write {request} once, and {n_items}")
+    return RequestPrompt(name, about, source, lines)
+
+
+_MAX_SENTENCE_LENGTH = 2000
+"""The longest sentence of a mitigation in characters."""
+
+_OWN = "own"
+"""The name of a mitigation that is a sentence of the user."""
+
+
+@dataclass(frozen=True)
+class Mitigation:
+    """A mitigation.
+
+    Args:
+        name: Its name.
+        about: What it does, in one sentence.
+        source: Where it comes from.
+        sentence: What is added to a prompt; blank if it is a setting of an experiment.
+        setting: The setting of an experiment; blank if it is added to a prompt.
+    """
+
+    name: str
+    about: str
+    source: str
+    sentence: str = ""
+    setting: str = ""
+
+    @property
+    def content(self) -> str:
+        """What is added to a prompt, or set in an experiment."""
+        return self.sentence or self.setting
+
+
+def load_mitigations() -> dict[str, Mitigation]:
+    """Return the packaged mitigations by name."""
+    with as_file(files("recbias.language.prompts").joinpath("mitigations.yaml")) as path:
+        entries = read_marked(path).entries("the mitigations")
+    mitigations = [_parse_mitigation(entry) for entry in entries]
+    return {mitigation.name: mitigation for mitigation in mitigations}
+
+
+def _parse_mitigation(entry: MarkedValue) -> Mitigation:
+    settings = entry.mapping("a mitigation", Mitigation.__dataclass_fields__)
+    return Mitigation(**{key: marked.text(key) for key, marked in settings.items()})
+
+
+def find_mitigation(text: str, prompt: RecommendationPrompt) -> Mitigation:
+    """Return the mitigation of a name, or a user's own sentence.
+
+    Text of several words is a sentence. A name is looked up in the file of the prompt first, then
+    among the packaged mitigations, so that the file of a paper brings the paper's own sentences.
+
+    Args:
+        text: The name or the sentence.
+        prompt: The prompt that it is added to.
+
+    Raises:
+        UnknownName: No mitigation has the name, or it is not one that a prompt can hold.
+        OutOfRange: The sentence is too long.
+    """
+    if len(text.split()) > 1:
+        return Mitigation(_OWN, "A sentence of the user.", "", _make_sentence(text))
+    name = normalize_name(text)
+    for spelling, sentence in prompt.mitigations.items():
+        if normalize_name(spelling) == name:
+            return Mitigation(spelling, "", prompt.source, _make_sentence(sentence))
+    packaged = load_mitigations()
+    mitigation = next((packaged[key] for key in packaged if normalize_name(key) == name), None)
+    if mitigation is None:
+        names = [*prompt.mitigations, *(key for key in packaged if packaged[key].sentence)]
+        remedy = f"{suggest(text, dict.fromkeys(names))}; or write a sentence"
+        raise UnknownName(f"no mitigation is called {text!r}", where="mitigation", remedy=remedy)
+    if not mitigation.sentence:
+        message = f"{mitigation.name} is not a mitigation by prompt"
+        raise UnknownName(message, where="mitigation", remedy=f"set {mitigation.setting}")
+    return mitigation
+
+
+def _make_sentence(text: str) -> str:
+    """Return a sentence on one line."""
+    if len(text) > _MAX_SENTENCE_LENGTH:
+        message = f"the sentence is longer than {_MAX_SENTENCE_LENGTH:,} characters"
+        raise OutOfRange(message, where="mitigation", remedy="shorten it")
+    return make_printable(" ".join(text.split()), None)

@@ -1,0 +1,638 @@
+"""Sentences with slots, the labelled words of the slots, and the prompts made from them.
+
+Groups of words and sentences, the content of template files of every format.
+The templates of the LMRec study, as the YAML of its paper and the JSON of its authors.
+Prompts from templates: sentences with slots, filled with labelled words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from annotated_types import Ge, Le
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, Dataset, Ids
+from recbias.core.errors import (
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    UnknownName,
+    UserError,
+    WrongType,
+)
+from recbias.core.evidence import MASK
+from recbias.core.plugins import InputFile
+from recbias.core.queries import SAMPLE, Queries
+from recbias.core.text import suggest
+from recbias.formats.yaml import MarkedValue, read_marked
+
+PRONOUNS = {
+    "his/her": {"male": "his", "female": "her", None: "their"},
+    "he/she": {"male": "he", "female": "she", None: "they"},
+    "him/her": {"male": "him", "female": "her", None: "them"},
+}
+"""The pronouns by the ``gender`` of the preceding word."""
+
+NEUTRAL = "neutral"
+"""The label of prompts without an identity, and the end of their identifiers."""
+
+_TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
+
+
+@dataclass(frozen=True)
+class WordList:
+    """The words of a slot, with the value of each label: ``{"gender": ("female", None)}``."""
+
+    words: tuple[str, ...]
+    labels: Mapping[str, tuple[str | None, ...]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Sentences about one subject, with slots as ``[name]``, and the words of each slot."""
+
+    name: str
+    sentences: tuple[str, ...]
+    words: Mapping[str, WordList]
+
+    @property
+    def labels(self) -> dict[str, tuple[str, str]]:
+        """The slot and label of each label column: ``first_gender`` if there are several slots."""
+        columns: dict[str, tuple[str, str]] = {}
+        for slot, word_list in self.words.items():
+            for label in word_list.labels:
+                columns[f"{slot}_{label}" if len(self.words) > 1 else label] = (slot, label)
+        return columns
+
+    def __len__(self) -> int:
+        """Return the number of prompts."""
+        sizes = {slot: len(word_list.words) for slot, word_list in self.words.items()}
+        counts = [[sizes[slot] for slot in find_slots(text)] for text in self.sentences]
+        return int(sum(np.prod(count) for count in counts))
+
+
+@dataclass(frozen=True)
+class TemplateSet:
+    """Sentences of several kinds, a description in one sentence, and the source or blank."""
+
+    about: str
+    source: str
+    kinds: tuple[Kind, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the kinds."""
+        return [kind.name for kind in self.kinds]
+
+
+def find_slots(sentence: str) -> list[str]:
+    """Return the slots of a sentence, without repetition.
+
+    >>> find_slots("A table for my [first] and his/her [second]")
+    ['first', 'second']
+    """
+    return list(dict.fromkeys(match[1] for match in _TOKEN.finditer(sentence) if match[1]))
+
+
+def fill_templates(
+    kinds: Iterable[Kind],
+    *,
+    masked: Collection[str] = (),
+    neutral: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Return one row per prompt: every sentence with every word of its slots.
+
+    The columns are ``id``, ``text``, ``kind``, ``template``, one for each slot and one for each
+    label; None where a column does not apply. Two slots are filled with all pairs of their words;
+    ``orientation`` follows from the genders of ``first`` and ``second``.
+
+    The word of ``masked`` slots is ``[MASK]`` in the text, with gender-neutral pronouns; the other
+    columns do not change. With ``neutral``, each sentence is added after its prompts with these
+    words, or ``[MASK]`` in a slot without one: the column ``neutral`` is 1 for these rows and 0
+    otherwise.
+
+    >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
+    >>> table = fill_templates([Kind("names", ("A table for [name] and his/her friend",), words)])
+    >>> table[["id", "text", "gender"]].to_numpy().tolist()[1]
+    ['names-01:Bob', 'A table for Bob and his friend', 'male']
+    """
+    kinds = list(kinds)
+    blocks = [block for kind in kinds for block in _fill_kind(kind, masked, neutral)]
+    slots = dict.fromkeys(slot for kind in kinds for slot in kind.words)
+    labels = dict.fromkeys(label for kind in kinds for label in kind.labels)
+    columns = list(dict.fromkeys(["id", "text", "kind", "template", *slots, *labels]))
+    if {"first_gender", "second_gender"} <= labels.keys():
+        columns.append("orientation")
+    if neutral is not None:
+        columns.append(NEUTRAL)
+    return pd.DataFrame({column: _stack_column(blocks, column) for column in columns})
+
+
+def add_samples(prompts: pd.DataFrame, n_samples: int) -> pd.DataFrame:
+    """Return the prompts, and each neutral one ``n_samples`` more times, right behind it.
+
+    So the first prompts, which a smoke test takes, have samples too. Prompts have ``sample`` 0;
+    repeated ones 1, 2, ... and the identifier ``a:neutral:sample-1``.
+
+    Args:
+        prompts: The columns ``id``, ``neutral`` and others.
+        n_samples: The number of further samples; with 0 there is no column ``sample``.
+    """
+    if not n_samples:
+        return prompts
+    prompts = prompts.reset_index(drop=True)
+    neutral = prompts[prompts[NEUTRAL] == 1]
+    copies = [
+        neutral.assign(id=neutral["id"] + f":{SAMPLE}-{number}").assign(**{SAMPLE: float(number)})
+        for number in range(1, n_samples + 1)
+    ]
+    samples = pd.concat([prompts.assign(**{SAMPLE: 0.0}), *copies])
+    return samples.sort_index(kind="stable").reset_index(drop=True)
+
+
+def refuse_equal_ids(ids: Ids, file: str) -> None:
+    """Raise MalformedLine if two prompts have the same identifier: words contain a colon."""
+    is_repeated = pd.Series(ids).duplicated().to_numpy()
+    if is_repeated.any():
+        message = f"two prompts have the identifier {ids[is_repeated][0]!r}"
+        raise MalformedLine(message, where=file, remedy="remove the colon from the words")
+
+
+def _fill_kind(
+    kind: Kind, masked: Collection[str], neutral: Mapping[str, str] | None
+) -> Iterator[dict[str, AnyArray]]:
+    width = max(2, len(str(len(kind.sentences))))
+    for number, sentence in enumerate(kind.sentences, 1):
+        template = f"{kind.name}-{number:0{width}d}"
+        yield _fill_sentence(kind, sentence, template, dict.fromkeys(masked, MASK))
+        if neutral is not None:
+            slots = {slot: np.zeros(1, dtype=np.intp) for slot in find_slots(sentence)}
+            texts = {"id": f"{template}:{NEUTRAL}", "kind": kind.name, "template": template}
+            yield {
+                **{column: _repeat(text, 1) for column, text in texts.items()},
+                "text": _fill_text(
+                    kind, sentence, slots, {**dict.fromkeys(slots, MASK), **neutral}
+                ),
+                NEUTRAL: np.ones(1),
+            }
+
+
+def _fill_sentence(
+    kind: Kind, sentence: str, template: str, masked: Mapping[str, str]
+) -> dict[str, AnyArray]:
+    slots = find_slots(sentence)
+    sizes = [len(kind.words[slot].words) for slot in slots]
+    indices = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
+    n = int(np.prod(sizes))
+    columns: dict[str, AnyArray] = {
+        "kind": _repeat(kind.name, n),
+        "template": _repeat(template, n),
+        NEUTRAL: np.zeros(n),
+    }
+    for slot in slots:
+        columns[slot] = np.array(kind.words[slot].words, dtype=object)[indices[slot]]
+    for column, (slot, label) in kind.labels.items():
+        if slot in indices:
+            values = np.array(kind.words[slot].labels[label], dtype=object)
+            columns[column] = values[indices[slot]]
+    columns["text"] = _fill_text(kind, sentence, indices, masked)
+    columns["id"] = columns["template"]
+    for slot in slots:
+        columns["id"] = columns["id"] + ":" + columns[slot]
+    if {"first_gender", "second_gender"} <= columns.keys():
+        first, second = columns["first_gender"], columns["second_gender"]
+        orientation = np.where(first == second, "homosexual", "heterosexual").astype(object)
+        orientation[pd.isna(first) | pd.isna(second)] = None
+        columns["orientation"] = orientation
+    return columns
+
+
+def _fill_text(
+    kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Mapping[str, str]
+) -> Ids:
+    texts: Ids = _repeat("", next(iter(indices.values())).size)
+    end, slot = 0, next(iter(indices))
+    for match in _TOKEN.finditer(sentence):
+        texts = texts + sentence[end : match.start()]
+        slot, end = match[1] or slot, match.end()
+        word_list = kind.words[slot]
+        if slot in masked:
+            word_list = WordList((masked[slot],) * len(word_list.words), {})
+        words = word_list.words
+        if not match[1]:
+            forms = PRONOUNS[match[2]]
+            genders = word_list.labels.get("gender", (None,) * len(words))
+            words = tuple(forms.get(gender, forms[None]) for gender in genders)
+        texts = texts + np.array(words, dtype=object)[indices[slot]]
+    return np.asarray(texts + sentence[end:], dtype=object)
+
+
+def _stack_column(blocks: list[dict[str, AnyArray]], column: str) -> AnyArray:
+    return np.concatenate([block.get(column, _repeat(None, block["id"].size)) for block in blocks])
+
+
+def _repeat(value: str | None, n: int) -> Ids:
+    return np.full(n, value, dtype=object)
+
+
+_RESERVED = ("kind", "template", "id", "text")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Words of a file with the same labels."""
+
+    words: tuple[MarkedValue, ...]
+    labels: Mapping[str, str]
+
+
+def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
+    """Return the words of a slot without repetition, with the labels of all their groups.
+
+    MalformedLine if there are no words, or a word has two values of one label.
+    """
+    if slot in _RESERVED:
+        raise node.fault(f"no slot can be named {slot!r}", remedy="choose another name")
+    words: dict[str, dict[str, str]] = {}
+    repeated: list[str] = []
+    for marked, new_labels in _iterate_words(slot, groups, node):
+        word = marked.text("a word").strip()
+        if word not in words:
+            words[word] = dict(new_labels)
+            continue
+        labels = words[word]
+        _refuse_two_values(marked, word, labels, new_labels)
+        if new_labels.keys() <= labels.keys():
+            repeated.append(word)
+        labels.update(new_labels)
+    if not words:
+        raise node.fault(f"the slot {slot!r} has no words")
+    if repeated:
+        warn(f"repeated words of the slot {slot} are used once: {', '.join(repeated)}")
+    names = dict.fromkeys(name for labels in words.values() for name in labels)
+    columns = {name: tuple(labels.get(name) for labels in words.values()) for name in names}
+    return WordList(tuple(words), columns)
+
+
+def _iterate_words(
+    slot: str, groups: Iterable[Group], node: MarkedValue
+) -> Iterator[tuple[MarkedValue, Mapping[str, str]]]:
+    for group in groups:
+        if not group.words:
+            raise node.fault(f"a list of words of the slot {slot!r} is empty")
+        yield from ((word, group.labels) for word in group.words)
+
+
+def _refuse_two_values(
+    marked: MarkedValue, word: str, labels: Mapping[str, str], new: Mapping[str, str]
+) -> None:
+    for name, value in new.items():
+        if labels.get(name, value) != value:
+            message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
+            raise marked.fault(message, remedy="keep it in one of the lists")
+
+
+def parse_kinds(
+    node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
+) -> tuple[Kind, ...]:
+    """Return the kinds of a mapping to sentences, whose slots are ``renamed``.
+
+    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
+    """
+    kinds = node.mapping("templates")
+    if not kinds:
+        raise node.fault("there are no templates")
+    return tuple(parse_kind(name, kind, word_lists, renamed) for name, kind in kinds.items())
+
+
+def parse_kind(
+    name: str, node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
+) -> Kind:
+    """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
+    sentences: dict[str, list[str]] = {}
+    for marked in node.entries(f"the templates {name!r}"):
+        sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
+        for old, new in renamed.items():
+            sentence = sentence.replace(f"[{old}]", f"[{new}]")
+        if sentence in sentences:
+            raise marked.fault("this template occurs twice", remedy="remove one of them")
+        sentences[sentence] = find_slots(sentence)
+        _refuse_missing_words(marked, sentences[sentence], word_lists)
+    if not sentences:
+        raise node.fault(f"the kind {name!r} has no templates")
+    slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
+    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
+
+
+def _refuse_missing_words(
+    sentence: MarkedValue, slots: list[str], word_lists: Mapping[str, WordList]
+) -> None:
+    if not slots:
+        raise sentence.fault("this template has no slot", remedy="write a slot as [name]")
+    for slot in slots:
+        if slot not in word_lists:
+            remedy = suggest(slot, word_lists)
+            raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+
+
+PLACEHOLDERS = {"NAME": "name", "1ST RELP": "first", "2ND RELP": "second", "LOCATION": "location"}
+"""The slots in the paper, and their names here."""
+
+RELIGIONS = {"church": "christian", "mosque": "muslim", "synagogue": "jewish"}
+"""The religion of each religious place in the paper."""
+
+SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
+"""The slots of the kinds in the authors' files; the slot of any other kind is named ``word``."""
+
+LABELS = {
+    **dict.fromkeys(("female", "male"), "gender"),
+    **dict.fromkeys(("white", "black"), "race"),
+    **dict.fromkeys(("old", "young"), "age"),
+}
+"""The label of which a list in the authors' files is a value; any other is one of ``label``."""
+
+PARTNERS = {
+    "female": ("girlfriend", "wife", "fiancee"),
+    "male": ("boyfriend", "husband", "fiance"),
+}
+"""The second words of couples in the authors' sentences; none of their files lists them."""
+
+
+def parse_paper(tree: MarkedValue) -> TemplateSet:
+    """Return the templates of the paper's YAML: ``templates`` and ``substitutions``."""
+    top = tree.mapping("the file")
+    if "templates" not in top:
+        raise tree.fault("there are substitutions, but no templates")
+    node = top["substitutions"]
+    groups = _collect_paper_groups(node)
+    word_lists = {slot: merge_groups(slot, groups[slot], node) for slot in groups}
+    kinds = parse_kinds(top["templates"], word_lists, PLACEHOLDERS)
+    source = top["source"].mapping("source") if "source" in top else {}
+    citation = [source[key].text(key) for key in ("authors", "title", "year") if key in source]
+    return TemplateSet("The templates of the LMRec paper.", ". ".join(citation), kinds)
+
+
+def _collect_paper_groups(node: MarkedValue) -> dict[str, list[Group]]:
+    substitutions = node.mapping("substitutions")
+    groups: dict[str, list[Group]] = {}
+    if "race_names" in substitutions:
+        groups["name"] = [
+            Group(group.words, {"race": race, **group.labels})
+            for race, names in substitutions["race_names"].mapping("race_names").items()
+            for group in _iterate_genders(names)
+        ]
+    if "relationships" in substitutions:
+        couples = substitutions["relationships"].mapping("relationships", ("first", "second"))
+        groups |= {slot: list(_iterate_genders(words)) for slot, words in couples.items()}
+    places = [
+        Group((word,), _label_place(word) | labels)
+        for key, labels in (("locations", {}), ("religion", {"place": "religion"}))
+        if key in substitutions
+        for word in substitutions[key].entries(key)
+    ]
+    return {**groups, "location": places} if places else groups
+
+
+def _iterate_genders(node: MarkedValue) -> Iterator[Group]:
+    for gender, words in node.mapping("words by gender").items():
+        yield Group(words.entries(gender), {"gender": gender})
+
+
+def _label_place(node: MarkedValue) -> dict[str, str]:
+    religion = RELIGIONS.get(node.text("a place"))
+    return {"place": "religion", "religion": religion} if religion else {"place": "location"}
+
+
+def parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
+    """Return the templates of the authors' JSON: sentences of each kind, with ``{}`` for a word.
+
+    Kinds without a file of that name, with their words by label, are excluded; MissingFile if
+    there is none.
+    """
+    templates = tree.mapping("the templates")
+    words_of_kinds = {path.stem: read_marked(path) for path in words}
+    for name, node in words_of_kinds.items():
+        if name not in templates:
+            remedy = suggest(name, templates)
+            raise node.fault(f"there are no templates of the kind {name!r}", remedy=remedy)
+    if not words_of_kinds:
+        remedy = "list a file for each kind: words: [../example_labels/names.json]"
+        raise MissingFile("the templates have no words", where=tree.where, remedy=remedy)
+    excluded = [name for name in templates if name not in words_of_kinds]
+    if excluded:
+        warn(f"templates without a file of words are excluded: {', '.join(excluded)}")
+    kinds = tuple(
+        _parse_authors_kind(name, templates[name], node) for name, node in words_of_kinds.items()
+    )
+    source = "The LMRec authors' release, https://github.com/TinaBBB/Unintended-Bias-LMRec"
+    return TemplateSet("The templates of the LMRec authors' release.", source, kinds)
+
+
+def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kind:
+    slots = SLOTS.get(name, ("word",))
+    word_lists = {slots[0]: merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
+    if len(slots) > 1:
+        partners = [
+            Group(tuple(MarkedValue(word, words.where) for word in gendered), {"gender": gender})
+            for gender, gendered in PARTNERS.items()
+        ]
+        word_lists[slots[1]] = merge_groups(slots[1], partners, words)
+    return parse_kind(name, _name_slots(node, slots), word_lists, {})
+
+
+def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[Group]:
+    for value, words in node.mapping("the words").items():
+        labels = {} if value == "all" else {LABELS.get(value, "label"): value}
+        if slot == "location":
+            labels["place"] = "location"
+        yield Group(words.entries(value), labels)
+
+
+def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
+    """Return sentences with ``{}`` replaced by the slots in order, with a pronoun between two."""
+    fillers = [f"[{slots[0]}]", *(["his/her", f"[{slots[1]}]"] if len(slots) > 1 else [])]
+    sentences: list[MarkedValue] = []
+    for marked in node.entries("the templates"):
+        texts = marked.text("a template").split("{}")
+        if len(texts) != len(fillers) + 1:
+            message = f"{len(texts) - 1} pairs of braces, not {len(fillers)}: {marked.value!r}"
+            raise marked.fault(message)
+        pairs = zip(texts, [*fillers, ""], strict=True)
+        sentence = "".join(text + filler for text, filler in pairs)
+        sentences.append(MarkedValue(sentence, marked.where))
+    return MarkedValue(tuple(sentences), node.where)
+
+
+def load_packaged() -> dict[str, TemplateSet]:
+    """Return the packaged sets of templates by name."""
+    with as_file(files("recbias.language").joinpath("packaged")) as folder:
+        return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates:
+    """Query with sentences that differ in a word only: every template with every word.
+
+    The labels of a prompt are its ``kind``, its ``template`` (``names-03``), the word in each slot
+    (``name``, or ``first`` and ``second``, or ``location``) and the labels of these words:
+    ``race``, ``gender``; ``first_gender``, ``second_gender`` and ``orientation`` (homosexual if
+    the two genders are equal); ``place`` and ``religion``. A label that does not apply is missing.
+    ``his/her`` in a template becomes the pronoun for the gender of the preceding word.
+
+    A model that reads ``[MASK]`` in place of a name cannot distinguish between the people named:
+    with ``mask``, prompts of a template that differ only in masked words have the same text, but
+    keep the labels of their words. ``neutral`` adds such prompts as a reference.
+
+    The packaged set ``restaurants`` has 18 sentences of each of the kinds ``names``,
+    ``sexual_orientation`` and ``location``: 3,834 prompts (``recbias show restaurants``). A file
+    has one of three formats:
+
+    - **your own YAML**: ``words:`` contains the words of each slot, in groups with labels
+      (``name: [{gender: female, words: [Ann]}]``), ``templates:`` the sentences of each kind, with
+      slots as ``[name]`` or ``{name}``. You choose the labels; in a kind with several slots their
+      names begin with the slot (``first_gender``). Repeated words are used once.
+    - **the YAML of the LMRec paper**, with ``templates:`` and ``substitutions:``.
+    - **the LMRec authors' JSON**: ``templates/yelp_templates.json``, with files of
+      ``example_labels`` in ``words``, which select the kinds.
+
+    Args:
+        templates: The packaged set ``restaurants``, or a file.
+        kinds: The kinds of sentences; null for all.
+        words: For the authors' JSON: the files of words, named by kind (``names.json``).
+        mask: Slots whose word is ``[MASK]`` in the text; ``his/her`` is then ``their``.
+        neutral: Add each template once more with all its slots masked, or with these words
+            (``{name: my friend}``). Such a prompt (``names-03:neutral``) has no word and no label
+            of a word; the label ``neutral`` is 1 for these prompts and 0 for all others.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``: ``names-03:neutral:sample-1`` has the label ``sample`` 1.
+
+    Raises:
+        UnknownName: There is no such kind, or no such slot.
+        BadYaml: The file is not YAML.
+        MalformedLine: A slot has no words, a list is empty, a word has two values of one label, a
+            template has no slot or occurs twice, and so on.
+        WrongType: ``words`` is given with a YAML file.
+        MissingFile: The authors' JSON is given without ``words``.
+        Contradiction: ``neutral`` or ``sample`` is already the name of a slot or label, or there
+            are control samples without neutral prompts.
+
+    Source:
+        Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
+        Conversational Recommendation", 2022, Tables 5 to 7, and section 5 for ``mask``.
+
+    >>> queries = Templates(kinds=("names",)).ask(None, None)
+    >>> len(queries), queries.ids.ids[200], queries.texts[200]
+    (1566, 'names-03:Brett', 'Where would you send Brett for lunch?')
+    """
+
+    templates: Literal["restaurants"] | InputFile = "restaurants"
+    kinds: tuple[str, ...] | None = None
+    words: tuple[InputFile, ...] = ()
+    mask: tuple[str, ...] = ()
+    neutral: bool | Mapping[str, str] = field(default=False, hash=False)
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
+
+    packaged = staticmethod(load_packaged)
+
+    def __post_init__(self) -> None:
+        """Refuse an invalid file, kind or slot before any data is read."""
+        try:
+            self._check_slots(self._select_kinds())
+        except UserError as error:
+            if error.where in {"kinds", "words", "mask", "neutral", "control_samples"}:
+                raise
+            raise error.locate_at("templates") from error
+
+    def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
+        """Return the prompts, template by template; the dataset is not used."""
+        words = {} if self.neutral is True else self.neutral or None
+        table = fill_templates(self._select_kinds(), masked=self.mask, neutral=words)
+        table = add_samples(table, self.control_samples)
+        refuse_equal_ids(table["id"].to_numpy(dtype=object), str(self.templates))
+        return Queries.of_prompts(table)
+
+    def _select_kinds(self) -> list[Kind]:
+        if isinstance(self.templates, str):
+            template_set = load_packaged()[self.templates]
+        else:
+            template_set = read_templates(self.templates, self.words)
+        if self.kinds is None:
+            return list(template_set.kinds)
+        for name in self.kinds:
+            if name not in template_set.names:
+                remedy = suggest(name, template_set.names)
+                raise UnknownName(f"there is no kind {name!r}", where="kinds", remedy=remedy)
+        return [kind for kind in template_set.kinds if kind.name in self.kinds]
+
+    def _check_slots(self, kinds: Collection[Kind]) -> None:
+        """Refuse unknown slots, and a label or slot named like an added label."""
+        slots = {slot for kind in kinds for slot in kind.words}
+        used = {"mask": self.mask, "neutral": self.neutral if self.neutral is not True else ()}
+        for setting, names in used.items():
+            for slot in names or ():
+                if slot not in slots:
+                    remedy = suggest(slot, slots)
+                    raise UnknownName(f"there is no slot {slot!r}", where=setting, remedy=remedy)
+        if self.control_samples and not self.neutral:
+            message = "there are no neutral prompts to sample again"
+            raise Contradiction(message, where="control_samples", remedy="add neutral: true")
+        added = {NEUTRAL: self.neutral, SAMPLE: self.control_samples}
+        for name in (name for name, is_added in added.items() if is_added):
+            if any(name in (*kind.words, *kind.labels) for kind in kinds):
+                where = "neutral" if name == NEUTRAL else "control_samples"
+                message = f"a slot or label is already named {name!r}"
+                raise Contradiction(message, where=where, remedy="choose another name for it")
+
+
+def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
+    """Return the templates of a file; the errors are those of ``Templates``.
+
+    A ``.json`` file is in the format of the LMRec authors, with files of ``words`` named by kind
+    (``names.json``); a YAML file with ``substitutions`` is in that of their paper, and any other
+    YAML file in the project's own.
+    """
+    tree = read_marked(path)
+    if path.suffix.lower() == ".json":
+        return parse_authors_json(tree, words)
+    if words:
+        message, remedy = f"{path.name} already contains its words", "remove the setting words"
+        raise WrongType(message, where="words", remedy=remedy)
+    if "substitutions" in tree.mapping("the file"):
+        return parse_paper(tree)
+    return _parse_own(tree)
+
+
+def _parse_own(tree: MarkedValue) -> TemplateSet:
+    top = tree.mapping("the file", ("about", "source", "words", "templates"))
+    for key in ("words", "templates"):
+        if key not in top:
+            raise tree.fault(f"there is no {key!r}", remedy="write words: and templates:")
+    word_lists = {
+        slot: merge_groups(slot, _iterate_groups(node), node)
+        for slot, node in top["words"].mapping("words").items()
+    }
+    kinds = parse_kinds(top["templates"], word_lists, {})
+    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
+    return TemplateSet(about, source, kinds)
+
+
+def _iterate_groups(node: MarkedValue) -> Iterator[Group]:
+    for entry in node.entries("the words of a slot"):
+        if isinstance(entry.value, str):
+            yield Group((entry,), {})
+            continue
+        labels = dict(entry.mapping("words with labels"))
+        if "words" not in labels:
+            remedy = "write {gender: female, words: [Ann]}"
+            raise entry.fault("labels without words", remedy=remedy)
+        words = labels.pop("words").entries("words")
+        yield Group(words, {name: label.text(name) for name, label in labels.items()})

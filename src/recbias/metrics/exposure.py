@@ -1,0 +1,892 @@
+"""Settings and steps that all measures of exposure share.
+
+Attention-weighted rank fairness (AWRF), in both forms that are published under the name.
+Whether items get attention in proportion to their relevance, over all lists together.
+The exposure of items by query, with the exposure that ideal rankings give them.
+Expected exposure: what items or groups of items get, against what an ideal ranking gives.
+Ratios of the exposure of groups of items: parity, to relevance, and realised by clicks.
+Gaps between the exposure of providers (authors, artists, sellers) and their due shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, FloatArray, Matrix
+from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import OutOfRange, UnknownName
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Direction, Measurement
+from recbias.core.text import suggest
+from recbias.kernels.sparse import join_columns, select_columns, split_rows
+from recbias.metrics.item_groups import (
+    BrowsingModel,
+    ItemGroups,
+    ListSamples,
+    Multiple,
+    Patience,
+    Target,
+    Ungrouped,
+    build_exposure_matrix,
+    compute_target_shares,
+    drop_intervals,
+    find_entries,
+    list_target_needs,
+    mark_candidates,
+    measure_hidden_variance,
+    read_item_groups,
+    read_list_samples,
+    select_histories,
+    select_relevant,
+    sum_rows,
+    validate_target,
+    warn_ungrouped,
+    weigh_ranks,
+    widen_interval,
+)
+from recbias.metrics.popularity import Cutoff
+from recbias.statistics.bootstrap import estimate_from_totals
+from recbias.statistics.inequality import gini
+from recbias.statistics.intervals import log_interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureMetric(InheritsSections):
+    """A measure of the exposure that lists give to items.
+
+    Args:
+        browsing: How much exposure a rank r gives: ``rbp`` for gamma^(r - 1), or ``dcg`` for
+            1 / log2(r + 1).
+        gamma: The probability that a user goes on to the next rank, for ``rbp``; below 1.
+        k: How many ranks of each list are evaluated; by default all.
+    """
+
+    browsing: BrowsingModel = "rbp"
+    gamma: Patience = 0.8
+    k: Cutoff = None
+
+    def omitted_settings(self) -> frozenset[str]:
+        """Return ``gamma`` where no rank depends on it."""
+        return frozenset() if self.browsing == "rbp" else frozenset({"gamma"})
+
+    def expose_items(self, evidence: Evidence) -> Matrix:
+        """Return the exposure of the items of each list, CSR ``(q, n_items + n outside)``."""
+        n_ranks = evidence.ranked.k if self.k is None else self.k
+        return build_exposure_matrix(evidence, weigh_ranks(self.browsing, self.gamma, n_ranks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupExposureMetric(ExposureMetric):
+    """A measure of the exposure that lists give to groups of items.
+
+    Args:
+        attribute: The column of the items that holds their groups, also a label of a detector
+            (``ngim.gender``); a cell ``a|b`` is in both groups. ``weight of p_minor`` names a
+            column of probabilities, by which exposure is weighted. Its groups are unknown:
+            ``exposure_gap`` has an interval that accounts for this, other measures have none, and
+            tests compare models given the probabilities.
+        multiple: What an item of several groups gives to each: ``split`` an equal share of its
+            exposure and relevance, ``full`` all of it.
+        ungrouped: Whether items without a group are left out and counted in a warning
+            (``exclude``), or are the group ``(none)`` (``group``).
+
+    Raises:
+        UnknownColumn: The items have no such column.
+        WrongType: It holds numbers with fractions, which are no groups.
+        NothingLeft: Fewer than two groups have an item that may be recommended.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
+
+    attribute: str
+    multiple: Multiple = "split"
+    ungrouped: Ungrouped = "exclude"
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise the errors of ``measure`` about the groups."""
+        self.read_groups(evidence)
+
+    def read_groups(self, evidence: Evidence) -> ItemGroups:
+        """Return the groups of the items."""
+        return read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+
+    def expose_groups(self, evidence: Evidence, groups: ItemGroups) -> Matrix:
+        """Return the exposure of each group in each list, CSR ``(q, g)``.
+
+        Positions that hold an item without a group are counted in a warning.
+        """
+        warn_ungrouped(evidence, groups, self.k)
+        return groups.sum_members(self.expose_items(evidence))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetedMetric(GroupExposureMetric):
+    """A measure that compares the exposure of groups of items with target shares.
+
+    Args:
+        target: The shares that the groups should have: ``catalogue`` for their shares of the items
+            that may be recommended, ``interactions`` of the training interactions, ``relevant`` of
+            the test items that may be recommended, ``equal`` for the same share each, or a
+            share for each group: ``{F: 0.5, M: 0.5}``. A group that it does not name has 0.
+
+    Raises:
+        OutOfRange: The shares of the target do not sum to 1, or one is negative.
+        UnknownName: The target names a group that no item has.
+    """
+
+    target: Target = "catalogue"
+
+    def __post_init__(self) -> None:
+        validate_target(self.target)
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the evidence needed with these settings."""
+        return self.needs | list_target_needs(self.target)
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise the errors of ``measure`` about the groups and the target."""
+        compute_target_shares(evidence, self.target, self.read_groups(evidence))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AWRF(TargetedMetric):
+    """How near the shares of exposure of the groups of items are to target shares, in each list.
+
+        AWRF(q) = 1 - JSD(a, p),    a_g = Σ_r e(r) A_{i_r, g} / Σ_h Σ_r e(r) A_{i_r, h}
+        JSD(a, p) = ½ Σ_g a_g log2(2 a_g / (a_g + p_g)) + ½ Σ_g p_g log2(2 p_g / (a_g + p_g))
+
+    A_{i,g} is the part of item i in group g, e(r) the exposure of rank r, and p the target. 1 is
+    the target itself; 0 is reached if only groups with target 0 are shown. The logarithm has base
+    2; TREC's script uses the natural one, with which the lowest value is 0.307, and the same
+    exposure for the ranks 1 and 2. A short list cannot match a target of many groups: compare with
+    Random. The target ``relevant`` is that of each query. Undefined for a list without an item of
+    a group, and for a query without a relevant item of a group, if the target is ``relevant``.
+
+    Range:
+        0 to 1; undefined for a list without an item of a group.
+
+    Source:
+        Sapiezynski, Zeng, Robertson, Mislove and Wilson, "Quantifying the impact of user attention
+        on fair group representation in ranked lists", WWW 2019 companion; with this divergence:
+        Ekstrand, McDonald, Raj and Johnson, "Overview of the TREC 2022 fair ranking track".
+    """
+
+    direction: ClassVar[Direction] = "higher"
+    unit: ClassVar[str] = "query"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        groups = self.read_groups(evidence)
+        target: FloatArray | Matrix
+        if self.target == "relevant":
+            target = scale_rows(groups.sum_members(select_relevant(evidence)))
+        else:
+            target = compute_target_shares(evidence, self.target, groups)
+        attention = scale_rows(self.expose_groups(evidence, groups))
+        fairness = evidence.measure_queries(1.0 - compute_divergence(attention, target))
+        return drop_intervals(evidence, groups, [fairness])
+
+
+def scale_rows(rows: Matrix) -> Matrix:
+    """Return the rows divided by their sums; a row without an entry above 0 stays empty."""
+    totals = sum_rows(rows)
+    parts = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
+    scaled = rows.astype(np.float64)
+    scaled.data *= np.repeat(parts, np.diff(rows.indptr))
+    scaled.eliminate_zeros()
+    return scaled
+
+
+def compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArray:
+    """Return the Jensen-Shannon divergence in bits of each row from the target, ``float64[n]``.
+
+    Only the groups of a row are visited: those that it lacks contribute half of their target.
+
+    Args:
+        shares: Rows that sum to 1, CSR ``(n, g)``; NaN is returned for an empty one.
+        target: Shares that sum to 1, ``float64[g]``, or those of each row, CSR ``(n, g)``; NaN is
+            returned for an empty one.
+
+    >>> from scipy.sparse import csr_array
+    >>> shares = csr_array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    >>> compute_divergence(shares, np.array([0.5, 0.5, 0.0])).round(4).tolist()
+    [0.0, 1.0, 0.3113]
+    """
+    rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
+    a = shares.data
+    if isinstance(target, np.ndarray):
+        p, has_target = target[shares.indices], ~np.isnan(target.sum())
+    else:
+        p = find_entries(target, rows, shares.indices)
+        has_target = np.diff(target.indptr) > 0
+    terms = a * np.log2(2.0 * a / (a + p))
+    terms += p * np.log2(np.where(p > 0, 2.0 * p / (a + p), 1.0)) - p
+    sums = np.bincount(rows, weights=terms, minlength=shares.shape[0])
+    defined = (np.diff(shares.indptr) > 0) & has_target
+    return np.where(defined, np.clip(0.5 * (1.0 + sums), 0.0, 1.0), np.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmortizedAttention(ExposureMetric):
+    """Inequity of amortized attention: attention to each item against its relevance.
+
+        IAA = (1 / n) Σ_i | (1 / |Q|) Σ_q (a_qi - r_qi) |
+
+    a_qi is the share of item i in the exposure of the list of query q, r_qi = 1 / |R_q| if it is
+    one of the relevant items R_q (the test items that may be recommended), else 0, and n the
+    number of items that may be recommended. 0 is attention in proportion to relevance over all
+    queries, although no single list is fair. A list without an item gives no attention, and
+    attention to items that may not be recommended is not counted. Queries without a relevant item
+    are excluded and counted. It is above 0 by chance, more so with few queries: compare models on
+    the same queries only. The code of Rampisela et al. (WWW 2025) takes the mean of the absolute
+    differences within each list instead, which is not amortized. Undefined without a query with a
+    relevant item.
+
+    Range:
+        0 to 1, at most 2 / n; undefined without a query with a relevant item.
+
+    Source:
+        Biega, Gummadi and Weikum, "Equity of attention: amortizing individual fairness in
+        rankings", SIGIR 2018, unfairness, there summed over the items and lists: here divided by
+        their numbers, so that it can be compared between samples.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str] = ""
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        relevant, candidates = select_relevant(evidence), mark_candidates(evidence)
+        queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
+        attention = scale_rows(self.expose_items(evidence))[:, : candidates.size]
+        excess = select_columns(attention - scale_rows(relevant), np.flatnonzero(candidates))
+        excess = excess if queries.size == excess.shape[0] else excess[queries]
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            return np.asarray(np.abs(sums).mean(axis=-1) / max(queries.size, 1))
+
+        n_excluded = len(evidence.queries) - queries.size
+        return estimate_from_totals(evidence, excess, estimate, n_excluded=n_excluded)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetExposure:
+    """The exposure of the items under ideal rankings, and what the lists give them.
+
+    Args:
+        exposure: The exposure of each item, CSR ``(q, n)``; the mean over its lists. Sums over
+            groups are arrays if there are few groups.
+        relevant: The relevant items, and ``histories`` the items that the query cannot be
+            recommended, CSR ``(q, n)`` of ones.
+        candidates: Which items may be recommended to anybody, 0 or 1, ``float64[n]``.
+        best: The exposure of each relevant item in an ideal ranking, ``float64[q]``; ``rest`` that
+            of each other candidate.
+    """
+
+    exposure: Matrix
+    relevant: Matrix
+    histories: Matrix
+    candidates: FloatArray
+    best: FloatArray
+    rest: FloatArray
+
+    def __len__(self) -> int:
+        return int(self.best.size)
+
+    def sum_members(self, groups: ItemGroups) -> TargetExposure:
+        """Return the same for groups of items: the sums over their members."""
+        return replace(
+            self,
+            exposure=groups.add_members(self.exposure),
+            relevant=groups.add_members(self.relevant),
+            histories=groups.add_members(self.histories),
+            candidates=groups.sizes,
+        )
+
+    def split(self, size: int) -> Iterator[TargetExposure]:
+        """Yield blocks of ``size`` queries."""
+        matrices = (self.exposure, self.relevant, self.histories)
+        blocks = zip(*(split_rows(matrix, size) for matrix in matrices), strict=True)
+        for start, (exposure, relevant, histories) in zip(
+            range(0, len(self), size), blocks, strict=True
+        ):
+            best, rest = self.best[start : start + size], self.rest[start : start + size]
+            yield TargetExposure(exposure, relevant, histories, self.candidates, best, rest)
+
+    def disparity(self) -> FloatArray:
+        """Return the sum of the squared exposures of each query, ``float64[q]``."""
+        return sum_rows(self.exposure**2)
+
+    def relevance(self) -> FloatArray:
+        """Return the product of exposure and target exposure of each query, ``float64[q]``."""
+        to_relevant = sum_rows(self.exposure * self.relevant)
+        to_history = sum_rows(self.exposure * self.histories)
+        to_others = self.exposure @ self.candidates - to_history - to_relevant
+        return np.asarray(self.best * to_relevant + self.rest * to_others)
+
+    def target_square(self) -> FloatArray:
+        """Return the sum of the squared target exposures of each query, ``float64[q]``."""
+        more = self.relevant * (self.best - self.rest)[:, None]
+        difference = more - self.histories * self.rest[:, None]
+        crossed: FloatArray = 2.0 * self.rest * (difference @ self.candidates)
+        return (
+            self.rest**2 * (self.candidates @ self.candidates) + crossed + sum_rows(difference**2)
+        )
+
+
+def build_target_exposure(
+    evidence: Evidence,
+    exposure: Matrix,
+    samples: ListSamples,
+    browsing: BrowsingModel,
+    gamma: float,
+) -> TargetExposure:
+    """Return the exposure of each item by query, with its target.
+
+    ``best`` and ``rest`` are NaN for a query without a relevant item. Test items that are no
+    candidates are counted in a warning.
+    """
+    relevant = select_relevant(evidence)
+    n_excluded = int(evidence.n_relevant.sum()) - int(relevant.nnz)
+    if n_excluded:
+        message = "test items cannot be recommended and are not relevant"
+        warn(f"{evidence.metric}: {n_excluded:,} {message}")
+    shape = exposure.shape
+    n_outside = shape[1] - len(evidence.item_ids)
+    relevant, histories = (
+        samples.unite(_widen(rows, shape)) for rows in (relevant, select_histories(evidence))
+    )
+    candidates = np.append(mark_candidates(evidence), np.zeros(n_outside, dtype=bool))
+    n_relevant = np.diff(relevant.indptr)
+    n_candidates = np.count_nonzero(candidates) - np.diff(histories.indptr)
+    n_others = np.maximum(n_candidates - n_relevant, 0)
+    totals = np.append(0.0, np.cumsum(weigh_ranks(browsing, gamma, int(candidates.sum()))))
+    first = totals[n_relevant]
+    last = totals[np.minimum(n_relevant + n_others, totals.size - 1)] - first
+    undefined = n_relevant == 0
+    best = np.where(undefined, np.nan, first / np.maximum(n_relevant, 1))
+    rest = np.where(undefined, np.nan, last / np.maximum(n_others, 1))
+    return TargetExposure(
+        samples.average(exposure), relevant, histories, candidates.astype(np.float64), best, rest
+    )
+
+
+def _widen(rows: Matrix, shape: tuple[int, int]) -> Matrix:
+    from scipy.sparse import csr_array
+
+    return csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
+
+
+BLOCK_ROWS = 2**14
+"""The number of queries whose groups are summed at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ExpectedExposure(ExposureMetric):
+    """A measure of the expected exposure.
+
+    Args:
+        attribute: A column of the items that holds groups (authors, genres, ``ngim.gender``): the
+            exposures and targets of the members are summed first. By default each item is alone.
+            The authors' code does so with complete judgements; without, and in TREC's script of
+            2022, only relevant members count.
+        multiple: What an item of several groups gives to each: ``split`` an equal share of its
+            exposure, ``full`` all of it.
+        ungrouped: Whether items without a group are left out and counted in a warning
+            (``exclude``), or are the group ``(none)`` (``group``).
+        samples_of: A label of the queries: the lists of one value are samples for one query from a
+            stochastic model, and E is the mean over them. By default each query has one list.
+
+    Raises:
+        UnknownColumn: The items have no such column, or the queries no such label.
+        WrongType: The column holds numbers with fractions, which are no groups.
+        NothingLeft: Fewer than two groups have an item that may be recommended.
+        MissingEvidence: An attribute is given, and there is no items table.
+
+    Range:
+        0 or more; undefined for a query without a relevant item.
+
+    Source:
+        Diaz, Mitra, Ekstrand, Biega and Carterette, "Evaluating stochastic rankings with expected
+        exposure", CIKM 2020.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
+
+    attribute: str | None = None
+    multiple: Multiple = "split"
+    ungrouped: Ungrouped = "exclude"
+    samples_of: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the scores; blank if lists share a score, which cannot be grouped."""
+        return "query" if self.samples_of is None else ""
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the evidence needed with these settings."""
+        return self.needs | (frozenset() if self.attribute is None else {"items"})
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise the errors of ``measure`` about the groups and the samples."""
+        read_list_samples(evidence, self.samples_of)
+        if self.attribute is not None:
+            read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        evidence.need("test")
+        samples = read_list_samples(evidence, self.samples_of)
+        items = build_target_exposure(
+            evidence, self.expose_items(evidence), samples, self.browsing, self.gamma
+        )
+        blocks = iter([items])
+        if self.attribute is not None:
+            groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+            warn_ungrouped(evidence, groups, self.k)
+            blocks = (block.sum_members(groups) for block in items.split(BLOCK_ROWS))
+        values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
+        scores = [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
+        return scores if self.attribute is None else drop_intervals(evidence, groups, scores)
+
+    def _score(self, exposures: TargetExposure) -> FloatArray:
+        raise NotImplementedError
+
+
+class ExpectedExposureDisparity(_ExpectedExposure):
+    """How unequally exposure is distributed within a query: 0 if nothing is shown.
+
+        EE-D(q) = Σ_i E_i²
+
+    E_i is the exposure of item i in the list of query q, or of group i with ``attribute``: the
+    mean over the lists of a stochastic model, or that in one list. A single list of n items always
+    has EE-D = Σ_{r ≤ n} e(r)²: over items, only several lists for each query (``samples_of``) tell
+    models apart. With few lists, EE-D is larger than its expectation. It depends on the number of
+    groups and ranks; compare models on the same data only. Undefined for a query without a
+    relevant item, as EE-R and EE-L are, so that EE-L = EE-D - 2 EE-R + constant also holds for the
+    means.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    def _score(self, exposures: TargetExposure) -> FloatArray:
+        return exposures.disparity()
+
+
+class ExpectedExposureRelevance(_ExpectedExposure):
+    """How much exposure goes where an ideal ranking gives it.
+
+        EE-R(q) = Σ_i E_i E*_i
+        E*_i = (1/m) Σ_{r ≤ m} e(r)  if i is relevant, else (1/(n - m)) Σ_{m < r ≤ n} e(r)
+
+    E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
+    target exposure: an ideal ranking has the m relevant items first, in random order, and then the
+    others of the n candidates. With ``rbp`` the target of a relevant item is
+    (1 - γ^m) / (m (1 - γ)) and that of another (γ^m - γ^n) / ((n - m)(1 - γ)). Relevant are the
+    test items that may be recommended; candidates are all items that may be, without the training
+    items of the user. A listed item that is no candidate keeps its rank and has target 0. With
+    ``attribute``, exposures and targets are summed over the members of each group. Undefined
+    without a relevant item.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def _score(self, exposures: TargetExposure) -> FloatArray:
+        return exposures.relevance()
+
+
+class ExpectedExposureLoss(_ExpectedExposure):
+    """The distance between the exposure of the items and that of an ideal ranking.
+
+        EE-L(q) = Σ_i (E_i - E*_i)² = EE-D(q) - 2 EE-R(q) + Σ_i (E*_i)²
+
+    E_i is the exposure of item i in the list of query q (the mean over ``samples_of``), E*_i the
+    target exposure, in which all relevant items share the first ranks equally and all other
+    candidates the ranks after them (see EE-R). With ``attribute``, exposures and targets are
+    summed over the members of each group first. 0 is the target itself. One list cannot reach it
+    over items if a query has several relevant items, nor can a list shorter than the candidates.
+    Undefined without a relevant item.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    def _score(self, exposures: TargetExposure) -> FloatArray:
+        loss = exposures.disparity() - 2.0 * exposures.relevance() + exposures.target_square()
+        return np.maximum(loss, 0.0)  # rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ExposureRatio(GroupExposureMetric):
+    """The smallest value of a group of items divided by the largest, over all lists together."""
+
+    direction: ClassVar[Direction] = "higher"
+    unit: ClassVar[str] = ""
+
+    def _expose(self, evidence: Evidence, groups: ItemGroups) -> Matrix | FloatArray:
+        """Return the exposure of each group in each list, ``(q, g)``."""
+        warn_ungrouped(evidence, groups, self.k)
+        return groups.add_members(self.expose_items(evidence))
+
+    def _compare_sizes(self, evidence: Evidence) -> list[Measurement]:
+        """Return the ratio of the mean exposures of the candidates of each group."""
+        groups = self.read_groups(evidence)
+        exposure = self._expose(evidence, groups)
+        rows = estimate_from_totals(
+            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
+        )
+        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
+
+    def _compare_relevance(
+        self,
+        evidence: Evidence,
+        groups: ItemGroups,
+        gains: Matrix | FloatArray,
+        relevant: Matrix,
+    ) -> list[Measurement]:
+        """Return the ratio of the gains by the relevance of each group.
+
+        Queries without a relevant item are excluded, and groups without one in a warning.
+        """
+        queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
+        relevance = groups.add_members(relevant)
+        n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))
+        if n_without and queries.size:
+            message = "have no relevant item and are excluded"
+            warn(f"{evidence.metric}: {n_without:,} groups of {self.attribute} {message}")
+        n = len(groups.names)
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            undefined = np.full((*sums.shape[:-1], n), np.nan)
+            relevances = sums[..., n:]
+            ratios = np.divide(sums[..., :n], relevances, out=undefined, where=relevances > 0)
+            return divide_extremes(ratios)
+
+        is_array = isinstance(gains, np.ndarray)
+        totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
+        totals = totals if queries.size == totals.shape[0] else totals[queries]
+        n_excluded = len(evidence.queries) - queries.size
+        rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
+        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureParity(_ExposureRatio):
+    """Demographic parity: the mean exposure of the group of items with the least, over the most.
+
+        EXP = min_g x_g / max_g x_g,    x_g = Σ_q Σ_{i in g} E_qi / |g|
+
+    E_qi is the exposure of item i in the list of query q, and |g| the number of items of group g
+    that may be recommended, shown or not. 1 is parity, 0 a group that is never shown. With several
+    groups it compares the two extreme ones only; with many it is near 0 by chance (see
+    ``provider_gap``). Undefined if no item with a group is shown. The interval is symmetric on the
+    scale of the logarithm.
+
+    Range:
+        0 to 1; undefined if no item with a group is shown.
+
+    Source:
+        Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, demographic parity; as a
+        ratio over several lists: Cachel and Rundensteiner, package FairRankTune, EXP.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    browsing: BrowsingModel = "dcg"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        return self._compare_sizes(evidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRatio(_ExposureRatio):
+    """The mean attention to the group of items with the least, over that with the most.
+
+        AWRF-min-max = min_g x_g / max_g x_g,    x_g = Σ_q Σ_{i in g} e(r_qi) / |g|
+
+    e(r_qi) is γ^(r - 1) at the rank of item i in the list of query q, 0 if it is not there, and
+    |g| the number of items of group g that may be recommended. The FairRankTune package calls this
+    AWRF; it has no target, and differs from EXP in the attention only. ``AWRF`` is the other
+    published form. Undefined if no item with a group is shown. The interval is symmetric on the
+    scale of the logarithm.
+
+    Range:
+        0 to 1; undefined if no item with a group is shown.
+
+    Source:
+        Cachel and Rundensteiner, package FairRankTune, AWRF with MinMaxRatio; the attention
+        after Sapiezynski et al., WWW 2019 companion.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        return self._compare_sizes(evidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureToRelevance(_ExposureRatio):
+    """Disparate treatment: exposure for each relevant item, of the group of items with the least.
+
+        EXPU = min_g x_g / max_g x_g,    x_g = Σ_q Σ_{i in g} E_qi / Σ_q |R_q ∩ g|
+
+    E_qi is the exposure of item i in the list of query q, and R_q its relevant items: the test
+    items that may be recommended. 1 is exposure in proportion to relevance. Groups without a
+    relevant item are excluded with a warning. Queries without a relevant item are excluded, and
+    counted as undefined. Undefined if fewer than two groups remain, or none of them is shown. The
+    interval is symmetric on the scale of the logarithm.
+
+    Range:
+        0 to 1; undefined if fewer than two groups have relevant items.
+
+    Source:
+        Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, disparate treatment
+        ratio; Cachel and Rundensteiner, package FairRankTune, EXPU.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
+    direction: ClassVar[Direction] = "higher"
+
+    browsing: BrowsingModel = "dcg"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        relevant, groups = select_relevant(evidence), self.read_groups(evidence)
+        exposure = self._expose(evidence, groups)
+        return self._compare_relevance(evidence, groups, exposure, relevant)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClicksToRelevance(_ExposureRatio):
+    """Disparate impact: clicks for each relevant item, of the group of items with the fewest.
+
+        EXPRU = min_g x_g / max_g x_g,    x_g = Σ_q Σ_{i in R_q ∩ g} E_qi / Σ_q |R_q ∩ g|
+
+    E_qi is the exposure of item i in the list of query q, and R_q its relevant items: the test
+    items that may be recommended. An item is clicked if it is seen and relevant, so the expected
+    number of clicks is its exposure if it is relevant, else 0. Groups without a relevant item are
+    excluded with a warning. Queries without a relevant item are excluded, and counted as
+    undefined. Undefined if fewer than two groups remain, or no relevant item is shown. The
+    interval is symmetric on the scale of the logarithm.
+
+    Range:
+        0 to 1; undefined if fewer than two groups have relevant items.
+
+    Source:
+        Singh and Joachims, "Fairness of exposure in rankings", KDD 2018, disparate impact ratio;
+        Cachel and Rundensteiner, package FairRankTune, EXPRU.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
+    direction: ClassVar[Direction] = "higher"
+
+    browsing: BrowsingModel = "dcg"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        relevant, groups = select_relevant(evidence), self.read_groups(evidence)
+        exposure = self.expose_items(evidence)[:, : relevant.shape[1]]
+        clicks = groups.add_members(exposure.multiply(relevant).tocsr())
+        return self._compare_relevance(evidence, groups, clicks, relevant)
+
+
+def _add_log_interval(ratio: Measurement) -> Measurement:
+    """Return a ratio with the interval of its logarithm."""
+    low, high = log_interval(ratio.value, ratio.replicates)  # type: ignore[arg-type]
+    return replace(ratio, ci_low=low, ci_high=high, log_scale=True)
+
+
+def divide_extremes(values: FloatArray) -> FloatArray:
+    """Return the smallest value divided by the largest, ``(..., g)`` to ``float64[...]``.
+
+    NaN values are left out; NaN if fewer than two remain or the largest is 0.
+
+    >>> divide_extremes(np.array([[2.0, 4.0], [np.nan, 1.0], [0.0, 0.0]])).tolist()
+    [0.5, nan, nan]
+    """
+    is_defined = ~np.isnan(values)
+    smallest = np.where(is_defined, values, np.inf).min(axis=-1, initial=np.inf)
+    largest = np.where(is_defined, values, -np.inf).max(axis=-1, initial=-np.inf)
+    defined = (is_defined.sum(axis=-1) > 1) & (largest > 0)
+    undefined = np.full(smallest.shape, np.nan)
+    return np.asarray(np.divide(smallest, largest, out=undefined, where=defined))
+
+
+MAX_GROUPS = 100
+"""The number of groups that may have a row each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureGap(TargetedMetric):
+    """The share of the exposure that each group of items has, minus its target share.
+
+        gap(g) = (1 / |Q|) Σ_q a_qg - p_g,    a_qg = Σ_r e(r) A_{i_r, g} / Σ_h Σ_r e(r) A_{i_r, h}
+
+    a_qg is the share of group g in the exposure of list q, e(r) the exposure of rank r, A_{i,g}
+    the part of item i in group g, and p the target; the target ``relevant`` is that of each
+    query. One row for each group; a positive value is more exposure than the target. The gaps of
+    all groups sum to 0. Undefined for a list without an item of a group, and with the target
+    ``relevant`` for a query without such an item. For groups known as probabilities
+    (``weight of p_minor``) the interval is that of the hidden groups: it accounts for the sampling
+    of queries and for the unknown groups of the items, which are independent given p.
+
+    Args:
+        only: The groups to report, by their values; by default all, at most 100.
+
+    Raises:
+        OutOfRange: There are more than 100 groups; the shares of the target do not sum to 1.
+        UnknownName: ``only`` or the target names a group that no item has.
+
+    Range:
+        -1 to 1; undefined for a list without an item of a group.
+
+    Source:
+        Gómez, Boratto and Salamó, "Provider fairness across continents in collaborative
+        recommender systems", Information Processing and Management 2022, disparate exposure, with
+        the representation as target.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+    unit: ClassVar[str] = "query"
+
+    browsing: BrowsingModel = "dcg"
+    only: tuple[str, ...] | None = None
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise the errors of ``measure`` about the groups and the target."""
+        super().check(evidence)
+        self._find_columns(self.read_groups(evidence))
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the gap of each query and their mean, for each group."""
+        groups = self.read_groups(evidence)
+        columns = self._find_columns(groups)
+        shares = scale_rows(self.expose_groups(evidence, groups))
+        defined = np.diff(shares.indptr) > 0
+        if self.target == "relevant":
+            due = scale_rows(groups.sum_members(select_relevant(evidence)))
+            defined &= np.diff(due.indptr) > 0
+            gaps = (shares - due).tocsc()
+            fixed = np.zeros(len(groups.names))
+        else:
+            gaps = shares.tocsc()
+            fixed = compute_target_shares(evidence, self.target, groups)
+        hidden = None
+        if groups.is_uncertain:
+            exposure = self.expose_items(evidence)
+            hidden = measure_hidden_variance(evidence, groups, exposure, defined, self.target)
+        measurements = []
+        for code in columns.tolist():
+            values = gaps[:, [code]].toarray()[:, 0] - fixed[code]
+            gap = evidence.measure_queries(np.where(defined, values, np.nan))
+            if hidden is not None:
+                gap = widen_interval(gap, float(hidden[code]))
+            measurements.append(replace(gap, target=f"{self.attribute}={groups.names[code]}"))
+        return measurements
+
+    def _find_columns(self, groups: ItemGroups) -> AnyArray:
+        names = groups.names
+        if self.only is None:
+            if len(names) > MAX_GROUPS:
+                message = f"{self.attribute!r} has {len(names):,} groups, more than {MAX_GROUPS}"
+                remedy = "name groups (only: [...]), or summarise all of them by provider_gap"
+                raise OutOfRange(message, where="only", remedy=remedy)
+            return np.arange(len(names))
+        for name in self.only:
+            if name not in names:
+                message = f"no item that may be recommended has the {self.attribute} {name!r}"
+                raise UnknownName(message, where="only", remedy=suggest(name, names))
+        return np.array([names.index(name) for name in self.only], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderGap(TargetedMetric):
+    """How far the providers' shares of exposure are from their target shares, on average.
+
+        provider_gap = (1 / |G|) Σ_g | x_g / Σ_h x_h - p_g |,    x_g = Σ_q Σ_{i in g} E_qi
+
+    G are the values of the attribute (authors, artists, sellers) with an item that may be
+    recommended, E_qi is the exposure of item i in the list of query q, and p the target. The paper
+    counts recommended items (every rank has the same exposure) and compares with the share of the
+    training interactions (``target: interactions``). Half of |G| times the value is the share of
+    the exposure that would have to be given to others. It is above 0 by chance, more so with many
+    providers or few lists: compare models on the same queries only. Undefined if no item of a
+    provider is shown; with the target ``relevant`` (the relevant items of all queries together)
+    also without a relevant item.
+
+    Range:
+        0 to 1, at most 2 / |G|; undefined if no item of a provider is shown.
+
+    Source:
+        Abdollahpouri and Mansoury, "Multi-sided exposure bias in recommendation", IRS at KDD 2020,
+        supplier popularity deviation; with the exposure of ranks as in Gómez, Boratto and Salamó,
+        Information Processing and Management 2022.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str] = ""
+
+    browsing: BrowsingModel = "dcg"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        from scipy.sparse import hstack
+
+        groups = self.read_groups(evidence)
+        totals, n = self.expose_groups(evidence, groups), len(groups.names)
+        due = compute_target_shares(evidence, self.target, groups)
+        if self.target == "relevant":
+            relevance = groups.sum_members(select_relevant(evidence))
+            totals = hstack([totals, relevance], format="csr")
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            target = compute_shares(sums[..., n:]) if self.target == "relevant" else due
+            gaps: FloatArray = np.abs(compute_shares(sums[..., :n]) - target)
+            return np.asarray(gaps.mean(axis=-1))
+
+        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, estimate))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderGini(GroupExposureMetric):
+    """How unevenly the exposure is distributed over the providers of the items.
+
+        Gini = Σ_j (2 j - |G| - 1) x_j / (|G| Σ_j x_j),    x ascending, j from 1
+
+    G are the values of the attribute (authors, artists, sellers) with an item that may be
+    recommended, and x_g = Σ_q Σ_{i in g} E_qi the exposure of provider g over all lists, 0 if it
+    is never shown. 0 is equal exposure of all providers, however many items they offer. Undefined
+    if no item of a provider is shown.
+
+    Range:
+        0 to 1 - 1/|G|; undefined if no item of a provider is shown.
+
+    Source:
+        Mansoury, Abdollahpouri, Pechenizkiy, Mobasher and Burke, "A graph-based approach for
+        mitigating multi-sided exposure bias in recommender systems", ACM TOIS 2021, supplier Gini.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str] = ""
+
+    browsing: BrowsingModel = "dcg"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        groups = self.read_groups(evidence)
+        totals = self.expose_groups(evidence, groups)
+        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, gini))
+
+
+def compute_shares(totals: AnyArray) -> FloatArray:
+    """Return the shares of totals ``(..., g)`` in their sum, NaN where it is 0."""
+    sums = np.asarray(totals, dtype=np.float64).sum(axis=-1, keepdims=True)
+    undefined = np.full(np.shape(totals), np.nan)
+    return np.asarray(np.divide(totals, sums, out=undefined, where=sums > 0))

@@ -1,0 +1,1241 @@
+"""The popularity of items, aggregated over lists and histories.
+
+Intervals of metrics whose popularity is counted in the interactions of the sampled users.
+How much of the catalogue the lists use, and how evenly: estimates from all lists together.
+The five desiderata of a metric of popularity bias, evaluated on random sets.
+Base classes of the popularity metrics with one value for each query.
+The long tail, and how much of it is recommended: APLT and ACLT.
+How popular the recommended items are, in absolute terms and compared with the history.
+Whether head and long tail are recommended with equal probability: PopREO and PopRSP.
+How popularity is distributed and ordered within a list: concentration and rank correlation.
+
+The popularity of an item is its number of training interactions, its number of interactions in
+all parts of the split, or a column of the items table.
+Lists and histories are rows of a CSR matrix ``(rows, n_items)`` of ones; an *aggregate* computes
+one value for each row from the values of its items. Items of unknown popularity (outside the
+catalogue, or with a missing or negative cell in the column) are excluded and counted in a
+warning.
+
+The counts are the number of lists that hold each candidate, an item that may be recommended. Items
+that are not candidates, which only imported lists can hold, are excluded. A query with an empty
+list counts as a query.
+
+The value depends on the number of lists: few lists hold fewer items, and are distributed less
+evenly by chance alone. Intervals refer to the value expected of as many lists, for other users.
+
+The metric is a function M(recommended, consumed) of two sets of popularities. Each desideratum is
+evaluated on random sets of popularities sampled from power laws with a fixed seed.
+
+1. *Well behaved with more data*: for sets from a power law without a mean (Pareto coefficient
+   0.68, as the paper found on MovieLens), a few pairs of sets do not dominate the sum of the
+   squared values, and the values of larger sets do not spread more.
+2. *Zero centred*: M(x, x) = 0, whatever the order of the items of the two sets.
+3. *Anti-symmetric*: M(x, y) = -M(y, x).
+4. *More sensitive in the long tail*: an increase in popularity that is too small to change the
+   order changes M more for the least popular recommended item than for the most popular one.
+5. *Monotone in each component*: M increases with the popularity of every recommended item, and
+   decreases with that of every consumed item.
+
+Source:
+    Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study of
+    popularity bias", Gen-IR at SIGIR 2024, section 3 and Table 1.
+
+These metrics do not depend on the level of popularity: a list of equally rare items and one of
+equally popular items have the same concentration. ``mean_popularity`` has the metrics of the
+level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+from annotated_types import Gt, Interval
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, Matrix
+from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import OutOfRange, UnknownColumn
+from recbias.core.evidence import Evidence, mark_contained
+from recbias.core.measures import Direction, Measurement
+from recbias.kernels.sparse import (
+    build_rows,
+    cover_without_rows,
+    entropy_without_rows,
+    gini_without_rows,
+)
+from recbias.statistics.agreement import spearman
+from recbias.statistics.bootstrap import estimate_by_jackknife, estimate_from_totals
+from recbias.statistics.counted import CountedValues, Slopes, resample_counts
+from recbias.statistics.inequality import cover, entropy, gini, head
+
+Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+"""How many ranks of each list are evaluated; None evaluates all."""
+
+Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
+"""From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is
+undefined."""
+
+COUNTS = (None, "train", "all")
+"""The values of the setting ``popularity`` that count interactions."""
+
+COLUMN = "items."
+"""Before the name of a column that is called like one of them: ``items.all``."""
+
+BLOCK_PAIRS = 2**22
+"""The number of (row, item) pairs that are sorted at once."""
+
+
+def is_counted(popularity: str | None) -> bool:
+    """Return whether the setting ``popularity`` counts interactions; else it names a column."""
+    return popularity in COUNTS
+
+
+def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
+    """Return the popularity of each item, ``float64[n_items]``; NaN if it is unknown.
+
+    Args:
+        evidence: The data.
+        popularity: ``train`` or None for the number of training interactions, ``all`` for that of
+            all interactions, else a column of the items.
+
+    Raises:
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
+    """
+    if popularity == "all":
+        evidence.need("item_counts")
+        return evidence.item_counts  # type: ignore[return-value]  # need() raises on None
+    if popularity is None or is_counted(popularity):
+        return evidence.popularity
+    column = popularity.removeprefix(COLUMN)
+    column = column if is_counted(column) else popularity
+    evidence.need("items")
+    try:
+        numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises
+    except UnknownColumn as error:
+        error.where = "popularity"
+        raise
+    return np.where(numbers >= 0, numbers, np.nan)
+
+
+def aggregate_lists(
+    evidence: Evidence, values: FloatArray, aggregate: Aggregate, k: int | None
+) -> FloatArray:
+    """Return the aggregate of the first ``k`` items of each list, ``float64[q]``."""
+    rows = build_list_matrix(evidence, k)
+    warn_excluded_positions(evidence, k, int(np.count_nonzero(~np.isnan(values)[rows.indices])))
+    return aggregate(rows, values)
+
+
+def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> None:
+    """Warn of the positions of the lists that are excluded, all but ``n_known``."""
+    n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
+    n_inside = int(np.count_nonzero(evidence.in_catalogue[:, :k]))
+    counts = {"no item of the catalogue": n_listed - n_inside}
+    counts["an item of unknown popularity"] = n_inside - n_known
+    for item, n in counts.items():
+        if n:
+            warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
+
+
+def aggregate_histories(
+    evidence: Evidence, values: FloatArray, aggregate: Aggregate
+) -> FloatArray:
+    """Return the aggregate of the training items of each query, ``float64[q]``.
+
+    A query that is not a user has no history: NaN.
+    """
+    histories = build_history_matrix(evidence)
+    if n_unknown := int(np.count_nonzero(np.isnan(values)[histories.indices])):
+        message = "items of the histories have an unknown popularity and are excluded"
+        warn(f"{evidence.metric}: {n_unknown:,} {message}")
+    aggregates = aggregate(histories, values)
+    return np.where(evidence.queries.users >= 0, aggregates, np.nan)
+
+
+def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
+    """Return the aggregate of each row of values, ``float64[..., n]`` to ``float64[...]``."""
+    from scipy.sparse import csr_array
+
+    sets = np.asarray(sets, dtype=np.float64)
+    n, values = sets.shape[-1], sets.ravel()
+    starts = np.arange(0, values.size + 1, n)
+    cells = (np.ones(values.size), np.arange(values.size), starts)
+    rows = csr_array(cells, shape=(starts.size - 1, values.size))
+    return aggregate(rows, values).reshape(sets.shape[:-1])
+
+
+def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the mean value of each row; NaN if none of its items has a value."""
+    known = ~np.isnan(values)
+    return _divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
+
+
+def average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the mean finite value of each row; NaN if none of its items has one."""
+    return average_rows(rows, np.where(np.isfinite(values), values, np.nan))
+
+
+def sum_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the sum of the values of each row; NaN if none of its items has a value."""
+    known = ~np.isnan(values)
+    total: FloatArray = rows @ np.where(known, values, 0.0)
+    return np.where(rows @ known.astype(np.float64) > 0, total, np.nan)
+
+
+def herfindahl(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the sum of the squared shares of each row; NaN if its values sum to 0."""
+    filled = np.where(np.isnan(values), 0.0, values)
+    return _divide(rows @ filled**2, (rows @ filled) ** 2)
+
+
+def gini_of_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the Gini index of the values of each row; NaN if they sum to 0."""
+    from scipy.sparse import csr_array
+
+    n_rows = rows.shape[0]
+    size = max(1, BLOCK_PAIRS * n_rows // max(rows.nnz, 1))
+    order = np.argsort(values)  # NaN comes last; the order of equal values does not matter
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    known = ~np.isnan(values[order])
+    ascending = np.where(known, values[order], 0.0)
+    coefficients = [np.empty(0)]
+    for start in range(0, n_rows, size):
+        block = rows[start : start + size]
+        cells = (np.ones(block.nnz), rank[block.indices], block.indptr)
+        ranked = csr_array(cells, shape=block.shape)
+        ranked.sort_indices()
+        n, total = ranked @ known.astype(np.float64), ranked @ ascending
+        starts = np.repeat(block.indptr[:-1], np.diff(block.indptr))
+        ranked.data = np.arange(1, block.nnz + 1) - starts.astype(np.float64)
+        coefficients.append(_divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
+    return np.concatenate(coefficients)
+
+
+def build_list_matrix(evidence: Evidence, k: int | None) -> Matrix:
+    """Return which items of the catalogue each list holds: CSR ``(q, n_items)`` of ones."""
+    items, known = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
+    return build_rows(items, known, len(evidence.item_ids))
+
+
+def build_history_matrix(evidence: Evidence) -> Matrix:
+    """Return the training items of each query, CSR ``(q, n_items)``; none if it is not a user."""
+    from scipy.sparse import csr_array, vstack
+
+    evidence.need("train")
+    histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
+    users = evidence.queries.users
+    if np.array_equal(users, np.arange(histories.shape[0])):
+        return histories
+    if (users >= 0).all():
+        return histories[users]
+    empty_row = csr_array((1, histories.shape[1]), dtype=histories.dtype)
+    return vstack([histories, empty_row], format="csr")[users]
+
+
+def mark_items(rows: Matrix) -> BoolArray:
+    """Return which items are in a row, ``bool[n_items]``."""
+    return np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+
+
+def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    undefined = np.full(numerator.shape, np.nan)
+    ratio: FloatArray = np.divide(numerator, denominator, out=undefined, where=denominator > 0)
+    return ratio
+
+
+def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
+    """Return the contribution of each user to the popularity of each item, CSR ``(n, n_items)``.
+
+    These are the training interactions. Where those of all parts of the split are counted, they
+    are scaled to their numbers.
+    """
+    from scipy.sparse import dia_array
+
+    evidence.need("train")
+    counts = _count_pairs(evidence.train)  # type: ignore[arg-type]  # need() raises on None
+    if popularity != "all":
+        return counts
+    of_train = evidence.popularity
+    ratio = read_popularity(evidence, popularity) / np.where(of_train > 0, of_train, np.inf)
+    return counts @ dia_array((ratio[None, :], [0]), shape=(ratio.size, ratio.size)).tocsr()
+
+
+def _count_pairs(train: Interactions) -> Matrix:
+    """Return the number of rows of each user and item, CSR ``float64 (n_users, n_items)``."""
+    from scipy.sparse import coo_array, csr_array
+
+    ones, pairs = np.ones(len(train)), train.binary
+    if pairs.nnz == len(train):  # no pair is repeated: the positions are shared
+        return csr_array((ones, pairs.indices, pairs.indptr), shape=pairs.shape)
+    return coo_array((ones, (train.users, train.items)), shape=pairs.shape).tocsr()
+
+
+def weigh_averages(rows: Matrix, counted: BoolArray) -> Slopes:
+    """Return the weight of each item in the mean of its row.
+
+    Args:
+        rows: The items of each query, CSR ``(q, n_items)`` of ones.
+        counted: Which items have a value, ``bool[n_items]``.
+    """
+    of_item = counted.astype(np.float64)
+    return Slopes(rows, 1.0 / np.maximum(rows @ of_item, 1.0), of_item)
+
+
+def scale_rows(weights: Matrix, factors: FloatArray) -> Matrix:
+    """Return the weights times the factor of their query, CSR ``(q, n_items)``."""
+    from scipy.sparse import csr_array
+
+    data = weights.data * np.repeat(factors, np.diff(weights.indptr))
+    return csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
+
+
+def add_counted_interval(
+    measurement: Measurement,
+    evidence: Evidence,
+    popularity: str | None,
+    slopes: Sequence[Slopes],
+    curvatures: FloatArray | None = None,
+) -> Measurement:
+    """Return the measurement with the interval over all users that could be sampled.
+
+    Args:
+        measurement: The values of the queries.
+        evidence: The interactions that are counted.
+        popularity: ``train`` or None, or ``all``.
+        slopes: The derivatives of the value of each query by the popularity of each item, which
+            add up.
+        curvatures: The second derivatives, summed over the queries, ``float64[n_items]``.
+    """
+    values = measurement.units.values  # type: ignore[union-attr]  # a value for each query
+    counts = count_by_user(evidence, popularity)
+    flat = np.zeros(counts.shape[1]) if curvatures is None else curvatures
+    counted = CountedValues(values, evidence.queries.users, counts, slopes, flat)
+    low, high = counted.compute_interval()
+    return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+
+
+def differentiate_logarithms(
+    weights: Sequence[Slopes], popularity: FloatArray, base: float = np.e
+) -> tuple[Sequence[Slopes], FloatArray]:
+    """Return the slopes and curvatures of weighted means of logarithms of the popularity.
+
+    Args:
+        weights: The weights of the items in the value of each query, which add up.
+        popularity: The popularity, ``float64[n_items]``.
+        base: The base of the logarithm.
+    """
+    inverse = np.divide(1.0, popularity, out=np.zeros(popularity.size), where=popularity > 0)
+    slopes = [part.scale(of_count=inverse / np.log(base)) for part in weights]
+    every_query = np.ones(weights[0].of_query.size, dtype=bool)
+    totals = sum((part.add_queries(every_query) for part in slopes), np.zeros(popularity.size))
+    return slopes, -totals * inverse
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateMetric(InheritsSections):
+    """A metric of how many lists hold each candidate.
+
+    The value depends on the number of lists, also if the users of all of them are alike: compare
+    values of equal numbers of lists. The interval refers to the value expected of as many lists of
+    other users. Its standard error is that of the jackknife, which leaves out each list in turn,
+    with Student's t; there is none for a single list, or if all samples have the same value, as
+    those of equal lists.
+
+    Args:
+        k: How many ranks of each list are evaluated; by default all.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists"})
+    unit: ClassVar[str] = ""
+    without_rows: ClassVar[Callable[[Matrix], FloatArray]]
+    """The value without each row of a CSR matrix of 0 and 1, ``float64[q]``."""
+    is_step: ClassVar[bool] = False
+    """Whether the metric counts what is above 0."""
+
+    k: Cutoff = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        counts = build_candidate_matrix(evidence, self.k)
+        return estimate_by_jackknife(
+            evidence, counts, self.estimate, type(self).without_rows, is_step=self.is_step
+        )
+
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``int[..., n_candidates]``."""
+        raise NotImplementedError
+
+
+class ItemCoverage(CandidateMetric):
+    """The share of the candidates that are recommended to at least one user.
+
+        ItemCoverage@k = |{ i : n_i > 0 }| / |C|
+
+    C is the set of candidates, the items with a training interaction; n_i is the number of lists
+    that hold candidate i. Also called aggregate diversity and, as a measure of fairness to items,
+    QF. Undefined without a query or a candidate.
+
+    Few lists hold fewer items than many: compare values of equal numbers of lists. The interval
+    refers to the value expected of as many lists, of other users, and comes from the jackknife.
+
+    Range:
+        0 to 1; undefined without a query or a candidate.
+
+    Source:
+        Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy: evaluating recommender systems by
+        coverage and serendipity", RecSys 2010, catalog coverage.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+    without_rows = cover_without_rows
+    is_step: ClassVar[bool] = True
+
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
+        return cover(counts)
+
+
+class Gini(CandidateMetric):
+    """How unevenly the recommendations are distributed over the candidates.
+
+        Gini@k = Σ_i (2 i - |C| - 1) n_i / (|C| Σ_i n_i),    n ascending, i from 1
+
+    C is the set of candidates, the items with a training interaction; n_i is the number of lists
+    that hold candidate i, possibly 0. The index is 0 if all candidates are recommended equally
+    often and near 1 if a few receive all recommendations. Undefined if no list holds a candidate.
+
+    Few lists are less even than many by chance alone: compare values of equal numbers of lists.
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
+    Range:
+        0 to 1 - 1/|C|; undefined if no list holds a candidate.
+
+    Source:
+        Gini, "Variabilità e mutabilità", 1912; for recommendations: Fleder and Hosanagar,
+        "Blockbuster culture's next rise or fall", Management Science 2009.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+    without_rows = gini_without_rows
+
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
+        return gini(counts)
+
+
+def _compute_bits(counts: Matrix) -> FloatArray:
+    return np.asarray(entropy_without_rows(counts) / np.log(2.0))
+
+
+class Entropy(CandidateMetric):
+    """The Shannon entropy, in bits, of the distribution of recommendations over the candidates.
+
+        Entropy@k = -Σ_i p_i log2 p_i,    p_i = n_i / Σ_j n_j,    0 log2 0 = 0
+
+    n_i is the number of lists that hold candidate i, an item with a training interaction. The
+    entropy is 0 if all recommendations are of one item, and log2 of the number of candidates if
+    all candidates are recommended equally often. Undefined if no list holds a candidate.
+
+    Few lists are less even than many by chance alone: compare values of equal numbers of lists.
+    The interval refers to the value expected of as many lists, of other users, and comes from the
+    jackknife.
+
+    Range:
+        0 to log2 |C| bits; undefined if no list holds a candidate.
+
+    Source:
+        Shannon, "A mathematical theory of communication", 1948, section 6.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+    without_rows = _compute_bits
+
+    def estimate(self, counts: AnyArray) -> FloatArray:
+        """Return the value of each row of counts, ``float64[...]``."""
+        return np.asarray(entropy(counts) / np.log(2.0))
+
+
+def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
+    """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
+    items = evidence.ranked.items[:, :k]
+    counted = evidence.in_catalogue[:, :k]
+    candidates = evidence.candidates
+    if candidates is None:
+        candidates = np.ones(len(evidence.item_ids), dtype=bool)
+    if candidates.size:
+        counted = counted & candidates[np.where(counted, items, 0)]
+    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
+    if n_excluded:
+        message = "positions of the lists hold an item that is not a candidate and are excluded"
+        warn(f"{evidence.metric}: {n_excluded:,} {message}")
+    columns = np.cumsum(candidates) - 1
+    n_candidates = int(np.count_nonzero(candidates))
+    columns = columns[np.where(counted, items, 0)] if n_candidates else items
+    return build_rows(columns, counted, n_candidates, np.int32(1))
+
+
+NAMES = (
+    "well behaved with more data",
+    "zero centred",
+    "anti-symmetric",
+    "more sensitive in the long tail",
+    "monotone in each component",
+)
+"""The desiderata, in the order of the paper."""
+
+SEED = 20240603
+N_PAIRS, SIZE = 400, 8
+"""The number of pairs of random sets and of items in each, for all desiderata but the first."""
+
+HEAVY_COEFFICIENT, SIZES = 0.68, (8, 64, 512)
+"""The Pareto coefficient and the sizes of the sets of the first desideratum."""
+
+LARGEST_SHARE, LARGEST_GROWTH = 0.2, 1.25
+"""The largest share of one pair in the sum of squares, and the largest growth of the spread."""
+
+TOLERANCE = 1e-9
+
+
+class ComparesSets(Protocol):
+    """A metric of popularity bias that can be computed for two sets of popularities."""
+
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the value of each pair of sets, ``float64[...]``.
+
+        Args:
+            recommended: Popularities above 0, best item first, ``float64[..., n]``.
+            consumed: Popularities above 0, ``float64[..., m]``.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Desideratum:
+    """One desideratum.
+
+    Args:
+        number: Its number in the paper, from 1.
+        name: Its name.
+        met: Whether the metric satisfies it.
+    """
+
+    number: int
+    name: str
+    met: bool
+
+
+def evaluate_desiderata(metric: ComparesSets) -> Sequence[Desideratum]:
+    """Return which of the five desiderata a metric satisfies; the module describes them.
+
+    >>> class MeanDifference:
+    ...     def compare_sets(self, recommended, consumed):
+    ...         return recommended.mean(axis=-1) - consumed.mean(axis=-1)
+    >>> [desideratum.met for desideratum in evaluate_desiderata(MeanDifference())]
+    [False, True, True, False, True]
+    """
+    rng = np.random.default_rng(SEED)
+    x, y = (_sample_sets(rng) for _ in range(2))
+    met = (
+        _is_well_behaved(metric, rng),
+        bool(_is_close(metric.compare_sets(x, rng.permuted(x, axis=1)), 0.0).all()),
+        bool(_is_close(metric.compare_sets(x, y), -metric.compare_sets(y, x)).all()),
+        _is_more_sensitive_in_the_tail(metric, x, y),
+        _is_monotone(metric, x, y),
+    )
+    return [Desideratum(i + 1, name, met[i]) for i, name in enumerate(NAMES)]
+
+
+def _is_well_behaved(metric: ComparesSets, rng: np.random.Generator) -> bool:
+    spreads = []
+    for size in SIZES:
+        x, y = (_sample_power_law(HEAVY_COEFFICIENT, (N_PAIRS, size), rng) for _ in range(2))
+        squares = metric.compare_sets(x, y) ** 2
+        if squares.max() > LARGEST_SHARE * squares.sum():
+            return False
+        spreads.append(float(np.sqrt(squares.mean())))
+    return spreads[-1] <= LARGEST_GROWTH * spreads[0]
+
+
+def _is_more_sensitive_in_the_tail(
+    metric: ComparesSets, recommended: FloatArray, consumed: FloatArray
+) -> bool:
+    before = metric.compare_sets(recommended, consumed)
+    ascending = np.sort(recommended, axis=1)
+    lowest, second_lowest = ascending[:, 0], ascending[:, 1]
+    increase = np.minimum(second_lowest - lowest, 0.01 * lowest) / 2  # keeps the order
+    least, most = (
+        np.abs(metric.compare_sets(_increase(recommended, columns, increase), consumed) - before)
+        for columns in (recommended.argmin(axis=1), recommended.argmax(axis=1))
+    )
+    return bool((least > most * (1.0 + 1e-6)).all())  # equal changes differ by rounding
+
+
+def _is_monotone(metric: ComparesSets, recommended: FloatArray, consumed: FloatArray) -> bool:
+    before = metric.compare_sets(recommended, consumed)
+    for item in range(SIZE):
+        columns = np.full(N_PAIRS, item)
+        higher_recommended = _increase(recommended, columns, 0.1 * recommended[:, item])
+        higher_consumed = _increase(consumed, columns, 0.1 * consumed[:, item])
+        increases = metric.compare_sets(higher_recommended, consumed) > before
+        decreases = metric.compare_sets(recommended, higher_consumed) < before
+        if not (increases & decreases).all():
+            return False
+    return True
+
+
+def _sample_sets(rng: np.random.Generator) -> FloatArray:
+    """Sample sets from power laws with very heavy to light tails, ``float64[N_PAIRS, SIZE]``."""
+    coefficients = np.exp(rng.uniform(np.log(0.7), np.log(10.0), (N_PAIRS, 1)))
+    return _sample_power_law(coefficients, (N_PAIRS, SIZE), rng)
+
+
+def _sample_power_law(
+    coefficient: float | FloatArray, shape: tuple[int, int], rng: np.random.Generator
+) -> FloatArray:
+    """Sample from a Pareto distribution with minimum 1: P(X > x) = x ** -coefficient."""
+    samples: FloatArray = (1.0 - rng.random(shape)) ** (-1.0 / np.asarray(coefficient))
+    return samples
+
+
+def _increase(sets: FloatArray, columns: AnyArray, by: FloatArray) -> FloatArray:
+    """Return the sets with one popularity of each, at ``columns``, increased."""
+    increased = sets.copy()
+    increased[np.arange(len(sets)), columns] += by
+    return increased
+
+
+def _is_close(values: FloatArray, expected: FloatArray | float) -> BoolArray:
+    return np.asarray(np.isclose(values, expected, rtol=TOLERANCE, atol=TOLERANCE))
+
+
+class PopularityMetric(InheritsSections):
+    """A metric of popularity, which is counted or read from a column of the items.
+
+    Args:
+        popularity: What φ is: ``train`` counts the training interactions (the default), ``all``
+            those of all parts of the split; any other text is a column of the items. Columns
+            called ``train`` and ``all`` are written ``items.train`` and ``items.all``.
+        k: How many ranks of each list are evaluated; by default all.
+
+    Raises:
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
+    unit: ClassVar[str] = "query"
+    also_needs: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of evidence that the metric needs, wherever the popularity comes from."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def popularity(self) -> str | None:
+            """The interactions that are counted, or a column; None counts those of training."""
+
+        @property
+        def k(self) -> int | None:
+            """The cutoff."""
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: a popularity column replaces the training interactions."""
+        return self.also_needs | {"lists", "train" if is_counted(self.popularity) else "items"}
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise UnknownColumn if the items have no such numeric column."""
+        read_popularity(evidence, self.popularity)
+
+
+class HistoryComparison(PopularityMetric):
+    """A metric that compares the popularity of a user's list with that of the history."""
+
+    also_needs = frozenset({"train"})
+    aggregate: ClassVar[Callable[..., FloatArray]] = average_rows
+    """From rows of items and the value of each item to one value for each row."""
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        values = self._transform(read_popularity(evidence, self.popularity))
+        aggregate = type(self).aggregate
+        lists = aggregate_lists(evidence, values, aggregate, self.k)
+        histories = aggregate_histories(evidence, values, aggregate)
+        measurement = evidence.measure_queries(self._compare(lists, histories))
+        return [self._add_interval(measurement, evidence)]
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        """Return the measurement with an interval that accounts for counted popularity."""
+        if not is_counted(self.popularity):
+            return measurement
+        low, high = resample_counts(
+            measurement.units.values,  # type: ignore[union-attr]  # a value for each query
+            evidence.queries.users,
+            count_by_user(evidence, self.popularity),
+            partial(self._prepare, evidence),
+            rng=evidence.rng(),
+        )
+        return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+
+    def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a function from the popularity of each item to the value of these queries."""
+        lists = build_list_matrix(evidence, self.k)[rows]
+        histories = build_history_matrix(evidence)[rows]
+        aggregate = type(self).aggregate
+
+        def evaluate(popularity: FloatArray) -> FloatArray:
+            values = self._transform(popularity)
+            return self._compare(aggregate(lists, values), aggregate(histories, values))
+
+        return evaluate
+
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the value for sets of popularities, ``float64[..., n]``."""
+        lists, histories = (
+            aggregate_sets(self._transform(sets), type(self).aggregate)
+            for sets in (recommended, consumed)
+        )
+        return self._compare(lists, histories)
+
+    def desiderata(self) -> Sequence[Desideratum]:
+        """Return which of the five desiderata the metric satisfies on random sets."""
+        return evaluate_desiderata(self)
+
+    def _transform(self, popularity: FloatArray) -> FloatArray:
+        return popularity
+
+    def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
+        return lists - histories
+
+
+Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+"""The share that the head holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongTailMetric(PopularityMetric):
+    """A metric of the items outside the head.
+
+    Args:
+        head: The share that the head holds.
+        head_of: What it is a share of: the ``interactions``, or the number of ``items``.
+        popularity: What the popularity is: ``train`` counts the training interactions (the
+            default), ``all`` those of all parts of the split; any other text is a column of the
+            items. Columns called ``train`` and ``all`` are written ``items.train`` and
+            ``items.all``.
+    """
+
+    head: Share = 0.8
+    head_of: Literal["interactions", "items"] = "interactions"
+    popularity: str | None = None
+    k: Cutoff = None
+
+    def mark_tail(self, evidence: Evidence) -> FloatArray:
+        """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
+
+        Items without a training interaction are in the tail, but do not count among the items that
+        the head holds a share of: the number of rows of items.csv does not matter. An item of
+        unknown popularity is in neither (NaN).
+        """
+        popularity = read_popularity(evidence, self.popularity)
+        known = ~np.isnan(popularity)
+        tail = np.where(known, 1.0, np.nan)
+        inside = known if evidence.candidates is None else known & evidence.candidates
+        tail[inside] = ~head(popularity[inside], self.head, of=self.head_of)
+        return tail
+
+
+class APLT(LongTailMetric):
+    """Average share of long-tail items in the lists.
+
+        APLT@k = |L_u ∩ T| / |L_u|
+
+    L_u is the list of user u cut at k. T is the long tail: the items outside the head, which is
+    the smallest set of most popular items that holds the share ``head`` of the interactions, or of
+    the items; of equally popular items those with the lower code are in the head. Undefined for an
+    empty list.
+
+    Range:
+        0 to 1; undefined for an empty list.
+
+    Source:
+        Abdollahpouri, Burke and Mobasher, "Managing popularity bias in recommender systems with
+        personalized re-ranking", FLAIRS 2019.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        tail = self.mark_tail(evidence)
+        return [evidence.measure_queries(aggregate_lists(evidence, tail, average_rows, self.k))]
+
+
+class ACLT(LongTailMetric):
+    """Average number of long-tail items in the lists.
+
+        ACLT@k = |L_u ∩ T|
+
+    L_u is the list of user u cut at k. T is the long tail: the items outside the head, which is
+    the smallest set of most popular items that holds the share ``head`` of the interactions, or of
+    the items; of equally popular items those with the lower code are in the head. Undefined for an
+    empty list.
+
+    Range:
+        0 or more, at most k; undefined for an empty list.
+
+    Source:
+        Abdollahpouri, Burke and Mobasher, "Managing popularity bias in recommender systems with
+        personalized re-ranking", FLAIRS 2019.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        tail = self.mark_tail(evidence)
+        return [evidence.measure_queries(aggregate_lists(evidence, tail, sum_rows, self.k))]
+
+
+MAX_NAMED_ITEMS = 5
+"""The number of items that an error names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ARP(PopularityMetric):
+    """Average recommendation popularity: the mean popularity of the items of a list.
+
+        ARP@k = (1 / |L_u|) Σ_{i in L_u} φ(i)
+
+    L_u is the list of user u cut at k, φ the popularity of an item. Undefined for an empty list.
+
+    Range:
+        0 or more, in interactions; undefined for an empty list.
+
+    Source:
+        Yin, Cui, Li, Yao and Chen, "Challenging the long tail recommendation", VLDB 2012.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    popularity: str | None = None
+    k: Cutoff = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        popularity = read_popularity(evidence, self.popularity)
+        means = aggregate_lists(evidence, popularity, average_rows, self.k)
+        return [evidence.measure_queries(means)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogPopularityDifference(HistoryComparison):
+    """Mean log popularity of a user's list minus that of the user's history.
+
+        Δ(u) = (1/|p_r|) Σ_{i in p_r} ln φ(i)  -  (1/|p_u|) Σ_{i in p_u} ln φ(i)
+
+    p_r is the user's list cut at k, p_u the user's training items, φ the popularity of an item;
+    the logarithm is natural. 0 is neutral; a positive value is a list that is more popular than
+    the history: ln 2 if its items are twice as popular. Popularity 0 has no logarithm: such items
+    of a list are excluded and counted, in a history they raise an error, unless ``smoothing`` is
+    added to every φ. Items of unknown popularity are excluded and counted. Undefined if none
+    remains in the list or in the history.
+
+    The interval of a counted popularity refers to all users that could be sampled, of whom those
+    of the training data are a sample: it includes the sampling error of the counts, and is moved
+    by their bias, which a user's own interactions cause. Tests and the intervals of groups
+    (``by``) treat the popularity as known.
+
+    Args:
+        smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
+
+    Raises:
+        OutOfRange: An item of a history has popularity 0, and there is no smoothing.
+
+    >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
+    >>> float(LogPopularityDifference().compare_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
+    0.346574
+
+    Range:
+        Any number; undefined for an empty list or history.
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
+        of popularity bias", Gen-IR at SIGIR 2024, equation 2.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+    aggregate = average_finite_rows
+
+    popularity: str | None = None
+    smoothing: Annotated[float, Gt(0)] | None = None
+    k: Cutoff = None
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise UnknownColumn for the column, OutOfRange for a history with popularity 0."""
+        self._reject_zero_popularity(evidence)
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        self._reject_zero_popularity(evidence)
+        listed = build_list_matrix(evidence, self.k).indices
+        n_zeros = np.count_nonzero(self._mark_zeros(evidence)[listed])
+        if n_zeros:
+            message = "positions of the lists hold an item of popularity 0 and are excluded"
+            warn(f"{evidence.metric}: {n_zeros:,} {message}")
+        return super().measure(evidence)
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        if not is_counted(self.popularity):
+            return measurement
+        smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
+        has_logarithm = smoothed > 0
+        lists = weigh_averages(build_list_matrix(evidence, self.k), has_logarithm)
+        histories = weigh_averages(build_history_matrix(evidence), has_logarithm)
+        weights = (lists, histories.scale(-1.0))
+        slopes, curvatures = differentiate_logarithms(weights, smoothed)
+        return add_counted_interval(measurement, evidence, self.popularity, slopes, curvatures)
+
+    def _transform(self, popularity: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):  # ln 0 is excluded from the means
+            return np.log(popularity + (self.smoothing or 0.0))
+
+    def _mark_zeros(self, evidence: Evidence) -> BoolArray:
+        """Return which items have no logarithm, ``bool[n_items]``."""
+        smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
+        return np.asarray(smoothed == 0)
+
+    def _reject_zero_popularity(self, evidence: Evidence) -> None:
+        """Raise OutOfRange, which names the items, if an item of a history has no logarithm."""
+        consumed = mark_items(build_history_matrix(evidence))
+        zeros = np.flatnonzero(consumed & self._mark_zeros(evidence))
+        if not zeros.size:
+            return
+        names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
+        more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
+        message = (
+            f"{zeros.size:,} item(s) of the histories have popularity 0, which has no logarithm: "
+            f"{names}{more}"
+        )
+        remedy = "set smoothing: 1 to add 1 to every popularity, or exclude these items"
+        raise OutOfRange(message, where="smoothing", remedy=remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityLift(HistoryComparison):
+    """Relative difference in mean popularity between a user's list and the user's history.
+
+        lift(u) = ( AP(L_u) - AP(H_u) ) / AP(H_u),    AP(X) = (1/|X|) Σ_{i in X} φ(i)
+
+    L_u is the list of user u cut at k, H_u the user's training items, φ the popularity of an item.
+    0 is neutral, 1 is a list that is twice as popular as the history, -1 the minimum. Undefined
+    for an empty list, or a history that is empty or has popularity 0.
+
+    The interval of a counted popularity refers to all users that could be sampled, of whom those
+    of the training data are a sample: it includes the sampling error of the counts, and is moved
+    by their bias, which a user's own interactions cause. Tests and the intervals of groups
+    (``by``) treat the popularity as known.
+
+    Range:
+        -1 or more; undefined for an empty list or history.
+
+    Source:
+        Abdollahpouri, Mansoury, Burke and Mobasher, "The connection between popularity bias,
+        calibration, and fairness in recommendation", RecSys 2020; here for one user at a time.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+
+    popularity: str | None = None
+    k: Cutoff = None
+
+    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        if not is_counted(self.popularity):
+            return measurement
+        popularity = read_popularity(evidence, self.popularity)
+        every_item = np.ones(popularity.size, dtype=bool)
+        histories = weigh_averages(build_history_matrix(evidence), every_item)
+        lists = weigh_averages(build_list_matrix(evidence, self.k), every_item)
+        of_history, of_list = (
+            part.of_query * (part.rows @ popularity) for part in (histories, lists)
+        )
+        inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
+        slopes = (lists.scale(inverse), histories.scale(-of_list * inverse**2))
+        return add_counted_interval(measurement, evidence, self.popularity, slopes)
+
+    def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
+        undefined = np.full(lists.shape, np.nan)
+        gap = lists - histories
+        return np.asarray(np.divide(gap, histories, out=undefined, where=histories > 0))
+
+
+class PopREO(LongTailMetric):
+    """Head and long tail compared by the probability that a relevant item is recommended.
+
+        PopREO@k = std(P_head, P_tail) / mean(P_head, P_tail)
+        P_g = Σ_u |L_u ∩ R_u ∩ g| / Σ_u |R_u ∩ g|
+
+    L_u is the list of user u cut at k, R_u the candidates (items with a training interaction)
+    among the user's test items, g the head or the long tail. P_g is the probability that a
+    relevant item of g is recommended; std divides by the number of groups, so the value is
+    |P_head - P_tail| / (P_head + P_tail): 0 is equal opportunity, 1 is one group that is never
+    recommended. The head is the smallest set of most popular items that holds the share ``head``
+    of the interactions, or of the items. Undefined if a group has no relevant item, or no relevant
+    item is recommended.
+
+    Range:
+        0 to 1; undefined if a group has no relevant item or no relevant item is recommended.
+
+    Source:
+        Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
+        personalized ranking systems", SIGIR 2020, REO, with popularity groups.
+    """
+
+    needs = frozenset({"lists", "train", "test"})
+    direction: ClassVar[Direction] = "zero"
+    unit = ""
+    also_needs = frozenset({"test"})
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        from scipy.sparse import csr_array
+
+        evidence.need("test")
+        groups, relevant = _build_groups(evidence, self), evidence.relevant
+        hits = build_list_matrix(evidence, self.k).multiply(relevant != 0).tocsr() @ groups
+        n_relevant = _count_by_group(evidence, "test items", relevant, groups)
+        counts = csr_array(np.hstack([hits, n_relevant]))
+        return estimate_from_totals(
+            evidence, counts, lambda sums: _compute_disparity(sums[..., :2], sums[..., 2:])
+        )
+
+
+class PopRSP(LongTailMetric):
+    """Head and long tail compared by the probability that an item is recommended.
+
+        PopRSP@k = std(P_head, P_tail) / mean(P_head, P_tail)
+        P_g = Σ_u |L_u ∩ g| / Σ_u |g - H_u|
+
+    L_u is the list of user u cut at k, H_u the user's training items, g the candidates (items with
+    a training interaction) in the head or the long tail. P_g is the probability that an item of g
+    outside the user's history is recommended; std divides by the number of groups, so the value is
+    |P_head - P_tail| / (P_head + P_tail): 0 is parity, 1 is one group that is never recommended.
+    The head is the smallest set of most popular items that holds the share ``head`` of the
+    interactions, or of the items. Undefined if a group has no such item, or no list holds one.
+
+    Range:
+        0 to 1; undefined if a group has no item or no list holds one.
+
+    Source:
+        Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
+        personalized ranking systems", SIGIR 2020, RSP, with popularity groups.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+    unit = ""
+    also_needs = frozenset({"train"})
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        from scipy.sparse import csr_array
+
+        groups = _build_groups(evidence, self)
+        lists = build_list_matrix(evidence, self.k)
+        recommended = _count_by_group(evidence, "items of the lists", lists, groups)
+        histories = build_history_matrix(evidence)
+        n_history = _count_by_group(evidence, "items of the histories", histories, groups)
+        n_pairs = len(evidence.queries) * groups.sum(axis=0)
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            return _compute_disparity(sums[..., :2], n_pairs - sums[..., 2:])
+
+        counts = csr_array(np.hstack([recommended, n_history]))
+        return estimate_from_totals(evidence, counts, estimate)
+
+
+def _build_groups(evidence: Evidence, metric: LongTailMetric) -> FloatArray:
+    """Return which candidates are in the head and in the tail, ``float64[n_items, 2]``."""
+    tail = metric.mark_tail(evidence)
+    evidence.need("train")
+    candidates = evidence.candidates
+    if candidates is None:
+        candidates = evidence.popularity > 0
+    groups = np.stack([tail == 0, tail == 1], axis=1) & candidates[:, None]
+    return groups.astype(np.float64)
+
+
+def _count_by_group(
+    evidence: Evidence, label: str, rows: Matrix, groups: FloatArray
+) -> FloatArray:
+    """Return how many items of head and tail each row holds, ``float64[q, 2]``.
+
+    Items of neither group are counted in a warning under ``label``.
+    """
+    n_excluded = int(np.count_nonzero(groups.sum(axis=1)[rows.indices] == 0))
+    if n_excluded:
+        message = "are not candidates of known popularity and are excluded"
+        warn(f"{evidence.metric}: {n_excluded:,} {label} {message}")
+    counts: FloatArray = rows @ groups
+    return counts
+
+
+def _compute_disparity(recommended: AnyArray, possible: AnyArray) -> FloatArray:
+    """Return std / mean of the probabilities of two groups, ``(..., 2)`` to ``float64[...]``."""
+    recommended, possible = np.broadcast_arrays(recommended, possible)
+    undefined = np.full(recommended.shape, np.nan)
+    shares = np.divide(recommended, possible, out=undefined, where=possible > 0)
+    mean = shares.mean(axis=-1)
+    undefined = np.full(mean.shape, np.nan)
+    return np.asarray(np.divide(shares.std(axis=-1), mean, out=undefined, where=mean > 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GiniDifference(HistoryComparison):
+    """Gini index of the popularities in a user's list minus that in the user's history.
+
+        Gini(L_u) - Gini(H_u),    Gini(X) = Σ_i ((2 i - n - 1) / n) φ_i / Σ_j φ_j
+
+    L_u is the list of user u cut at k, H_u the user's training items, φ_1 ≤ ... ≤ φ_n the
+    popularities of the n items of X. 0 is neutral; a positive value is a list whose popularities
+    are less even than those of the history. The index does not depend on the level: equally
+    popular items have Gini 0, whether they are popular or rare. Undefined if the list or the
+    history is empty or has popularity 0.
+
+    The interval of a counted popularity refers to all users that could be sampled: a bootstrap of
+    the users counts the popularity again, and the interval is as wide as its error and bias
+    together. Tests and the intervals of groups (``by``) treat the popularity as known.
+
+    >>> sets = np.array([1.0, 1.0, 4.0]), np.array([5.0, 5.0])
+    >>> float(GiniDifference().compare_sets(*sets).round(6))  # (-2 + 0 + 2 x 4) / (3 x 6)
+    0.333333
+
+    Range:
+        -1 to 1; undefined for an empty list or history.
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2, after Adomavicius
+        and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+    aggregate = gini_of_rows
+
+    popularity: str | None = None
+    k: Cutoff = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HerfindahlDifference(HistoryComparison):
+    """Herfindahl index of the popularities in a user's list minus that in the user's history.
+
+        H(L_u) - H(H_u),    H(X) = Σ_{i in X} ( φ(i) / Σ_{j in X} φ(j) )²
+
+    L_u is the list of user u cut at k, H_u the user's training items, φ the popularity of an item.
+    H is 1/n if all n items are equally popular, and near 1 if one item has nearly all
+    interactions. A history that is longer than the list tends to have a smaller H, so the value of
+    random lists is not 0: compare models with each other, not with 0. Undefined if the list or the
+    history is empty or has popularity 0.
+
+    The interval of a counted popularity refers to all users that could be sampled: a bootstrap of
+    the users counts the popularity again, and the interval is as wide as its error and bias
+    together. Tests and the intervals of groups (``by``) treat the popularity as known.
+
+    >>> sets = np.array([3.0, 1.0]), np.array([5.0, 5.0])
+    >>> float(HerfindahlDifference().compare_sets(*sets))  # 9/16 + 1/16 - 1/2
+    0.125
+
+    Range:
+        -1 to 1; undefined for an empty list or history.
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2, after Adomavicius
+        and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+    aggregate = herfindahl
+
+    popularity: str | None = None
+    k: Cutoff = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityRankCorrelation(PopularityMetric):
+    """Rank correlation between the popularity of the items of a list and their position.
+
+        ρ(u) = - Spearman( φ(i), rank_u(i) ),    i in L_u ∩ X
+
+    L_u is the list of user u cut at k, rank_u the position in it from 1 at the top, φ the
+    popularity of an item; X is the set chosen by ``over``. 1 is a list sorted by descending
+    popularity, -1 by ascending; the minus sign makes positive values a bias towards popular items,
+    as in the other metrics. Equally popular items share their mean rank.
+
+    - ``list``: all items of the list.
+    - ``history``: the items of the user's history, as in the text of Lichtenberg et al. (items in
+      both the recommended and the consumed set). All recommenders of this package exclude the
+      history from the list, so this is for imported lists.
+    - ``test``: the user's test items, the matched items of Zhu et al.
+
+    Undefined for fewer than two such items, or if all are equally popular.
+
+    Args:
+        over: Which items of the list are correlated: ``list``, ``history`` or ``test``.
+
+    >>> popularity = np.array([9.0, 7.0, 2.0])
+    >>> float(PopularityRankCorrelation().compare_sets(popularity, np.array([1.0])))
+    1.0
+
+    Range:
+        -1 to 1; undefined for fewer than two such items, or equally popular ones.
+
+    Source:
+        Zhu, He, Zhao, Zhang, Wang and Caverlee, "Popularity-opportunity bias in collaborative
+        filtering", WSDM 2021, PRU; Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024,
+        section 3.2.
+    """
+
+    direction: ClassVar[Direction] = "zero"
+
+    over: Literal["list", "history", "test"] = "list"
+    popularity: str | None = None
+    k: Cutoff = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: those of the popularity, and of ``over``."""
+        more = {"list": frozenset[str](), "history": {"train"}, "test": {"test"}}[self.over]
+        return super().needs_now() | more
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        popularity = read_popularity(evidence, self.popularity)
+        items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
+        listed = np.append(popularity, np.nan)[np.where(known, items, -1)]
+        warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
+        listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
+        return [evidence.measure_queries(_correlate_with_rank(listed))]
+
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the correlation of popularities, best item first; ``consumed`` is not used."""
+        return _correlate_with_rank(np.asarray(recommended, dtype=np.float64))
+
+    def desiderata(self) -> Sequence[Desideratum]:
+        """Return which of the five desiderata the metric satisfies on random sets."""
+        return evaluate_desiderata(self)
+
+    def _mark_positions(self, evidence: Evidence) -> BoolArray:
+        if self.over == "test":
+            return evidence.hits
+        if self.over == "history":
+            return mark_contained(build_history_matrix(evidence), evidence.ranked)
+        return evidence.in_catalogue
+
+
+def _correlate_with_rank(popularity: FloatArray) -> FloatArray:
+    """Return minus the rank correlation of popularity and position, ``(..., k)`` to ``(...)``."""
+    height = -np.arange(popularity.shape[-1], dtype=np.float64)
+    return spearman(popularity, np.broadcast_to(height, popularity.shape))

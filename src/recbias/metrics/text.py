@@ -1,0 +1,663 @@
+"""What the metrics of responses share.
+
+Tokens and n-grams of texts, and their overlap.
+Similarity of texts by the vectors of their tokens.
+Similarity of responses and their references by the vectors of their tokens.
+BLEU from sacrebleu and ROUGE-L from rouge-score, the extra ``recbias[text]``.
+Quality and diversity of the responses of a language model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from annotated_types import Gt
+
+from recbias.core.context import track_progress, warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
+from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import Contradiction, WrongType
+from recbias.core.evidence import Evidence, Responses
+from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.plugins import InputFile, ModelName
+from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
+from recbias.language.local_models import check_model, embed_tokens
+from recbias.language.model_files import list_model_files
+from recbias.statistics.bootstrap import build_estimate, estimate_from_totals, sample_jackknife
+
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of Thai, Lao, Japanese and Chinese, which have no blanks between words."""
+
+LONGEST_WORD = 2
+"""Letters of these per token, above which a text is not divided into words: Chinese words have
+fewer than two on average."""
+
+
+class ResponseMetric:
+    """A metric of the responses of a model."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
+    unit: ClassVar[str] = "response"
+
+
+def get_responses(evidence: Evidence) -> Responses:
+    """Return the responses; MissingEvidence if there are none."""
+    evidence.need("responses")
+    return evidence.responses  # type: ignore[return-value]  # need() raises on None
+
+
+def get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
+    """Return the texts, their references, and which texts have a reference."""
+    responses = get_responses(evidence)
+    has_reference = np.array([text is not None for text in responses.references], dtype=bool)
+    if n_missing := int((~has_reference).sum()):
+        total = has_reference.size
+        warn(f"{evidence.metric}: {n_missing:,} of {total:,} responses have no reference")
+    return responses.texts, responses.references, has_reference
+
+
+def warn_of_undivided_texts(
+    evidence: Evidence, texts: AnyArray, n_tokens: AnyArray, remedy: str
+) -> None:
+    """Warn of texts in a script without blanks between words, of which clauses are one token.
+
+    Args:
+        evidence: What is measured.
+        texts: The texts.
+        n_tokens: The number of tokens of each text, ``int64[n]``.
+        remedy: The setting that gives tokens to such texts.
+    """
+    letters = np.array([len(_UNSPACED.findall(text)) for text in texts], dtype=np.int64)
+    if n_undivided := int(np.count_nonzero(letters > LONGEST_WORD * n_tokens)):
+        total = f"{n_undivided:,} of {len(texts):,} references"
+        message = f"{total} have no blanks between words, so that a clause is one token"
+        warn(f"{evidence.metric}: {message}; {remedy}")
+
+
+def measure_mean(evidence: Evidence, values: FloatArray) -> Measurement:
+    """Return the mean of one value per response; NaN is undefined."""
+    return Measurement.from_units(UnitScores("response", get_responses(evidence).ids, values))
+
+
+Tokens: TypeAlias = Literal["words", "characters"]
+"""Unit of a token: words separated by white space, or characters other than white space."""
+
+
+def tokenize(text: str, tokens: Tokens) -> list[str]:
+    """Split a text into tokens, case and punctuation unchanged.
+
+    >>> tokenize("A cat,  a hat", "words"), tokenize("a b", "characters")
+    (['A', 'cat,', 'a', 'hat'], ['a', 'b'])
+    """
+    words = text.split()
+    return words if tokens == "words" else list("".join(words))
+
+
+def count_ngrams(texts: Sequence[Sequence[str]], n: int) -> Matrix:
+    """Count the n-grams of each text, CSR ``int32 (texts, n-grams)``.
+
+    Texts are lists of tokens; one of fewer than ``n`` tokens has no n-gram.
+
+    >>> count_ngrams([["a", "b", "a", "b"], ["b", "a"]], 2).toarray().tolist()
+    [[2, 1], [0, 1]]
+    """
+    from scipy.sparse import csr_array
+
+    lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+    words = np.fromiter(chain.from_iterable(texts), dtype=object, count=int(lengths.sum()))
+    codes, _ = pd.factorize(words)
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    grams, rows = _encode_ngrams(codes.astype(np.int64), rows, n)
+    shape = (lengths.size, int(grams.max(initial=-1)) + 1)
+    ones = np.ones(grams.size, dtype=np.int32)
+    counts = csr_array((ones, (rows, grams)), shape=shape)
+    counts.sum_duplicates()
+    return counts
+
+
+def _encode_ngrams(codes: AnyArray, rows: AnyArray, n: int) -> tuple[AnyArray, AnyArray]:
+    """Return the code and the text of the n-gram that starts at each token."""
+    grams = codes
+    for offset in range(1, n):
+        grams, follower = grams[:-1], codes[offset:]
+        same_text = rows[: grams.size] == rows[offset:]
+        keys = np.where(same_text, grams * (int(codes.max(initial=0)) + 1) + follower, -1)
+        grams, _ = pd.factorize(keys)
+    rows, ends = rows[: grams.size], rows[n - 1 :]
+    dense, _ = pd.factorize(grams[rows == ends])
+    return dense, rows[rows == ends]
+
+
+def unigram_f1(texts: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> FloatArray:
+    """Return the F1 overlap between the tokens of each text and its reference.
+
+        F1 = 2 |r ∩ s| / (|r| + |s|)
+
+    where r and s are the multisets of tokens of the text and of its reference. NaN if the
+    reference has no token.
+
+    >>> unigram_f1([["a", "b", "b"], []], [["b", "c", "b"], ["a"]]).round(4).tolist()
+    [0.6667, 0.0]
+
+    Source:
+        van Rijsbergen, "Information Retrieval", 2nd edition, 1979, chapter 7.
+    """
+    n = len(texts)
+    counts = count_ngrams([*texts, *references], 1)
+    shared = counts[:n].minimum(counts[n:]).sum(axis=1)
+    sizes = counts.sum(axis=1)
+    lengths, targets = sizes[:n], sizes[n:]
+    return np.where(targets > 0, 2.0 * shared / np.maximum(lengths + targets, 1), np.nan)
+
+
+def count_vectors(texts: Sequence[Sequence[int]], n_vectors: int) -> Matrix:
+    """Return how often each text has each token, CSR ``float64 (texts, n_vectors)``.
+
+    Texts are lists of the rows of their tokens in a table of vectors; a token without a vector has
+    a row below 0 and is left out.
+    """
+    from scipy.sparse import csr_array
+
+    lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+    codes = np.fromiter(chain.from_iterable(texts), dtype=np.int64, count=int(lengths.sum()))
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    rows, codes = rows[codes >= 0], codes[codes >= 0]
+    counts = csr_array((np.ones(codes.size), (rows, codes)), shape=(lengths.size, n_vectors))
+    counts.sum_duplicates()
+    return counts
+
+
+def embedding_average(counts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
+    """Return the cosine of the mean vectors of each text and its reference, ``float64[n]``.
+
+        cos(x̄, ȳ),    x̄ = (1/|x|) Σ_{w ∈ x} e_w
+
+    Args:
+        counts: The tokens of the texts, as ``count_vectors`` returns them.
+        references: Those of the references.
+        vectors: The vectors e_w, ``(n_vectors, d)``.
+
+    Returns:
+        NaN where a text has no token with a vector, or its vectors add up to 0.
+
+    >>> vectors = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> texts, references = count_vectors([[0, 1], []], 2), count_vectors([[0], [0]], 2)
+    >>> embedding_average(texts, references, vectors).round(4).tolist()
+    [0.7071, nan]
+
+    Source:
+        Liu et al., "How not to evaluate your dialogue system", EMNLP 2016, section 4.2.
+    """
+    wide = np.asarray(vectors, np.float64)
+    sums = [_divide_by_length(np.asarray(table @ wide)) for table in (counts, references)]
+    return np.asarray(np.clip((sums[0] * sums[1]).sum(axis=1), -1.0, 1.0))
+
+
+def greedy_matching(counts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
+    """Return the mean similarity of each token to the nearest of the other text, ``float64[n]``.
+
+        GM = (G(x, y) + G(y, x)) / 2,    G(x, y) = (1/|x|) Σ_{w ∈ x} max_{v ∈ y} cos(e_w, e_v)
+
+    Arguments are as for ``embedding_average``. |x| is the number of tokens with a vector other
+    than 0, and only these are matched.
+
+    Returns:
+        NaN where a text has no such token.
+
+    >>> vectors = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> texts, references = count_vectors([[0, 1, 1]], 2), count_vectors([[0]], 2)
+    >>> greedy_matching(texts, references, vectors).round(4).tolist()  # (1/3 + 1) / 2
+    [0.6667]
+
+    Source:
+        Rus and Lintean, "A comparison of greedy and optimal assessment of natural language student
+        input using word-to-word similarity metrics", BEA 2012; for dialogue: Liu et al. 2016,
+        section 4.2.
+    """
+    unit = _divide_by_length(np.asarray(vectors, np.float64))
+    has_direction: AnyArray = np.asarray(~np.isnan(unit).any(axis=1))
+    values = np.full(counts.shape[0], np.nan)
+    for row in range(values.size):
+        (x, n_x), (y, n_y) = (
+            _get_row(table, row, has_direction) for table in (counts, references)
+        )
+        if x.size and y.size:
+            cosines = unit[x] @ unit[y].T
+            forward = n_x @ cosines.max(axis=1) / n_x.sum()
+            values[row] = (forward + n_y @ cosines.max(axis=0) / n_y.sum()) / 2.0
+    return np.asarray(np.clip(values, -1.0, 1.0))
+
+
+def _get_row(counts: Matrix, row: int, is_kept: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the distinct tokens of a text, and how often each occurs."""
+    part = slice(counts.indptr[row], counts.indptr[row + 1])
+    tokens, numbers = counts.indices[part], counts.data[part]
+    return tokens[is_kept[tokens]], numbers[is_kept[tokens]]
+
+
+def _divide_by_length(vectors: FloatArray) -> FloatArray:
+    """Return vectors of length 1; NaN for one that is 0."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    scaled = np.divide(vectors, largest, out=np.full(vectors.shape, np.nan), where=largest > 0)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _VectorMetric(InheritsSections, ResponseMetric):
+    """A metric of the vectors of tokens.
+
+    Args:
+        vectors: A file of word vectors: text with one word and its numbers per line (GloVe,
+            word2vec, fastText; ``.txt``, ``.vec``, also with ``.gz``), ``.npz`` with the arrays
+            ``words`` and ``vectors``, or ``.safetensors`` with the tensor ``vectors`` and the
+            metadata ``words``, one per line. Vectors of other words are not kept in memory.
+        encoder: A language model instead of a file, whose tokens and input embeddings (without
+            position and context) are used: a folder, an installed package that contains one, or a
+            model of the Hugging Face hub.
+        revision: A commit, tag or branch of the hub; None for its main branch.
+        tokens: With a file, ``words`` split at white space, or ``characters`` (for Chinese).
+        lowercase: With a file, whether the tokens are in lower case, as the words of GloVe are.
+
+    Raises:
+        Contradiction: Neither ``vectors`` nor ``encoder`` is set, or both are.
+        WrongType: The file of vectors has another suffix.
+        MissingFile: The file or the model is not found, or cannot be read.
+        MalformedLine: A line of the file is not a word and its numbers.
+    """
+
+    vectors: InputFile | None = None
+    encoder: ModelName | None = None
+    revision: str | None = None
+    tokens: Tokens = "words"
+    lowercase: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse settings that exclude each other."""
+        if (self.vectors is None) == (self.encoder is None):
+            message = "the vectors of tokens are those of a file or of a language model"
+            remedy = "set one of vectors: FILE and encoder: MODEL"
+            raise Contradiction(message, where="vectors", remedy=remedy)
+        if self.vectors is not None:
+            try:
+                check_vector_file(self.vectors)
+            except WrongType as error:
+                raise WrongType(error.message, where="vectors", remedy=error.remedy) from error
+
+    def libraries_now(self) -> tuple[str, ...]:
+        """Return the packages that read a language model, or the file of vectors."""
+        if self.encoder is not None:
+            return ("torch", "transformers", "tokenizers")
+        return list_vector_packages(self.vectors)  # type: ignore[arg-type]  # a file is set
+
+    def model_files(self) -> Sequence[Path]:
+        """Return the files of a local language model."""
+        return () if self.encoder is None else list_model_files(self.encoder)
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise an error if there is no such language model."""
+        if self.encoder is not None:
+            check_model(self.encoder, self.revision)
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the mean over the responses."""
+        texts, references, has_reference = get_texts_and_references(evidence)
+        rows = np.flatnonzero(has_reference)
+        codes, vectors = self._read_vectors([*texts[rows], *references[rows]])
+        tables = [
+            count_vectors(part, len(vectors)) for part in (codes[: rows.size], codes[rows.size :])
+        ]
+        _report_missing(evidence, codes, tables)
+        values = np.full(texts.size, np.nan)
+        values[rows] = self._compare(tables[0], tables[1], vectors)
+        return [measure_mean(evidence, values)]
+
+    def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _read_vectors(self, texts: Sequence[str]) -> tuple[list[list[int]], AnyArray]:
+        """Return the row of the vector of each token, -1 without one, and the vectors."""
+        if self.encoder is not None:
+            return embed_tokens(self.encoder, self.revision, texts)
+        tokens = [
+            tokenize(text.lower() if self.lowercase else text, self.tokens) for text in texts
+        ]
+        words = {token for text in tokens for token in text}
+        read = read_word_vectors(self.vectors, words)  # type: ignore[arg-type]  # a file is set
+        return [[read.rows.get(token, -1) for token in text] for text in tokens], read.vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingAverage(_VectorMetric):
+    """The cosine of the mean token vectors of a response and its reference.
+
+        cos(x̄, ȳ),    x̄ = (1/|x|) Σ_{w ∈ x} e_w
+
+    x are the tokens of the response and y those of its reference that have a vector e_w. The order
+    of the tokens has no effect. Undefined, and never 0, where the reference is missing, where
+    response or reference has no token with a vector, or where its vectors add up to 0. Tokens
+    without a vector are counted in a warning.
+
+    Range:
+        -1 to 1; undefined where no token has a vector.
+
+    Source:
+        Liu, Lowe, Serban, Noseworthy, Charlin and Pineau, "How not to evaluate your dialogue
+        system", EMNLP 2016, section 4.2.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
+        return embedding_average(texts, references, vectors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyMatching(_VectorMetric):
+    """The mean cosine of each token with its nearest token of the other text, in both directions.
+
+        GM = (G(x, y) + G(y, x)) / 2,    G(x, y) = (1/|x|) Σ_{w ∈ x} max_{v ∈ y} cos(e_w, e_v)
+
+    x are the tokens of the response and y those of its reference that have a non-zero vector e_w.
+    The order of the tokens has no effect, and neither has exchanging x and y. Undefined, and never
+    0, where the reference is missing, or where response or reference has no such token. Tokens
+    without a vector are counted in a warning.
+
+    Range:
+        -1 to 1; undefined where no token has a vector.
+
+    Source:
+        Liu, Lowe, Serban, Noseworthy, Charlin and Pineau, "How not to evaluate your dialogue
+        system", EMNLP 2016, section 4.2, after Rus and Lintean, BEA 2012.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
+        return greedy_matching(texts, references, vectors)
+
+
+def _report_missing(
+    evidence: Evidence, codes: Sequence[Sequence[int]], tables: Sequence[Matrix]
+) -> None:
+    """Warn of tokens without a vector, and of texts without any."""
+    n_tokens = sum(map(len, codes))
+    n_missing = n_tokens - round(sum(float(table.sum()) for table in tables))
+    if n_missing:
+        warn(f"{evidence.metric}: {n_missing:,} of {n_tokens:,} tokens have no vector")
+    for noun, table in zip(("responses", "references"), tables, strict=True):
+        if n_empty := int((np.diff(table.indptr) == 0).sum()):
+            total = table.shape[0]
+            warn(f"{evidence.metric}: {n_empty:,} of {total:,} {noun} have no token with a vector")
+
+
+def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
+    """Return the counts that BLEU sums over responses, one row per response.
+
+    Returns:
+        ``int64[r, 2 n + 2]``: the matching m-grams for m = 1 to n, all m-grams, and the lengths of
+        the response and of its reference.
+    """
+    from sacrebleu.metrics import BLEU
+
+    scorer = BLEU(tokenize=tokenize, max_ngram_order=n, effective_order=True, force=True)
+    rows = []
+    for text, reference in zip(texts, references, strict=True):
+        score = scorer.sentence_score(text, [reference])
+        rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 2 * n + 2)
+
+
+def compute_bleu(sums: AnyArray, n: int) -> float:
+    """Return BLEU from the sums of these counts, 0 to 100.
+
+    >>> round(compute_bleu(np.array([3, 1, 4, 3, 4, 4]), 2), 2)  # 100 * sqrt(3/4 * 1/3)
+    50.0
+    """
+    from sacrebleu.metrics import BLEU
+
+    counts = [int(count) for count in sums]
+    score = BLEU.compute_bleu(
+        counts[:n],
+        counts[n : 2 * n],
+        counts[2 * n],
+        counts[2 * n + 1],
+        smooth_method="exp",
+        max_ngram_order=n,
+    )
+    return min(float(score.score), 100.0)  # rounding can exceed 100 in the last digit
+
+
+def rouge_l(
+    texts: Iterable[str], references: Iterable[str], tokens: Literal["rouge"] | Tokens
+) -> FloatArray:
+    """Return ROUGE-L (F1) of each response, ``float64[r]``; NaN where a reference has no token.
+
+    >>> rouge_l(["the cat sat"], ["the dog sat"], "words").round(4).tolist()
+    [0.6667]
+    """
+    from rouge_score import rouge_scorer
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    tokenizer = DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)
+    scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=tokenizer)
+    return np.array(
+        [
+            scorer.score(reference, text)["rougeL"].fmeasure
+            if tokenizer.tokenize(reference)
+            else np.nan
+            for text, reference in zip(texts, references, strict=True)
+        ],
+        dtype=np.float64,
+    )
+
+
+class _Tokenizer:
+    """The tokens of recbias through the interface of a tokenizer of rouge-score."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def tokenize(self, text: str) -> list[str]:
+        return tokenize(text, self.tokens)
+
+
+Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
+"""The name of a tokenizer of sacrebleu."""
+
+BLOCK = 500
+"""Number of responses between two progress reports."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BLEU(ResponseMetric):
+    """The n-gram overlap of all responses with their references.
+
+        BLEU = 100 · min(1, exp(1 - r/c)) · exp( (1/n) Σ_{m ≤ n} ln p_m )
+
+    p_m is the share of the m-grams of the responses that also occur in their reference, each
+    counted at most as often as in the reference; c is the number of tokens of all responses and r
+    of all references. It is the corpus BLEU of sacrebleu with ``exp`` smoothing: an order without
+    a match gets a precision that is halved with each such order.
+
+    A response without a reference is excluded and counted in ``undefined``; an empty response has
+    no n-gram and lowers c. Undefined where no response has a reference. The interval and the tests
+    come from bootstrap samples of the responses, the same for every model.
+
+    Args:
+        n: The maximum n-gram order: 4 for BLEU-4, 2 for BLEU-2.
+        tokenize: The tokenizer of sacrebleu: ``13a`` for European languages, ``zh`` for Chinese,
+            ``char`` for characters, ``intl``, or ``none`` to split at white space only. References
+            in Chinese, Japanese or Thai of which a clause is one token are counted in a warning.
+
+    Range:
+        0 to 100; undefined where no response has a reference.
+
+    Source:
+        Papineni, Roukos, Ward and Zhu, "BLEU", ACL 2002; Post, "A call for clarity in reporting
+        BLEU scores", WMT 2018.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("sacrebleu",)
+    direction: ClassVar[Direction] = "higher"
+    unit = ""
+
+    n: Annotated[int, Gt(0)] = 4
+    tokenize: Tokenizer = "13a"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate with its bootstrap samples."""
+        from scipy.sparse import csr_array
+
+        texts, references, has_reference = get_texts_and_references(evidence)
+        statistics = count_bleu_statistics(
+            texts[has_reference], references[has_reference], n=self.n, tokenize=self.tokenize
+        )
+        remedy = "for Chinese use tokenize: zh, for other such scripts tokenize: char"
+        warn_of_undivided_texts(evidence, references[has_reference], statistics[:, -1], remedy)
+        return estimate_from_totals(
+            evidence,
+            csr_array(statistics),
+            lambda sums: np.apply_along_axis(compute_bleu, -1, sums, self.n),
+            n_excluded=int(np.count_nonzero(~has_reference)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distinct(ResponseMetric):
+    """The diversity of the responses: the share of distinct n-grams.
+
+        Dist-n = distinct n-grams / all n-grams,    over all responses together
+
+    Undefined where no response has n tokens. Responses too short for an n-gram are counted in
+    ``undefined``. The value decreases with the number of responses, so compare models on equally
+    many. The interval and the tests come from the jackknife, the values without each response in
+    turn: a bootstrap sample repeats responses, which biases the number of distinct n-grams.
+
+    Args:
+        n: The n-gram order: 1 for Dist-1, 2 for Dist-2.
+        tokens: ``words`` split at white space, or ``characters`` (for Chinese); case is kept.
+
+    Range:
+        0 to 1; undefined where no response has n tokens.
+
+    Source:
+        Li, Galley, Brockett, Gao and Dolan, "A diversity-promoting objective function for neural
+        conversation models", NAACL 2016.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+    unit = ""
+
+    n: Annotated[int, Gt(0)] = 2
+    tokens: Tokens = "words"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate with samples from the jackknife."""
+        texts = [tokenize(text, self.tokens) for text in get_responses(evidence).texts]
+        counts: Any = count_ngrams(texts, self.n)
+        has_ngram = counts.sum(axis=1) > 0
+        distinct, samples = np.nan, np.full(evidence.n_bootstrap, np.nan)
+        if has_ngram.any():
+            distinct, without = _count_distinct(counts)
+            samples = sample_jackknife(distinct, without, evidence.n_bootstrap, evidence.rng())
+        return [build_estimate(distinct, samples, int(has_ngram.sum()), has_ngram.size)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RougeL(ResponseMetric):
+    """The longest common subsequence of a response and its reference.
+
+        ROUGE-L = 2 P R / (P + R),    P = LCS(x, y) / |x|,    R = LCS(x, y) / |y|
+
+    x is the response, y its reference, LCS the length of their longest common subsequence of
+    tokens. 0 for an empty response. Undefined where the reference is missing or has no token.
+
+    Args:
+        tokens: ``rouge`` for the tokens of rouge-score (lower-case ASCII letters and digits, split
+            at all other characters), ``words`` split at white space, or ``characters`` (for
+            Chinese); the last two keep case.
+
+    Range:
+        0 to 1; undefined where the reference has no token.
+
+    Source:
+        Lin, "ROUGE: a package for automatic evaluation of summaries", ACL workshop 2004,
+        section 3.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("rouge-score",)
+    direction: ClassVar[Direction] = "higher"
+
+    tokens: Literal["rouge"] | Tokens = "rouge"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the mean over the responses."""
+        texts, references, has_reference = get_texts_and_references(evidence)
+        values = np.full(texts.size, np.nan)
+        rows = np.flatnonzero(has_reference)
+        for block in track_progress(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
+            values[block] = rouge_l(texts[block], references[block], self.tokens)
+        if n_empty := int(np.isnan(values[rows]).sum()):
+            message = f"{n_empty:,} references have no token of tokens: {self.tokens}"
+            warn(f"{evidence.metric}: {message}; for other than Latin letters use characters")
+        return [measure_mean(evidence, values)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnigramF1(ResponseMetric):
+    """The overlap of the tokens of a response and its reference, in any order.
+
+        F1 = 2 |x ∩ y| / (|x| + |y|)
+
+    x are the tokens of the response and y those of its reference, as multisets. Case and
+    punctuation count: ``street.`` is neither ``street`` nor ``Street.``, unlike in ``ROUGE-L``,
+    whose default tokens are in lower case and without punctuation. 0 for an empty response.
+    Undefined where the reference is missing or has no token. References in Chinese, Japanese or
+    Thai of which a clause is one token are counted in a warning.
+
+    Args:
+        tokens: ``words`` split at white space, or ``characters`` (for Chinese), as in
+            ``distinct``.
+
+    Range:
+        0 to 1; undefined where the reference has no token.
+
+    Source:
+        van Rijsbergen, "Information Retrieval", 2nd edition, 1979, chapter 7; for dialogue: Zhao
+        et al., CHBias, ACL 2023, section 5.3.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    tokens: Tokens = "words"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the mean over the responses."""
+        texts, references, has_reference = get_texts_and_references(evidence)
+        tokens_of_responses, tokens_of_references = (
+            [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
+            for column in (texts, references)
+        )
+        n_tokens = np.array([len(tokens) for tokens in tokens_of_references])[has_reference]
+        remedy = "use tokens: characters"
+        warn_of_undivided_texts(evidence, references[has_reference], n_tokens, remedy)
+        return [measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))]
+
+
+def _count_distinct(counts: Any) -> tuple[float, FloatArray]:
+    """Return the share of distinct n-grams in all responses, and without each, ``float64[m]``."""
+    totals, lengths = counts.sum(axis=0), counts.sum(axis=1)
+    only_there = counts.copy()
+    only_there.data = (counts.data == totals[counts.indices]).astype(np.int64)
+    n, n_distinct = int(totals.sum()), int(np.count_nonzero(totals))
+    n_without = n - lengths
+    undefined = np.full(lengths.shape, np.nan)
+    distinct = n_distinct - only_there.sum(axis=1)
+    return n_distinct / n, np.divide(distinct, n_without, out=undefined, where=n_without > 0)

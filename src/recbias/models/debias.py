@@ -1,0 +1,888 @@
+"""Bias losses of language models as functions of tensors, as in the paper and as released.
+
+The settings of debiasing.
+The places of terms in tokenized sentences.
+The vectors of terms in the embeddings of a language model.
+The bias loss of a batch of sentences under a language model.
+The sentences that a model is debiased on, with their terms and copies.
+Fine-tuning of a language model on sentences, with a bias loss beside its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from annotated_types import Ge, Gt
+
+from recbias.core.context import record_fact, warn
+from recbias.core.dataset import AnyArray, BoolArray, Sentences, TrainingData
+from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft
+from recbias.kernels.devices import Precision, choose_precision
+from recbias.language.likelihood import make_inputs
+from recbias.language.local_models import (
+    ScoringSettings,
+    SentenceModel,
+    SentenceTokens,
+    silence_transformers,
+    tokenize_sentences,
+)
+from recbias.language.terms import TermPairs, compile_terms, load_terms, select_category
+from recbias.models.fine_tuning import fine_tune
+from recbias.models.gpu import Tensor, copy_to_device
+from recbias.models.training import FineTuning, LearningCurve
+
+MIN_VARIANCE = 0.5
+"""The share of the variance of pair differences that a bias subspace explains at least."""
+
+_ROUNDING = 1e-6
+
+
+def compute_log_ratio_loss(first: Tensor, second: Tensor, n_pairs: int) -> Tensor:
+    """Return the loss of LMD: how much the probabilities of the terms of a pair differ.
+
+        (1/|P_t|) Σ_i |ln y_i(t1) - ln y_i(t2)|
+
+    over the places i at which a target term occurs, with t1 and t2 the pair of that term and y_i
+    the distribution that the model predicts there. Logits serve as log-probabilities, since the
+    normalisation cancels out. A term of several tokens has the mean of theirs. It is a sum over
+    the places of a batch; the training divides it by the number of sentences.
+
+    Args:
+        first: The logit of t1 at each place, ``(m,)``.
+        second: The logit of t2.
+        n_pairs: The number of target pairs, |P_t|.
+
+    Source:
+        Zhao et al., "CHBias", ACL 2023, section 5; Qian, Muaz, Zhang and Hyun, "Reducing gender
+        bias in word-level language models with a gender-equalizing loss function", ACL 2019.
+
+    >>> import torch
+    >>> float(compute_log_ratio_loss(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 2.0]), 3))
+    1.0
+    """
+    return (first - second).abs().sum() / n_pairs
+
+
+def compute_released_log_ratio_loss(
+    states: Tensor, is_token: Tensor, occurs: Tensor, differences: Tensor
+) -> Tensor:
+    """Return the loss of LMD as in the released code.
+
+        (1/|P_t|) Σ_s Σ_(pairs whose first term is in s) (1/n_s) Σ_i |h_si · (e1 - e2)|
+
+    over all n_s positions of a sentence s, also those at which the model predicts another word.
+    The sum over sentences is not divided by their number.
+
+    Args:
+        states: The last hidden states h, ``(b, w, d)``.
+        is_token: Which positions are not padding, ``bool (b, w)``.
+        occurs: Whether the first term of a pair is in a sentence, ``bool (b, p)``.
+        differences: e1 - e2, the difference of the output embeddings, ``(p, d)``; constants.
+    """
+    ratios = (states @ differences.T).abs() * is_token.unsqueeze(-1)
+    means = ratios.sum(1) / is_token.sum(1, keepdim=True).clamp(min=1)
+    return (means * occurs).sum() / len(differences)
+
+
+def compute_cosine_gap_loss(attributes: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Return the loss of ADD: how much closer attribute terms are to one term of a pair.
+
+        Σ_a Σ_(t1,t2) |cos(t1, a) - cos(t2, a)|
+
+    It is a sum over the occurrences of a batch; the training divides it by the number of
+    sentences, unless it is that of the released code.
+
+    Args:
+        attributes: The vector of each occurrence of an attribute term, ``(m, d)``: its input
+            embedding; in the released code the last hidden state of its tokens.
+        first: The vectors of t1, ``(p, d)``.
+        second: The vectors of t2.
+
+    Source:
+        Zhao et al., "CHBias", ACL 2023, section 5; Lauscher, Glavaš, Ponzetto and Vulić, "A
+        general framework for implicit and explicit debiasing of distributional word vector
+        spaces", AAAI 2020.
+
+    >>> import torch
+    >>> axes = torch.eye(2)
+    >>> float(compute_cosine_gap_loss(torch.tensor([[3.0, 0.0]]), axes[:1], axes[1:]))
+    1.0
+    """
+    from torch.nn.functional import normalize
+
+    cosines = [normalize(attributes) @ normalize(terms).T for terms in (first, second)]
+    return (cosines[0] - cosines[1]).abs().sum()
+
+
+def find_bias_subspace(first: Tensor, second: Tensor) -> Tensor:
+    """Return an orthonormal basis of the bias subspace, ``(k, d)``: the columns b_j as rows.
+
+    A principal component analysis of the differences of pairs, which are not centred, as each pair
+    counts in both orders. k is the smallest number of components that explain at least half of
+    the variance.
+
+    Args:
+        first: The vectors of t1, ``(p, d)``.
+        second: The vectors of t2.
+
+    Source:
+        Bolukbasi, Chang, Zou, Saligrama and Kalai, "Man is to computer programmer as woman is to
+        homemaker?", NeurIPS 2016, section 5.
+
+    >>> import torch
+    >>> find_bias_subspace(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.zeros(2, 2)).abs()
+    tensor([[1., 0.]])
+    """
+    import torch
+
+    _, values, vectors = torch.linalg.svd((first - second).double() / 2, full_matrices=False)
+    shares = values.square().cumsum(0) / values.square().sum()
+    k = int((shares < MIN_VARIANCE - _ROUNDING).sum()) + 1
+    return vectors[:k].to(first.dtype)
+
+
+def compute_projection_loss(attributes: Tensor, basis: Tensor) -> Tensor:
+    """Return the loss of HD: the length of attribute terms within the bias subspace.
+
+        Σ_a Σ_j |b_j ⟨a, b_j⟩|
+
+    It is a sum over the occurrences of a batch; the training divides it by the number of
+    sentences.
+
+    Args:
+        attributes: The input embedding of each occurrence of an attribute term, ``(m, d)``.
+        basis: The basis of the bias subspace, ``(k, d)``; constants.
+
+    Source:
+        Zhao et al., "CHBias", ACL 2023, section 5; Barikeri, Lauscher, Vulić and Glavaš,
+        "RedditBias", ACL 2021.
+
+    >>> import torch
+    >>> float(compute_projection_loss(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 1.0]])))
+    4.0
+    """
+    return ((attributes @ basis.T).abs() * basis.norm(dim=1)).sum()
+
+
+def compute_released_projection_loss(states: Tensor, basis: Tensor) -> Tensor:
+    """Return the loss of HD as in the released code: of a running total of projections.
+
+        Σ_m ‖ Σ_(l ≤ m) Σ_j ⟨h_l, b_j⟩ b_j ‖_1
+
+    The total is not reset between the occurrences of a batch, so an occurrence counts in all later
+    ones, too, and may cancel out. The sum is not divided by the number of sentences.
+
+    Args:
+        states: The last hidden state of each occurrence, in the order of the batch, ``(m, d)``.
+        basis: The basis of the bias subspace, ``(k, d)``; constants.
+    """
+    return ((states @ basis.T) @ basis).cumsum(0).abs().sum()
+
+
+LOSSES = frozenset({"LMD", "ADD", "HD"})
+"""The methods that add a bias loss; the others add training sentences."""
+
+DEFAULT_WEIGHT = 10.0
+RELEASED_LM_WEIGHT = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debias:
+    """Debiasing by fine-tuning on the training sentences.
+
+        LMD, ADD, HD:   loss = LM + weight · bias
+        CADA, CTDA:     loss = LM, over the sentences and copies of them
+
+    LM is the mean cross-entropy of the scored tokens of a batch. The bias loss is the mean over
+    its sentences of: ``LMD`` (1/|P_t|) Σ_i |ln y_i(t1)/y_i(t2)| over the places of target terms;
+    ``ADD`` Σ_a Σ_(t1,t2) |cos(t1, a) - cos(t2, a)| over the places of attribute terms a of the
+    first group, with input embeddings; ``HD`` Σ_a Σ_j |b_j ⟨a, b_j⟩| with the bias subspace of
+    the pretrained embeddings, the smallest that explains half of the variance of pair
+    differences. A term of several tokens has their mean.
+
+    ``CADA`` adds a copy of each sentence with attribute terms replaced by their counterparts,
+    ``CTDA`` one with target terms replaced by those of the second group. A sentence without such
+    a term has no copy.
+
+    Args:
+        method: The method.
+        weight: The weight of the bias loss, 10 by default. 0 is fine-tuning alone, a control.
+        category: The category of the terms, such as ``gender``, and of the sentences to train on
+            if they have a label ``category``. By default the only one of the sentences or terms.
+        reading: ``paper``; or ``released``, the losses of the authors' code. These use last hidden
+            states in place of input embeddings and of predictions at the places of target terms,
+            constant output embeddings, and sums over the batch: see docs/papers/chbias.md. Their
+            total is lm_weight · LM + weight · bias, and LM alone in a batch without terms. Copies
+            without a term are duplicates.
+        lm_weight: The weight of LM in ``released``: 0.001 by default, or 0.01.
+
+    Raises:
+        Contradiction: CADA and CTDA have no weight, and ``paper`` has no ``lm_weight``.
+
+    Source:
+        Zhao et al., "CHBias", ACL 2023, section 5, and its released code.
+    """
+
+    method: Literal["LMD", "ADD", "HD", "CADA", "CTDA"]
+    weight: Annotated[float, Ge(0)] | None = None
+    category: str | None = None
+    reading: Literal["paper", "released"] = "paper"
+    lm_weight: Annotated[float, Gt(0)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse weights that have no effect."""
+        if self.method not in LOSSES and self.weight is not None:
+            message = f"{self.method} has no bias loss to be weighted"
+            raise Contradiction(message, where="weight", remedy="remove weight")
+        if self.lm_weight is not None and (self.reading == "paper" or self.method not in LOSSES):
+            message = "the language-model loss has the weight 1"
+            remedy = "remove lm_weight, or add reading: released to LMD, ADD or HD"
+            raise Contradiction(message, where="lm_weight", remedy=remedy)
+
+    @property
+    def has_bias_loss(self) -> bool:
+        """Whether the method adds a loss."""
+        return self.method in LOSSES
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """The weights of the language-model loss and of the bias loss."""
+        bias = DEFAULT_WEIGHT if self.weight is None else self.weight
+        if self.reading == "paper":
+            return 1.0, bias
+        return RELEASED_LM_WEIGHT if self.lm_weight is None else self.lm_weight, bias
+
+
+@dataclass(frozen=True, eq=False)
+class TermOccurrences:
+    """The occurrences of terms, in the order of the sentences and of the text.
+
+    Args:
+        sentences: The sentence of each occurrence, ``int64[m]``.
+        terms: The number of its term, ``int64[m]``.
+        starts: The column of its first token in the sentence, ``int64[m]``.
+        ends: The column after its last token, ``int64[m]``.
+    """
+
+    sentences: AnyArray
+    terms: AnyArray
+    starts: AnyArray
+    ends: AnyArray
+
+    def __len__(self) -> int:
+        """Return the number of occurrences."""
+        return int(self.sentences.size)
+
+    def take(self, selected: AnyArray) -> TermOccurrences:
+        """Return some of the occurrences, by position or mask."""
+        columns = (self.sentences, self.terms, self.starts, self.ends)
+        return TermOccurrences(*(column[selected] for column in columns))
+
+    def take_batch(self, rows: AnyArray) -> TermOccurrences:
+        """Return the occurrences in a batch, with ``sentences`` by their position in it."""
+        positions = np.full(int(max(rows.max(initial=0), self.sentences.max(initial=0))) + 1, -1)
+        positions[rows] = np.arange(rows.size)
+        inside = self.take(positions[self.sentences] >= 0)
+        columns = (positions[inside.sentences], inside.terms, inside.starts, inside.ends)
+        order = np.lexsort((columns[2], columns[0]))
+        return TermOccurrences(*columns).take(order)
+
+
+def find_occurrences(
+    model: SentenceModel,
+    texts: Sequence[str],
+    tokens: SentenceTokens,
+    settings: ScoringSettings,
+    numbers: Mapping[str, int],
+    *,
+    whole_words: bool,
+) -> TermOccurrences:
+    """Return the places of terms in sentences; at each place the longest term.
+
+    Args:
+        model: The model, whose tokenizer gives the place of a token in the text.
+        texts: The sentences.
+        tokens: The same as tokens.
+        settings: The settings of the tokens; occurrences after ``max_length`` are left out.
+        numbers: The number of each term; several terms may have the same.
+        whole_words: Whether terms are words between spaces or punctuation.
+
+    Raises:
+        Contradiction: The tokenizer does not give the places of tokens.
+    """
+    if not model.tokenizer.is_fast:
+        message = "the tokenizer of the model does not say where in a text a token is"
+        raise Contradiction(message, where="model", remedy="add a tokenizer.json to the model")
+    by_text = {term.lower(): number for term, number in numbers.items()}
+    pattern = compile_terms(tuple(by_text), whole_words=whole_words)
+    with silence_transformers():
+        encoded = model.tokenizer(
+            list(texts),
+            add_special_tokens=settings.special_tokens,
+            return_offsets_mapping=True,
+        )
+    found: list[tuple[int, int, int, int]] = []
+    for row, (text, offsets) in enumerate(zip(texts, encoded.offset_mapping, strict=True)):
+        spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+        n_added = int(tokens.lengths[row]) - len(spans)
+        for match in pattern.finditer(text):
+            is_inside = (spans[:, 0] < match.end()) & (spans[:, 1] > match.start())
+            columns = np.flatnonzero(is_inside) + n_added
+            number = by_text.get(match[0].lower())
+            if columns.size and number is not None and columns[-1] < settings.max_length:
+                found.append((row, number, int(columns[0]), int(columns[-1]) + 1))
+    table = np.array(found, dtype=np.int64).reshape(-1, 4)
+    return TermOccurrences(*table.T)
+
+
+def number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
+    """Return the number of the pair of each target term; of a shared term, of its first pair.
+
+    >>> pairs = TermPairs("age", ("old", "young"), (("grandpa", "lad"), ("old man", "lad")))
+    >>> number_targets(pairs, first_only=False)
+    {'grandpa': 0, 'old man': 1, 'lad': 0}
+    """
+    numbers = {first: number for number, (first, _) in enumerate(pairs.targets)}
+    if not first_only:
+        for number, (_, second) in enumerate(pairs.targets):
+            numbers.setdefault(second, number)
+    return numbers
+
+
+def tokenize_terms(model: SentenceModel, terms: Sequence[str], *, whole_words: bool) -> list[Any]:
+    """Return the tokens of each term as within a text, ``torch.long`` tensors.
+
+    Raises:
+        Contradiction: The tokenizer gives no token for a term.
+    """
+    import torch
+
+    texts = [f" {term}" if whole_words else term for term in terms]
+    with silence_transformers():
+        ids = model.tokenizer(texts, add_special_tokens=False).input_ids
+    for term, tokens in zip(terms, ids, strict=True):
+        if not tokens:
+            message = f"the tokenizer of the model gives no token for the term {term!r}"
+            raise Contradiction(message, where="terms", remedy="remove the term")
+    return [torch.tensor(tokens, device=model.device) for tokens in ids]
+
+
+@dataclass(frozen=True, eq=False)
+class TermVectors:
+    """The vectors of terms in the embeddings of a model.
+
+    Args:
+        model: The model.
+        first: The tokens of the first term of each target pair.
+        second: The tokens of the second.
+        attributes: The tokens of each attribute term.
+    """
+
+    model: SentenceModel
+    first: Sequence[Any]
+    second: Sequence[Any]
+    attributes: Sequence[Any]
+
+    @classmethod
+    def create(cls, model: SentenceModel, pairs: TermPairs) -> TermVectors:
+        """Return the terms of a category as tokens."""
+        seconds = tuple(second for _, second in pairs.targets)
+        lists = (pairs.target_terms, seconds, pairs.attribute_terms)
+        return cls(
+            model,
+            *(tokenize_terms(model, terms, whole_words=pairs.whole_words) for terms in lists),
+        )
+
+    def read_targets(self, *, is_input: bool) -> tuple[Tensor, Tensor]:
+        """Return the vectors of t1 and of t2, ``(p, d)``, in the input or output embeddings."""
+        network = self.model.network
+        embeddings = (
+            network.get_input_embeddings() if is_input else network.get_output_embeddings()
+        )
+        return _average(embeddings.weight, self.first), _average(embeddings.weight, self.second)
+
+    def read_attributes(self) -> Tensor:
+        """Return the vectors of attribute terms, ``(a, d)``, in the input embeddings."""
+        return _average(self.model.network.get_input_embeddings().weight, self.attributes)
+
+
+def _average(matrix: Tensor, terms: Sequence[Any]) -> Tensor:
+    """Return the mean of the rows of each term, ``(p, d)``."""
+    import torch
+
+    rows = [matrix[tokens].mean(0) for tokens in terms]
+    return torch.stack(rows) if rows else matrix.new_zeros(0, matrix.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A batch of sentences after a pass of the model.
+
+    Args:
+        rows: The sentences, by position, ``int64[b]``.
+        is_token: Which positions are not padding, ``bool (b, w)``.
+        logits: The logits, ``(b, w, vocabulary)``; those at a position predict the next.
+        states: The last hidden states, ``(b, w, d)``; None if no loss uses them.
+    """
+
+    rows: AnyArray
+    is_token: Tensor
+    logits: Tensor
+    states: Tensor | None
+
+
+class BiasLoss(Protocol):
+    """Computes the bias loss of a batch."""
+
+    reads_states: ClassVar[bool]
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+
+
+def create_bias_loss(
+    debias: Debias,
+    model: SentenceModel,
+    texts: Sequence[str],
+    tokens: SentenceTokens,
+    settings: ScoringSettings,
+    pairs: TermPairs,
+) -> BiasLoss:
+    """Return the bias loss of a method over training sentences; count those without a term.
+
+    Raises:
+        NothingLeft: No sentence has a term that the loss is about.
+        Contradiction: The tokenizer does not give the places of tokens.
+    """
+    is_released = debias.reading == "released"
+    vectors = TermVectors.create(model, pairs)
+    if debias.method == "LMD" and is_released:
+        occurs = _mark_first_terms(texts, pairs)
+        _count_without_term(
+            debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
+        )
+        return ReleasedLogRatio(vectors, occurs)
+    if debias.method == "LMD":
+        numbers = number_targets(pairs, first_only=False)
+    else:
+        numbers = {term: number for number, term in enumerate(pairs.attribute_terms)}
+    occurrences = find_occurrences(
+        model, texts, tokens, settings, numbers, whole_words=pairs.whole_words
+    )
+    if debias.method == "LMD":
+        occurrences = occurrences.take(occurrences.starts > 0)
+    kind = "target" if debias.method == "LMD" else "attribute"
+    if not len(occurrences):
+        message = f"none of the {len(texts):,} sentences has {kind} terms of {pairs.category}"
+        raise NothingLeft(message, where="terms", remedy="use other terms or another method")
+    is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
+    _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
+    if debias.method == "LMD":
+        return LogRatio(vectors, occurrences)
+    if debias.method == "ADD":
+        return (ReleasedCosineGap if is_released else CosineGap)(vectors, occurrences)
+    basis = find_bias_subspace(*vectors.read_targets(is_input=not is_released)).detach()
+    return (ReleasedProjection if is_released else Projection)(vectors, occurrences, basis)
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatio:
+    """LMD of the paper."""
+
+    reads_states: ClassVar[bool] = False
+    vectors: TermVectors
+    occurrences: TermOccurrences
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        import torch
+
+        inside = self.occurrences.take_batch(batch.rows)
+        logits = batch.logits[_index(inside.sentences), _index(inside.starts - 1)]
+        sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
+        for pair in np.unique(inside.terms):
+            rows = logits[_index(np.flatnonzero(inside.terms == pair))]
+            for side, terms in zip(sides, (self.vectors.first, self.vectors.second), strict=True):
+                side.append(rows[:, terms[pair]].mean(1))
+        first, second = (torch.cat(side) for side in sides)
+        return compute_log_ratio_loss(first, second, len(self.vectors.first))
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedLogRatio:
+    """LMD of the released code; ``occurs`` is whether a sentence has the first term of a pair."""
+
+    reads_states: ClassVar[bool] = True
+    vectors: TermVectors
+    occurs: BoolArray
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        import torch
+
+        first, second = self.vectors.read_targets(is_input=False)
+        occurs = torch.from_numpy(self.occurs[batch.rows]).to(batch.is_token.device)
+        return compute_released_log_ratio_loss(
+            batch.states, batch.is_token, occurs, (first - second).detach()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CosineGap:
+    """ADD of the paper."""
+
+    reads_states: ClassVar[bool] = False
+    vectors: TermVectors
+    occurrences: TermOccurrences
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        terms = _index(self.occurrences.take_batch(batch.rows).terms)
+        attributes = self.vectors.read_attributes()[terms]
+        return compute_cosine_gap_loss(attributes, *self.vectors.read_targets(is_input=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedCosineGap:
+    """ADD of the released code."""
+
+    reads_states: ClassVar[bool] = True
+    vectors: TermVectors
+    occurrences: TermOccurrences
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        states = _average_states(batch, self.occurrences)
+        first, second = self.vectors.read_targets(is_input=False)
+        return compute_cosine_gap_loss(states, first.detach(), second.detach())
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """HD of the paper."""
+
+    reads_states: ClassVar[bool] = False
+    vectors: TermVectors
+    occurrences: TermOccurrences
+    basis: Tensor
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        terms = _index(self.occurrences.take_batch(batch.rows).terms)
+        return compute_projection_loss(self.vectors.read_attributes()[terms], self.basis)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedProjection:
+    """HD of the released code."""
+
+    reads_states: ClassVar[bool] = True
+    vectors: TermVectors
+    occurrences: TermOccurrences
+    basis: Tensor
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the sum of the losses of the sentences."""
+        states = _average_states(batch, self.occurrences)
+        return compute_released_projection_loss(states, self.basis)
+
+
+def _count_without_term(debias: Debias, is_without: BoolArray, noun: str) -> None:
+    n_without = int(is_without.sum())
+    record_fact("sentences_without_term", n_without)
+    if n_without:
+        count = f"{debias.method}: {n_without:,} of {is_without.size:,} sentences"
+        warn(f"{count} have no {noun} and add no bias loss")
+
+
+def _mark_first_terms(texts: Sequence[str], pairs: TermPairs) -> BoolArray:
+    """Return whether each sentence has the first term of each target pair, ``bool[n, p]``."""
+    patterns = [
+        compile_terms((term,), whole_words=pairs.whole_words) for term in pairs.target_terms
+    ]
+    return np.array(
+        [[bool(pattern.search(text)) for pattern in patterns] for text in texts], dtype=bool
+    )
+
+
+def _average_states(batch: Batch, occurrences: TermOccurrences) -> Tensor:
+    """Return the mean last hidden state of the tokens of each occurrence, ``(m, d)``."""
+    import torch
+
+    inside = occurrences.take_batch(batch.rows)
+    states: Any = batch.states
+    spans = zip(inside.sentences, inside.starts, inside.ends, strict=True)
+    means = [states[row, start:end].mean(0) for row, start, end in spans]
+    return torch.stack(means) if means else states.new_zeros(0, states.shape[-1])
+
+
+def _index(array: AnyArray) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
+
+
+CATEGORY = "category"
+"""The label of sentences that names the category of their terms."""
+
+
+@dataclass(frozen=True)
+class TrainingSentences:
+    """Sentences to train on, with the terms of their category.
+
+    Args:
+        texts: The sentences, without copies.
+        pairs: The terms.
+    """
+
+    texts: tuple[str, ...]
+    pairs: TermPairs
+
+    @classmethod
+    def select(cls, data: TrainingData, debias: Debias, terms: str | Path) -> TrainingSentences:
+        """Return the training sentences of a category, with its terms.
+
+        Raises:
+            MissingEvidence: There are no sentences.
+            NothingLeft: None is for training, or of the category, or has a term that is used.
+            UnknownName: The terms have no such category, or the category is not given and there
+                are several.
+        """
+        if data.sentences is None:
+            remedy = "use chbias, redditbias or sentence_tables as dataset"
+            raise MissingEvidence("debias needs sentences to train on", remedy=remedy)
+        sentences = data.sentences.take_part("train")
+        pairs_by_category = load_terms(terms)
+        category = debias.category or _find_only_category(sentences, tuple(pairs_by_category))
+        pairs = select_category(pairs_by_category, category)
+        frame = sentences.frame
+        if CATEGORY in frame and frame[CATEGORY].notna().any():
+            frame = frame[frame[CATEGORY] == pairs.category]
+        texts = tuple(str(text) for text in frame["text"])
+        if not texts:
+            message = f"there are no training sentences of the category {pairs.category}"
+            raise NothingLeft(message, where="debias", remedy="name another category or dataset")
+        pairs.require_targets(texts, where="terms")
+        return cls(texts, pairs)
+
+    def augment(self, debias: Debias) -> tuple[str, ...]:
+        """Return the sentences and, of CADA and CTDA, the copies; these are counted.
+
+        Raises:
+            NothingLeft: No sentence has a term with a counterpart.
+        """
+        if debias.has_bias_loss:
+            return self.texts
+        swap = self.pairs.swap_attributes if debias.method == "CADA" else self.pairs.swap_targets
+        copies = [swap(text) for text in self.texts]
+        changed = [copy for text, copy in zip(self.texts, copies, strict=True) if copy != text]
+        n_unchanged = len(copies) - len(changed)
+        kind = "an attribute" if debias.method == "CADA" else "a target"
+        if not changed:
+            message = f"none of the {len(copies):,} sentences has {kind} term with a counterpart"
+            raise NothingLeft(message, where="terms", remedy="use other terms or another method")
+        if n_unchanged:
+            outcome = "a duplicate" if debias.reading == "released" else "no copy"
+            warn(
+                f"{debias.method}: {n_unchanged:,} of {len(copies):,} sentences have no "
+                f"{kind.split()[1]} term with a counterpart and get {outcome}"
+            )
+        record_fact("copies", len(changed))
+        record_fact("sentences_without_term", n_unchanged)
+        return (*self.texts, *(copies if debias.reading == "released" else changed))
+
+
+def _find_only_category(sentences: Sentences, categories: tuple[str, ...]) -> str:
+    """Return the category of sentences, or of the terms, if there is one only.
+
+    Raises:
+        NothingLeft: There are several.
+    """
+    frame = sentences.frame
+    names = sorted({str(name) for name in frame[CATEGORY].dropna()}) if CATEGORY in frame else []
+    names = names or list(categories)
+    if len(names) != 1:
+        message = f"there are {len(names)} categories: {', '.join(names[:6])}"
+        remedy = (
+            f"name one: debias: {{category: {names[0]}}}" if names else "add training sentences"
+        )
+        raise NothingLeft(message, where="debias.category", remedy=remedy)
+    return names[0]
+
+
+WIDTHS = 8
+"""A GPU reads batches that are padded to a multiple of this number of tokens."""
+
+LANGUAGE_MODEL, BIAS = "language_model", "bias"
+"""The parts of the loss."""
+
+WORSE_THAN_CHANCE = 1.5
+"""Cross-entropy above this multiple of that of a uniform distribution is divergence."""
+
+
+def debias_model(
+    model: SentenceModel,
+    training: TrainingSentences,
+    debias: Debias,
+    scoring: ScoringSettings,
+    plan: FineTuning,
+    rng: np.random.Generator,
+) -> LearningCurve:
+    """Fine-tune a causal model or an encoder-decoder in place; return the losses of each step.
+
+    Raises:
+        NothingLeft: No sentence has a term that the method is about, or a token to predict.
+        OutOfRange: The training diverges.
+        TooLittleMemory: The device has too little memory for a batch.
+    """
+    settings = scoring.complete(model)
+    texts = training.augment(debias)
+    tokens = tokenize_sentences(model, texts, settings)
+    if not tokens.n_scored.any():
+        message = "no training sentence has a token to predict"
+        raise NothingLeft(message, remedy="train on sentences of several words")
+    bias = None
+    if debias.has_bias_loss:
+        bias = create_bias_loss(debias, model, texts, tokens, settings, training.pairs)
+    task = SentenceTraining(model, tokens, settings, bias, debias, plan.precision)
+    with silence_transformers():
+        return fine_tune(task, plan, rng)
+
+
+@dataclass(eq=False)
+class SentenceTraining:
+    """Predict the tokens of training sentences, and reduce a bias loss.
+
+    The language-model loss of a step is the mean over its scored tokens, in however many batches
+    they are computed, and so is a bias loss of ``reading: paper`` the mean over its sentences. A
+    bias loss of ``reading: released`` is about a batch as a whole: that of a step is the mean over
+    its batches, weighted by their sentences, and differs from that of one large batch.
+
+    Args:
+        model: The model to be trained.
+        tokens: The sentences.
+        settings: Which tokens are predicted, complete.
+        bias: The bias loss; None for the language-model loss alone.
+        debias: The weights of the losses.
+        precision: The type of matrix products.
+    """
+
+    model: SentenceModel
+    tokens: SentenceTokens
+    settings: ScoringSettings
+    bias: BiasLoss | None
+    debias: Debias
+    precision: Precision = "float32"
+    has_validation_texts: ClassVar[bool] = False
+    _parts: dict[str, Tensor] = field(default_factory=dict)
+    _tokens_per_sentence: float | None = None
+
+    @property
+    def module(self) -> Any:
+        """The network."""
+        return self.model.network
+
+    @property
+    def body(self) -> Any:
+        """The network without its head, unless a bias loss reads the states of its layers."""
+        is_whole = self.model.body is self.model.network
+        reads_states = self.bias is not None and self.bias.reads_states
+        return None if is_whole or reads_states else self.model.body
+
+    @cached_property
+    def lengths(self) -> AnyArray:
+        """The number of tokens of each sentence that are read."""
+        return np.minimum(self.tokens.lengths, self.settings.max_length)
+
+    @cached_property
+    def n_scored(self) -> AnyArray:
+        """The number of tokens of each sentence that are predicted, ``int64[n]``."""
+        tokens = self.tokens
+        starts = np.repeat(tokens.starts[:-1], tokens.lengths)
+        columns = np.arange(starts.size) - starts
+        is_read = (columns > 0) & (columns < self.settings.max_length)
+        owners = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+        return np.bincount(owners, tokens.is_scored & is_read, tokens.lengths.size)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The losses."""
+        return (LANGUAGE_MODEL,) if self.bias is None else (LANGUAGE_MODEL, BIAS)
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The cross-entropy of a model that is much worse than chance."""
+        n_vocabulary = int(self.module.get_input_embeddings().weight.shape[0])
+        return {LANGUAGE_MODEL: WORSE_THAN_CHANCE * math.log(n_vocabulary)}
+
+    def prepare_step(self, rows: AnyArray) -> None:
+        """Count the scored tokens of the sentences of a step."""
+        self._tokens_per_sentence = self._average_tokens(rows)
+
+    def loss(self, rows: AnyArray) -> Tensor:
+        """Return the share of a batch in the loss of its step, times its number of sentences.
+
+        Without a step, the batch is the step.
+        """
+        average = self._tokens_per_sentence or self._average_tokens(rows)
+        batch, cross_entropy = self._run(rows)
+        language_model = cross_entropy / (average * rows.size)
+        if self.bias is None:
+            self._parts = {LANGUAGE_MODEL: language_model.detach() * rows.size}
+            return language_model * rows.size
+        bias = self.bias(batch)
+        is_released = self.debias.reading == "released"
+        bias = bias if is_released else bias / rows.size
+        lm_weight, bias_weight = self.debias.weights
+        total = lm_weight * language_model + bias_weight * bias
+        if is_released and float(bias.detach()) == 0:
+            total = language_model
+        losses = {LANGUAGE_MODEL: language_model, BIAS: bias}
+        self._parts = {name: loss.detach() * rows.size for name, loss in losses.items()}
+        return total * rows.size
+
+    def read_parts(self) -> Mapping[str, Tensor]:
+        """Return the losses of the last batch times its number of sentences, without weights."""
+        return self._parts
+
+    def validation_score(self) -> float:
+        """Return NaN, since there are no validation texts."""
+        return math.nan
+
+    def _average_tokens(self, rows: AnyArray) -> float:
+        return max(int(self.n_scored[rows].sum()), 1) / rows.size
+
+    def _run(self, rows: AnyArray) -> tuple[Batch, Tensor]:
+        """Return a batch after a pass of the model, and the sum of its cross-entropies."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        kind = self.model.device.type
+        width = int(self.lengths[rows].max(initial=1))
+        if kind == "cuda":  # which is fastest at such widths, and captures passes of each
+            width = min(-(-width // WIDTHS) * WIDTHS, self.settings.max_length)
+        padding = self.model.tokenizer.pad_token_id or 0
+        values, is_token = self.tokens.pad(rows, padding, width)
+        reads_states = self.bias is not None and self.bias.reads_states
+        inputs = make_inputs(self.model, self.settings, values, is_token)
+        is_reduced = choose_precision(self.precision, kind) == "bfloat16"
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=is_reduced):
+            output = self.module(**inputs, output_hidden_states=reads_states)
+        lines, columns = np.nonzero(is_token[:, 1:])
+        is_scored = self.tokens.is_scored[self.tokens.starts[rows][lines] + columns + 1]
+        lines, columns = lines[is_scored], columns[is_scored]
+        targets = copy_to_device(values[lines, columns + 1], self.model.device)
+        predicted = output.logits[torch.from_numpy(lines), torch.from_numpy(columns)].float()
+        total = cross_entropy(predicted, targets, reduction="sum")
+        states = None
+        if reads_states:
+            is_pair = self.model.kind == "encoder_decoder"
+            states = (output.decoder_hidden_states if is_pair else output.hidden_states)[-1]
+        mask = copy_to_device(is_token, self.model.device)
+        return Batch(rows, mask, output.logits, states), total

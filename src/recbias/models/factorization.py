@@ -1,0 +1,903 @@
+"""Embedding tables in training, of the models whose scores are dot products.
+
+Adversarial matrix factorization: BPR that is robust to perturbations of its vectors.
+PMF: the factorization of ratings by a sigmoid with Gaussian priors.
+Matrix factorizations that rank positive above sampled items: BPR-MF and MF2020.
+Matrix factorizations of ratings: MF and FunkSVD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from annotated_types import Ge, Gt
+
+from recbias.core.dataset import AnyArray, Interactions, TrainingData
+from recbias.core.plugins import Device, State
+from recbias.kernels.devices import resolve_device
+from recbias.kernels.sparse import compile_loop
+from recbias.models.fitted import FittedFactors
+from recbias.models.gpu import (
+    Tensor,
+    copy_to_array,
+    create_parameter,
+    initialize_glorot,
+    initialize_normal,
+    place_like,
+)
+from recbias.models.sgd import (
+    EpochSampler,
+    Sampler,
+    compute_mean_target,
+    create_coin_sampler,
+    create_rating_sampler,
+    create_triple_sampler,
+    is_implicit,
+    step_bpr,
+    step_logistic,
+    step_squared,
+)
+from recbias.models.training import TrainedModel, look_up
+
+
+class TripleRows(NamedTuple):
+    """The rows of the tables for a batch of triples."""
+
+    users: Tensor
+    positives: Tensor
+    negatives: Tensor
+    positive_bias: Tensor
+    negative_bias: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class FactorTables:
+    """The vectors and biases of ``score(u, i) = b + b_u + b_i + p_u · q_i``.
+
+    Args:
+        users: ``p``, ``float32 (n_users, d)``.
+        items: ``q``, ``float32 (n_items, d)``.
+        user_bias: ``b_u``, ``float32 (n_users, 1)``, or None for 0.
+        item_bias: ``b_i``, ``float32 (n_items, 1)``, or None for 0.
+        offset: ``b``, ``float32 (1,)``, or None for 0.
+    """
+
+    users: Tensor
+    items: Tensor
+    user_bias: Tensor = None
+    item_bias: Tensor = None
+    offset: Tensor = None
+
+    @classmethod
+    def initialize(
+        cls,
+        train: Interactions,
+        embedding_size: int,
+        *,
+        device: Any,
+        rng: np.random.Generator,
+        std: float = 0.1,
+    ) -> FactorTables:
+        """Return vectors sampled from Normal(0, std²) for all users and items, without biases."""
+        users, items = (
+            initialize_normal((n_rows, embedding_size), std, device, rng)
+            for n_rows in (train.n_users, train.n_items)
+        )
+        return cls(users, items)
+
+    def add_biases(self, *, offset: bool = False, users: bool = True) -> FactorTables:
+        """Return the same vectors with zero item biases, and optionally user biases and offset."""
+        device = self.items.device
+        return replace(
+            self,
+            user_bias=create_parameter(np.zeros((len(self.users), 1)), device) if users else None,
+            item_bias=create_parameter(np.zeros((len(self.items), 1)), device),
+            offset=create_parameter(np.zeros(1), device) if offset else None,
+        )
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the tables that are not None."""
+        return [table for table in self._tables() if table is not None]
+
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """Return the five tables as arrays that share the memory; empty for None. CPU only."""
+        shapes: tuple[Any, ...] = ((0, 1), (0, 1), (0, 1), (0, 1), 0)
+        return tuple(
+            np.empty(shape, dtype=np.float32) if table is None else table.detach().numpy()
+            for table, shape in zip(self._tables(), shapes, strict=True)
+        )
+
+    def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of pairs, ``(b,)``, and the sum of their squared parameters."""
+        p, q = look_up(self.users, users), look_up(self.items, items)
+        scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
+        for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
+            if bias is not None:
+                values = look_up(bias, codes).squeeze(1)
+                scores, squares = scores + values, squares + sum_squares(values)
+        if self.offset is not None:
+            scores = scores + self.offset
+            squares = squares + len(users) * self.offset.square().sum()
+        return scores, squares
+
+    def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> TripleRows:
+        """Return the rows for a batch of triples (user, positive item, negative item)."""
+        return TripleRows(
+            look_up(self.users, users),
+            look_up(self.items, positives),
+            look_up(self.items, negatives),
+            look_up(self.item_bias, positives),
+            look_up(self.item_bias, negatives),
+        )
+
+    def export(self) -> FittedFactors:
+        """Return the vectors and item biases; the other biases do not affect the ranking."""
+        bias = None if self.item_bias is None else copy_to_array(self.item_bias).ravel()
+        users, items = copy_to_array(self.users), copy_to_array(self.items)
+        return FittedFactors(users, items, bias, self.users.device.type)
+
+    def _tables(self) -> tuple[Tensor, ...]:
+        return self.users, self.items, self.user_bias, self.item_bias, self.offset
+
+
+class TrainedFactorModel(TrainedModel):
+    """Base class of the matrix factorizations."""
+
+    embedding_size: int
+
+    def create_tables(
+        self, data: TrainingData, rng: np.random.Generator, std: float = 0.1
+    ) -> FactorTables:
+        """Return tables on the model's device, without biases."""
+        device, size = resolve_device(self.device), self.embedding_size
+        return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state, self.device)
+
+
+class RatingModel(TrainedFactorModel):
+    """Base class of the models of ratings."""
+
+
+def sum_squares(x: Tensor) -> Tensor:
+    """Return the sum of the squares of all entries, in one pass."""
+    flat = x.flatten()
+    return flat.dot(flat)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorLearner:
+    """Embedding tables in training: a ``training.loop.Learner``."""
+
+    tables: FactorTables  # The parameters
+    sampler: EpochSampler  # Samples an epoch
+    # Takes a batch of samples as tensors; returns the sum of its losses
+    batch_loss: Callable[..., Tensor]
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the tables."""
+        return self.tables.parameters()
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return the samples of an epoch."""
+        return self.sampler(rng)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        """Return the sum of the losses of a batch."""
+        return self.batch_loss(*batch)
+
+    def export(self) -> FittedFactors:
+        """Return the fitted vectors."""
+        return self.tables.export()
+
+
+@dataclass(frozen=True, eq=False)
+class RowLearner(FactorLearner):
+    """Embedding tables whose losses depend on the rows of the batch only."""
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables, which are read by ``FactorTables.score_pairs`` only."""
+        return self.tables.parameters()
+
+
+@dataclass(frozen=True, eq=False)
+class SGDLearner(FactorLearner):
+    """Embedding tables with closed-form SGD steps: on single samples on a CPU, else on batches.
+
+    A step changes only the rows of the batch.
+
+    Args:
+        tables: The parameters.
+        sampler: Samples an epoch.
+        batch_loss: As for ``FactorLearner``; the steps follow its gradient.
+        batch_step: Takes the learning rate and a batch; updates the tables, returns the loss.
+        kernel: One of ``sgd_kernels``.
+        settings: The settings of the kernel after the learning rate.
+    """
+
+    batch_step: Callable[..., Tensor]
+    kernel: Callable[..., float]
+    settings: tuple[float, ...]
+
+    def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
+        """Update the tables by a batch; return the sum of its losses."""
+        return self.batch_step(learning_rate, *batch)
+
+    def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
+        """Update the tables by each sample in turn; return the sum of the losses."""
+        with np.errstate(over="ignore"):
+            settings = tuple(np.array([learning_rate, *self.settings], dtype=np.float32))
+        total: float = compile_loop(self.kernel)(samples, self.tables.arrays(), settings)
+        return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class AMF(TrainedFactorModel):
+    """Factorize by BPR so that the ranking is robust to the worst small change of the vectors.
+
+        minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)
+                  + reg (|p_u|² + |q_i|² + |q_j|²) / 2 + reg_bias (b_i² + b_j²) / 2
+        L = Σ_(u,i,j) -ln σ(s_ui - s_uj);  s_ui = p_u · q_i + b_i
+        Δp_u = eps ∂L/∂p_u / |∂L/∂p_u|, and Δq_i likewise
+
+    The second term is used in the last ``adversarial_epochs``; the epochs before them are plain
+    BPR. The gradient is that of a batch, so that only the vectors of its triples are perturbed. An
+    epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly and
+    an item j that u does not have, uniformly. The optimizer is Adam. A user without training items
+    has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of epochs, each with as many triples as training pairs.
+        adversarial_epochs: How many of the last epochs use the second term.
+        batch_size: Triples per step.
+        learning_rate: Learning rate.
+        eps: Length of the perturbation of a vector.
+        adversarial_weight: Weight of the second term.
+        reg: Weight of the squared vectors of a triple.
+        reg_bias: Weight of the squared item biases of a triple.
+        variant: ``elliot`` trains each dimension as a separate BPR, perturbs the vectors by the
+            gradient of the previous step, weighs the term of the unperturbed vectors instead of
+            the perturbed ones, samples users uniformly, initializes by Glorot's uniform
+            distribution, and has ``b_j²`` / 10.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        He, He, Du and Chua, "Adversarial Personalized Ranking for Recommendation", SIGIR 2018,
+        section 3.2, which has no item biases.
+    """
+
+    embedding_size: Annotated[int, Gt(0)] = 64
+    epochs: Annotated[int, Gt(0)] = 40
+    adversarial_epochs: Annotated[int, Ge(0)] = 30
+    batch_size: Annotated[int, Gt(0)] = 2048
+    learning_rate: Annotated[float, Gt(0)] = 0.002
+    eps: Annotated[float, Ge(0)] = 0.25
+    adversarial_weight: Annotated[float, Ge(0)] = 1.0
+    reg: Annotated[float, Ge(0)] = 0.01
+    reg_bias: Annotated[float, Ge(0)] = 0.0
+    variant: Literal["paper", "elliot"] = "paper"
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on triples of a user, a positive and a negative item."""
+        learner = _AdversarialLearner.initialize(self, data, rng)
+        return self.train("AMF", learner, data, rng)
+
+
+Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of the item vectors
+
+
+@dataclass(frozen=True, eq=False)
+class _AdversarialLearner:
+    """Embedding tables in adversarial training: a ``training.loop.Learner``."""
+
+    model: AMF  # The settings
+    tables: FactorTables  # The parameters
+    sampler: Sampler  # Samples the triples
+    epochs: Tensor  # Number of started epochs, ``float32 (1,)``
+    previous: Perturbation  # The perturbation of the previous step, used by ``elliot`` only
+
+    @classmethod
+    def initialize(
+        cls, model: AMF, data: TrainingData, rng: np.random.Generator
+    ) -> _AdversarialLearner:
+        import torch
+
+        device, sides = resolve_device(model.device), (data.train.n_users, data.train.n_items)
+        if model.variant == "paper":
+            tables = model.create_tables(data, rng)
+        else:
+            shapes = [(n_rows, model.embedding_size) for n_rows in sides]
+            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
+        tables = tables.add_biases(users=False)
+        previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
+        epochs = torch.zeros(1, device=device)
+        return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
+
+    def parameters(self) -> Sequence[Tensor]:
+        return self.tables.parameters()
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables of ``paper``; ``elliot`` also reads all rows, to perturb them."""
+        return self.tables.parameters() if self.model.variant == "paper" else []
+
+    def buffers(self) -> Sequence[Tensor]:
+        return [self.epochs, *self.previous]
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        self.epochs.add_(1)
+        by_user = self.model.variant == "elliot"
+        return self.sampler.sample_triples(self.sampler.users.size, rng, by_user=by_user)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        rows = self.tables.look_up_triples(*batch)
+        loss, penalty = self._sum_bpr_losses(rows), self._compute_penalty(rows)
+        if self.epochs <= self.model.epochs - self.model.adversarial_epochs:
+            return loss + penalty
+        weight = self.model.adversarial_weight
+        if self.model.variant == "paper":
+            perturbed = perturb_rows(loss, rows, batch, self.model.eps)
+            return loss + weight * self._sum_bpr_losses(perturbed) + penalty
+        worst = compute_worst_perturbation(loss, self.tables, self.model.eps)
+        tables = perturb(self.tables, self.previous)
+        perturbed_loss = self._sum_bpr_losses(tables.look_up_triples(*batch))
+        for previous, change in zip(self.previous, worst, strict=True):
+            previous.copy_(change)
+        return perturbed_loss + weight * loss + penalty
+
+    def export(self) -> FittedFactors:
+        return self.tables.export()
+
+    def _sum_bpr_losses(self, rows: TripleRows) -> Tensor:
+        """Return L of the dot products or, for ``elliot``, of each dimension."""
+        from torch.nn.functional import softplus
+
+        margins = rows.users * (rows.positives - rows.negatives)
+        if self.model.variant == "paper":
+            margins = margins.sum(1, keepdim=True)
+        return softplus(rows.negative_bias - rows.positive_bias - margins).sum()
+
+    def _compute_penalty(self, rows: TripleRows) -> Tensor:
+        model = self.model
+        squares = sum(vectors.square().sum() for vectors in rows[:3])
+        positive_bias, negative_bias = (bias.square().sum() for bias in rows[3:])
+        share = 0.1 if model.variant == "elliot" else 1.0
+        return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
+
+
+def perturb_rows(
+    loss: Tensor, rows: TripleRows, triples: Sequence[Tensor], eps: float
+) -> TripleRows:
+    """Return the rows of a batch, changed as by ``perturb`` with the worst change of their tables.
+
+    A vector that several triples of the batch have is changed by the sum of its gradients, scaled
+    to the length ``eps``. Gradients flow to the original rows.
+    """
+    import torch
+
+    users, positives, negatives = triples
+    of_users, *of_items = torch.autograd.grad(loss, rows[:3], retain_graph=True)
+    changed = rows.users + _scale_sums(of_users, users, eps)
+    change = _scale_sums(torch.cat(of_items), torch.cat([positives, negatives]), eps)
+    of_positives, of_negatives = change.split(len(positives))
+    return rows._replace(
+        users=changed,
+        positives=rows.positives + of_positives,
+        negatives=rows.negatives + of_negatives,
+    )
+
+
+def _scale_sums(gradients: Tensor, codes: Tensor, eps: float) -> Tensor:
+    """Return, for each row, the sum of the gradients of its code, scaled to a length."""
+    import torch
+    from torch.nn.functional import normalize
+
+    unique, places = torch.unique(codes, return_inverse=True)
+    sums = gradients.new_zeros((len(unique), gradients.shape[1]))
+    sums.index_add_(0, places, gradients)
+    return (eps * normalize(sums, dim=1)).index_select(0, places)
+
+
+def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:
+    """Return the change of vectors by length ``eps`` that increases a loss most, to first order.
+
+    Vectors that the loss does not depend on are not changed.
+    """
+    import torch
+    from torch.nn.functional import normalize
+
+    gradients = torch.autograd.grad(loss, [tables.users, tables.items], retain_graph=True)
+    users, items = (eps * normalize(gradient, dim=1) for gradient in gradients)
+    return users, items
+
+
+def perturb(tables: FactorTables, change: Perturbation) -> FactorTables:
+    """Return tables with changed vectors; gradients flow to the original vectors."""
+    return replace(tables, users=tables.users + change[0], items=tables.items + change[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PMF(RatingModel):
+    """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
+
+        minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
+
+    ``r_ui`` is the rating, rescaled to 0 to 1. If all ratings are equal, r_ui is 1 for a training
+    pair and 0 for each of its ``negatives`` unseen items, which are sampled anew each epoch.
+    ``reg`` is the variance of the noise divided by that of the prior. The optimizer is Adam. A
+    batch has the penalty of a vector times the share of the vector's pairs that are in the batch,
+    so that its gradient is that of the objective on average. A vector without pairs is 0, which
+    minimises its penalty. A user without training items has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step, including the negatives.
+        learning_rate: Learning rate.
+        reg: Weight of the squared vectors, each counted once.
+        negatives: Unseen items per training pair if all ratings are equal.
+        variant: ``elliot`` ignores the ratings and ``reg``: it samples users uniformly, tosses a
+            coin between a seen and an unseen item, and initializes vectors with std 0.01.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        Salakhutdinov and Mnih, "Probabilistic Matrix Factorization", NIPS 2007, equations 4 and 5.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
+    embedding_size: Annotated[int, Gt(0)] = 32
+    epochs: Annotated[int, Gt(0)] = 30
+    batch_size: Annotated[int, Gt(0)] = 4096
+    learning_rate: Annotated[float, Gt(0)] = 0.002
+    reg: Annotated[float, Ge(0)] = 1.0
+    negatives: Annotated[int, Gt(0)] = 4
+    variant: Literal["paper", "elliot"] = "paper"
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on the ratings, or on the training pairs and their negatives."""
+        if self.variant == "elliot":
+            tables = self.create_tables(data, rng, std=0.01)
+            loss = partial(_sum_unpenalized_errors, tables)
+            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
+            return self.train("PMF", learner, data, rng)
+        tables, counts = self.create_tables(data, rng), count_pairs(data.train, self.negatives)
+        loss = partial(_sum_penalized_errors, tables, weigh_penalties(tables, counts, self.reg))
+        sampler = create_rating_sampler(data.train, self.negatives, unit=True)
+        return self.train("PMF", RowLearner(tables, sampler, loss), data, rng)
+
+
+def count_pairs(train: Interactions, negatives: int) -> tuple[AnyArray, AnyArray]:
+    """Return how many pairs of an epoch each user and item has, on average if they are sampled.
+
+    They are those of ``create_rating_sampler``: the rows or, if all ratings are equal, the
+    distinct pairs and their ``negatives`` unseen items, without users who have every item.
+    """
+    if not is_implicit(train):
+        return (
+            np.bincount(train.users, minlength=train.n_users),
+            np.bincount(train.items, minlength=train.n_items),
+        )
+    matrix = train.binary
+    n_seen = np.diff(matrix.indptr)
+    n_unseen = train.n_items - n_seen
+    n_seen = np.where(n_unseen > 0, n_seen, 0)
+    per_item = negatives * n_seen / np.maximum(n_unseen, 1)  # of each unseen item of a user
+    positives, missing = matrix.T @ (n_unseen > 0).astype(np.float64), matrix.T @ per_item
+    # the difference of an item that every user has is 0, up to rounding
+    sampled = np.where(positives < (n_unseen > 0).sum(), per_item.sum() - missing, 0.0)
+    return (1 + negatives) * n_seen, positives + sampled
+
+
+def weigh_penalties(
+    tables: FactorTables, counts: tuple[AnyArray, AnyArray], reg: float
+) -> tuple[Tensor, Tensor]:
+    """Return the weights of the squared vector of each user and item in one of its pairs.
+
+    Those of the pairs of an epoch, whose numbers are the ``counts``, add up to ``reg`` for each
+    vector. Vectors without pairs are set to 0.
+    """
+    import torch
+
+    weights = []
+    for table, n_pairs in zip((tables.users, tables.items), counts, strict=True):
+        has_pairs = n_pairs > 0
+        with torch.no_grad():
+            table[place_like(~has_pairs, table)] = 0
+        shares = np.divide(reg, n_pairs, out=np.zeros(n_pairs.size), where=has_pairs)
+        weights.append(place_like(shares.astype(np.float32), table))
+    return weights[0], weights[1]
+
+
+def _sum_unpenalized_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
+    users, items, values = pairs
+    scores, _ = tables.score_pairs(users, items)
+    return (values - scores.sigmoid()).square().sum()
+
+
+def _sum_penalized_errors(
+    tables: FactorTables, penalties: tuple[Tensor, Tensor], *pairs: Tensor
+) -> Tensor:
+    users, items, values = pairs
+    p, q = look_up(tables.users, users), look_up(tables.items, items)
+    of_users, of_items = (
+        weights.index_select(0, codes)
+        for weights, codes in zip(penalties, (users, items), strict=True)
+    )
+    penalty = p.square().sum(1) @ of_users + q.square().sum(1) @ of_items
+    return (values - (p * q).sum(1).sigmoid()).square().sum() + penalty
+
+
+@dataclass(frozen=True, kw_only=True)
+class BPRMF(TrainedFactorModel):
+    """Factorize so that each user's items score higher than items that the user does not have.
+
+        minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + (reg_user |p_u|² + reg_positive |q_i|²
+                  + reg_negative |q_j|² + reg_bias (b_i² + b_j²)) / 2
+        s_ui = p_u · q_i + b_i
+
+    An epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly
+    and an item j that u does not have, uniformly or by ``popularity``. On a CPU, compiled loops
+    make one SGD step per triple, as in the paper; on a GPU a step is the sum over a batch, which
+    is about the same if batches are much smaller than the catalogue. On a CPU, from 16,384 users
+    on and with ``popularity`` 0, the triples of an epoch are in an order in which vectors stay in
+    the cache: in blocks of about 2,048 random users, new ones in each epoch, and in random order
+    within a block. A user without training items has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of epochs, each with as many triples as training pairs.
+        batch_size: Triples per step on a GPU.
+        learning_rate: Learning rate.
+        reg_user: Weight of the squared user vectors.
+        reg_positive: Weight of the squared vectors of positive items.
+        reg_negative: Weight of the squared vectors of negative items.
+        reg_bias: Weight of the squared item biases.
+        popularity: The probability of an item as a negative is proportional to its number of
+            training rows to this power; 0 for a uniform distribution.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        Rendle, Freudenthaler, Gantner and Schmidt-Thieme, "BPR: Bayesian Personalized Ranking from
+        Implicit Feedback", UAI 2009, sections 4.2 and 4.3.1.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
+    embedding_size: Annotated[int, Gt(0)] = 64
+    epochs: Annotated[int, Gt(0)] = 100
+    batch_size: Annotated[int, Gt(0)] = 1024
+    learning_rate: Annotated[float, Gt(0)] = 0.05
+    reg_user: Annotated[float, Ge(0)] = 0.01
+    reg_positive: Annotated[float, Ge(0)] = 0.01
+    reg_negative: Annotated[float, Ge(0)] = 0.01
+    reg_bias: Annotated[float, Ge(0)] = 0.0
+    popularity: Annotated[float, Ge(0)] = 0.0
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on triples of a user, a positive and a negative item."""
+        sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
+        tables = self.create_tables(data, rng).add_biases(users=False)
+        learner = SGDLearner(
+            tables,
+            create_triple_sampler(sampler, in_blocks=tables.users.device.type == "cpu"),
+            partial(self._sum_losses, tables),
+            partial(self._step, tables),
+            step_bpr,
+            (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias),
+        )
+        return self.train("BPR-MF", learner, data, rng, "sgd")
+
+    def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
+        return self._compute_margins(tables.look_up_triples(*triples))[1]
+
+    def _compute_margins(self, rows: TripleRows) -> tuple[Tensor, Tensor]:
+        """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
+        from torch.nn.functional import logsigmoid
+
+        margins = (rows.users * (rows.positives - rows.negatives)).sum(1, keepdim=True)
+        margins = margins + rows.positive_bias - rows.negative_bias
+        penalty = (
+            self.reg_user * sum_squares(rows.users)
+            + self.reg_positive * sum_squares(rows.positives)
+            + self.reg_negative * sum_squares(rows.negatives)
+            + self.reg_bias * (sum_squares(rows.positive_bias) + sum_squares(rows.negative_bias))
+        )
+        return margins, penalty / 2 - logsigmoid(margins).sum()
+
+    def _step(self, tables: FactorTables, rate: float, *triples: Tensor) -> Tensor:
+        """Make an SGD step; the gradient of ``-ln σ(x)`` is ``-σ(-x)``."""
+        import torch
+
+        users, positives, negatives = triples
+        with torch.no_grad():
+            rows = tables.look_up_triples(*triples)
+            margins, loss = self._compute_margins(rows)
+            pull = rate * torch.sigmoid(-margins)
+            user_pull, item_pull = pull * (rows.positives - rows.negatives), pull * rows.users
+            for table, codes, move, row, reg in (
+                (tables.users, users, user_pull, rows.users, self.reg_user),
+                (tables.items, positives, item_pull, rows.positives, self.reg_positive),
+                (tables.items, negatives, -item_pull, rows.negatives, self.reg_negative),
+                (tables.item_bias, positives, pull, rows.positive_bias, self.reg_bias),
+                (tables.item_bias, negatives, -pull, rows.negative_bias, self.reg_bias),
+            ):
+                table.index_add_(0, codes, torch.add(move, row, alpha=-rate * reg))
+        return loss
+
+
+MAX_OFFSET_RATE = 4.0
+"""The curvature of the cross-entropy of n pairs is at most n / 4, so that a learning rate of the
+offset above 4 / n overshoots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MF2020(TrainedFactorModel):
+    """Factorize by logistic loss on training pairs and sampled negatives (Rendle et al. 2020).
+
+        minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
+                  + reg (b² + b_u² + b_i² + |p_u|² + |q_i|²) / 2
+        s_ui = b + b_u + b_i + p_u · q_i
+
+    An epoch has every training pair with y = 1 in random order, each followed by ``negatives``
+    pairs with y = 0, whose items are sampled uniformly from all items, including the user's own.
+    On a CPU, compiled loops make one SGD step per pair, as in the paper. On a GPU a step is the
+    sum over a batch, which is about the same if batches are much smaller than the numbers of users
+    and items; the step of b, which is in every pair of a batch, is limited by the curvature. A
+    user without training items has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step on a GPU, including the negatives.
+        learning_rate: Learning rate.
+        reg: Weight of the squared vectors and biases of a pair.
+        negatives: Negatives per training pair.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        Rendle, Krichene, Zhang and Anderson, "Neural Collaborative Filtering vs. Matrix
+        Factorization Revisited", RecSys 2020, section 3.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
+    embedding_size: Annotated[int, Gt(0)] = 32
+    epochs: Annotated[int, Gt(0)] = 80
+    batch_size: Annotated[int, Gt(0)] = 4096
+    learning_rate: Annotated[float, Gt(0)] = 0.01
+    reg: Annotated[float, Ge(0)] = 0.01
+    negatives: Annotated[int, Gt(0)] = 8
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on the training pairs and their negatives."""
+        sampler = Sampler.from_interactions(data.train)
+        tables = self.create_tables(data, rng).add_biases(offset=True)
+        learner = SGDLearner(
+            tables,
+            lambda rng: sampler.sample_with_negatives(self.negatives, rng),
+            partial(self._sum_losses, tables),
+            partial(self._step, tables),
+            step_logistic,
+            (self.reg,),
+        )
+        return self.train("MF2020", learner, data, rng, "sgd")
+
+    def _sum_losses(
+        self, tables: FactorTables, users: Tensor, items: Tensor, labels: Tensor
+    ) -> Tensor:
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        scores, squares = tables.score_pairs(users, items)
+        entropy = binary_cross_entropy_with_logits(scores, labels, reduction="sum")
+        return entropy + self.reg / 2 * squares
+
+    def _step(
+        self, tables: FactorTables, rate: float, users: Tensor, items: Tensor, labels: Tensor
+    ) -> Tensor:
+        """Make an SGD step; the gradient of the cross-entropy by the score is ``σ(s) - y``."""
+        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        lookups = (
+            (tables.users, users),
+            (tables.items, items),
+            (tables.user_bias, users),
+            (tables.item_bias, items),
+        )
+        with torch.no_grad():
+            rows = p, q, user_bias, item_bias = [
+                table.index_select(0, codes) for table, codes in lookups
+            ]
+            scores = (p * q).sum(1, keepdim=True) + user_bias + item_bias + tables.offset
+            squares = sum(map(sum_squares, rows)) + len(users) * sum_squares(tables.offset)
+            entropy = binary_cross_entropy_with_logits(scores[:, 0], labels, reduction="sum")
+            pull = rate * (labels[:, None] - scores.sigmoid())
+            shrinkage = -rate * self.reg
+            moves = (pull * q, pull * p, pull, pull)
+            for (table, codes), row, move in zip(lookups, rows, moves, strict=True):
+                table.index_add_(0, codes, torch.add(move, row, alpha=shrinkage))
+            damping = min(1.0, MAX_OFFSET_RATE / (rate * len(users)))
+            tables.offset.add_(damping * (pull.sum() + shrinkage * len(users) * tables.offset))
+        return entropy + self.reg / 2 * squares
+
+
+@dataclass(frozen=True, kw_only=True)
+class MF(RatingModel):
+    """Factorize ratings by regularized squared error, without biases.
+
+        minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
+
+    ``r_ui`` is the rating. If all ratings are equal, r_ui is 1 for a training pair and 0 for each
+    of its ``negatives`` unseen items, which are sampled anew each epoch. On a CPU, compiled loops
+    make one SGD step per pair, as in the paper; on a GPU a step is the sum over a batch. A user
+    without training items has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step on a GPU, including the negatives.
+        learning_rate: Learning rate.
+        reg: Weight of the squared vectors of a pair.
+        negatives: Unseen items per training pair if all ratings are equal.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        Koren, Bell and Volinsky, "Matrix Factorization Techniques for Recommender Systems",
+        Computer 42(8), 2009, equation 2.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
+    embedding_size: Annotated[int, Gt(0)] = 32
+    epochs: Annotated[int, Gt(0)] = 80
+    batch_size: Annotated[int, Gt(0)] = 4096
+    learning_rate: Annotated[float, Gt(0)] = 0.01
+    reg: Annotated[float, Ge(0)] = 0.01
+    negatives: Annotated[int, Gt(0)] = 4
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on the ratings, or on the training pairs and their negatives."""
+        sampler = create_rating_sampler(data.train, self.negatives)
+        learner = _create_learner(self.create_tables(data, rng), sampler, self.reg)
+        return self.train("MF", learner, data, rng, "sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunkSVD(RatingModel):
+    """Factorize ratings by regularized squared error, with biases.
+
+        minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2
+        s_ui = mean + b_u + b_i + p_u · q_i
+
+    ``r_ui`` is the rating and ``mean`` the mean of all ratings. If all ratings are equal, r_ui is
+    1 for a training pair and 0 for each of its ``negatives`` unseen items, which are sampled anew
+    each epoch. All factors are trained jointly; ``lenskit/FunkSVD`` trains one after another. On a
+    CPU, compiled loops make one SGD step per pair, as in the paper; on a GPU a step is the sum
+    over a batch. A user without training items has an empty list.
+
+    Args:
+        embedding_size: Length of the vectors.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step on a GPU, including the negatives.
+        learning_rate: Learning rate.
+        reg: Weight of the squared vectors and biases of a pair.
+        negatives: Unseen items per training pair if all ratings are equal.
+        variant: ``elliot`` ignores the ratings and has no mean and no ``reg``: it samples users
+            uniformly, tosses a coin between a seen and an unseen item, initializes vectors and
+            biases by Glorot's uniform distribution, and trains by Adam on batches.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
+
+    Raises:
+        OutOfRange: The training diverges.
+
+    Source:
+        Funk, "Netflix Update: Try This at Home", 2006; Paterek, "Improving Regularized Singular
+        Value Decomposition for Collaborative Filtering", KDD Cup 2007, section 3.3.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+
+    embedding_size: Annotated[int, Gt(0)] = 32
+    epochs: Annotated[int, Gt(0)] = 80
+    batch_size: Annotated[int, Gt(0)] = 4096
+    learning_rate: Annotated[float, Gt(0)] = 0.015
+    reg: Annotated[float, Ge(0)] = 0.015
+    negatives: Annotated[int, Gt(0)] = 4
+    variant: Literal["paper", "elliot"] = "paper"
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Train on the ratings, or on the training pairs and their negatives."""
+        if self.variant == "elliot":
+            device, sides = resolve_device(self.device), (data.train.n_users, data.train.n_items)
+            shapes = [(n_rows, width) for width in (self.embedding_size, 1) for n_rows in sides]
+            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
+            loss = partial(_sum_squared_errors, tables, 0.0)
+            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
+            return self.train("FunkSVD", learner, data, rng)
+        tables = self.create_tables(data, rng).add_biases()
+        sampler = create_rating_sampler(data.train, self.negatives)
+        mean = compute_mean_target(data.train, self.negatives)
+        sgd_learner = _create_learner(tables, sampler, self.reg, mean)
+        return self.train("FunkSVD", sgd_learner, data, rng, "sgd")
+
+
+def _create_learner(
+    tables: FactorTables, sampler: EpochSampler, reg: float, mean: float = 0.0
+) -> SGDLearner:
+    return SGDLearner(
+        tables,
+        sampler,
+        lambda *pairs: _sum_squared_errors(tables, reg, *pairs, mean=mean) / 2,
+        partial(_step, tables, reg, mean),
+        step_squared,
+        (reg, mean),
+    )
+
+
+def _step(tables: FactorTables, reg: float, mean: float, rate: float, *pairs: Tensor) -> Tensor:
+    """Make an SGD step; half the squared error has the gradient ``s + mean - r`` by the score."""
+    import torch
+
+    users, items, values = pairs
+    with torch.no_grad():
+        scores, squares = tables.score_pairs(users, items)
+        errors = (values - mean - scores)[:, None]
+        lookups: list[tuple[Tensor, Tensor, Tensor]] = [
+            (tables.users, users, tables.items.index_select(0, items)),
+            (tables.items, items, tables.users.index_select(0, users)),
+        ]
+        if tables.user_bias is not None:
+            ones = torch.ones_like(errors)
+            lookups += [(tables.user_bias, users, ones), (tables.item_bias, items, ones)]
+        for table, codes, derivative in lookups:
+            move = rate * (errors * derivative - reg * table.index_select(0, codes))
+            table.index_add_(0, codes, move)
+    return (errors.square().sum() + reg * squares) / 2
+
+
+def _sum_squared_errors(
+    tables: FactorTables, reg: float, *pairs: Tensor, mean: float = 0.0
+) -> Tensor:
+    users, items, values = pairs
+    scores, squares = tables.score_pairs(users, items)
+    return (values - mean - scores).square().sum() + reg * squares

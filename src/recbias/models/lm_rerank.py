@@ -1,0 +1,448 @@
+"""LMRerank: a chat model reorders the candidates of another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from annotated_types import Ge, Gt, Le
+
+from recbias.core.context import record_fact, warn
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
+from recbias.core.errors import Contradiction, UserError
+from recbias.core.evidence import RankedLists, Responses
+from recbias.core.files import make_generator
+from recbias.core.plugins import (
+    ChecksData,
+    ChecksFiles,
+    FittedRecommender,
+    InputFile,
+    NeedsByParameters,
+    Output,
+    PlannedRequest,
+    ReadsModels,
+    SelectedModel,
+)
+from recbias.core.queries import Queries
+from recbias.language.client import plan_requests
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
+from recbias.language.prompts import HistoryItem, RenderedPrompt
+from recbias.language.replies import REASONS, Reason, ReplyOutcomes, parse_reply, resolve_replies
+from recbias.language.titles import index_titles
+from recbias.models.prompted import (
+    Histories,
+    describe_replies,
+    load_prompt,
+    read_titles,
+    report_histories,
+    request_titles,
+)
+
+_TITLES_PER_CANDIDATE = 2
+"""How many titles of a reply are read for each candidate, those that are invalid included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMRerank:
+    """Ask a chat model to put the candidates of another model in order.
+
+        rank(i) = (1/J) Σ_j rank of i in the reply to order j
+
+    For each query, the best items of the other model are shown in J random orders, one request
+    each. The list has them by their mean rank over the orders; ties are in the order of the other
+    model. After them come its next items, if the list is longer. A query without a history keeps
+    the list of the other model.
+
+    Titles are matched with the candidates only. Titles that are none of them, repeated titles and
+    lines without a title are counted and have no effect. Candidates that a reply leaves out are
+    counted, and come after those that it names, in the order of the other model. A reply that
+    names no candidate is no ranking: it is left out of the mean.
+
+    The orders are those of the seed and the query, the same for any sample of the queries. The
+    other model is trained as if it stood under ``models``; if it does, it is trained once.
+    ``order_agreement`` and ``first_slot_share`` measure what the order of presentation changes.
+
+    Args:
+        candidates: The other model: a name, or a mapping with a name and settings, as under
+            ``models``.
+        n_candidates: The number of its best items that are shown.
+        orders: The number of random orders of presentation, J.
+        llm: The chat model: ``{provider, model, base_url, temperature, max_tokens, ...}``.
+        prompt: The packaged prompt ``rerank_candidates``, or a file with a template that has the
+            slot ``{candidates}``.
+        mitigation: As for WOK: ``mitigate``, ``minimize``, or a sentence of your own.
+        title: The column of the items with their titles.
+        year: The column of the items with their years; null to read the year from the title.
+        threshold: The least similarity of a title that is not matched exactly, from 0 to 100.
+
+    Raises:
+        Contradiction: The other model recommends no lists, or the prompt shows no candidates.
+        UnknownColumn: The items have no such column.
+        UnknownName: There is no such prompt or mitigation.
+        RequestRefused: There is no key, or the server refuses all requests.
+        MissingReplies: Replies are missing, and the network may not be used.
+
+    Source:
+        Hou et al., "Large Language Models are Zero-Shot Rankers for Recommender Systems", ECIR
+        2024, section 3.3: the mean over random orders against the bias of position.
+    """
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
+    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
+
+    candidates: SelectedModel
+    n_candidates: Annotated[int, Ge(2), Le(1000)] = 20
+    orders: Annotated[int, Gt(0), Le(100)] = 5
+    llm: LanguageModel
+    prompt: Literal["rerank_candidates"] | InputFile = "rerank_candidates"
+    mitigation: str | None = None
+    title: str = "title"
+    year: str | None = None
+    threshold: Annotated[float, Gt(0), Le(100)] | None = 90.0
+
+    def __post_init__(self) -> None:
+        """Refuse another model without lists, and an invalid prompt, before any data is read."""
+        if "lists" not in self.candidates.model.provides:
+            message = f"{self.candidates.name} recommends no lists"
+            remedy = "choose a model that does, such as ItemKNN"
+            raise Contradiction(message, where="candidates", remedy=remedy)
+        prompt, _ = load_prompt(str(self.prompt), self.mitigation)
+        films = [("Heat", 1995), ("Alien", 1979)]
+        prompt.render(films, n_items=2, candidates=films)
+
+    def needs_now(self) -> frozenset[str]:
+        """Return what it needs, and what the other model needs."""
+        model = self.candidates.model
+        needs = model.needs_now() if isinstance(model, NeedsByParameters) else model.needs
+        return self.needs | frozenset(needs)
+
+    def model_files(self) -> tuple[Path, ...]:
+        """Return the files of a chat model in the process, and those of the other model."""
+        model = self.candidates.model
+        others = model.model_files() if isinstance(model, ReadsModels) else ()
+        return (*self.llm.list_files(), *others)
+
+    def check_files(self, datasets: tuple[str, ...]) -> None:
+        """Check the files of the other model."""
+        if isinstance(self.candidates.model, ChecksFiles):
+            self.candidates.model.check_files(datasets)
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse columns that the items do not have, and the settings of the other model."""
+        read_titles(data, self.title, self.year)
+        model = self.candidates.model
+        if isinstance(model, ChecksData):
+            self._check_candidates(lambda: model.check_data(data))
+
+    def _check_candidates(self, check: Callable[[], None]) -> None:
+        """Run a check of the other model; its errors are about the setting ``candidates``."""
+        try:
+            check()
+        except UserError as error:
+            raise error.locate_at("candidates") from error
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend`` under the seed 0, without sending any."""
+        return self.fit(data, np.random.default_rng(0)).plan_requests(queries, k, data)
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedReranking:
+        """Fit the other model."""
+        return self.wrap(self.candidates.model.fit(data, rng), data, rng)
+
+    def wrap(
+        self, fitted: FittedRecommender, data: TrainingData, rng: np.random.Generator
+    ) -> FittedReranking:
+        """Return the recommender that reorders the lists of the fitted other model."""
+        titles = read_titles(data, self.title, self.year)
+        return FittedReranking(self, int(rng.integers(2**63)), fitted, titles)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedReranking:
+    """A fitted model, and the chat model that reorders its lists.
+
+    Args:
+        settings: The model.
+        seed: The seed of the orders in which candidates are shown.
+        base: The fitted other model.
+        titles: The title and year of each item.
+        answers: The replies to the queries of the last call of ``recommend``.
+    """
+
+    settings: LMRerank
+    seed: int
+    base: FittedRecommender
+    titles: Sequence[HistoryItem]
+    answers: dict[str, Responses] = field(default_factory=dict)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the lists of the other model with its first items in the new order."""
+        lists = self._recommend_base(queries, k, data)
+        shortlists = list(self._make_shortlists(lists, queries, data))
+        n_titles = _TITLES_PER_CANDIDATE * self.settings.n_candidates
+        replies, _ = request_titles(self._build_requests(shortlists), self.settings.llm, n_titles)
+        size = self.settings.orders
+        parts = [replies[start : start + size] for start in range(0, len(replies), size)]
+        rankings = [
+            rank_candidates(
+                [reply.answer for reply in part], shortlist.titles, self.settings.threshold
+            )
+            for shortlist, part in zip(shortlists, parts, strict=True)
+        ]
+        ids = np.repeat(queries.ids.ids[[shortlist.row for shortlist in shortlists]], size)
+        labels = _describe_rankings(shortlists, replies, rankings)
+        references = np.full(len(replies), None, dtype=object)
+        texts = np.array([reply.text for reply in replies], dtype=object)
+        self.answers[queries.ids.digest] = Responses(ids, texts, references, labels)
+        _record_counts(labels)
+        return _reorder(lists, shortlists, rankings).truncate(k)
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the replies to the queries, for which ``recommend`` was called before."""
+        return self.answers[queries.ids.digest]
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend``, without sending any."""
+        lists = self._recommend_base(queries, k, data)
+        shortlists = list(self._make_shortlists(lists, queries, data))
+        return plan_requests(self._build_requests(shortlists), self.settings.llm)
+
+    def _recommend_base(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        return self.base.recommend(queries, max(k, self.settings.n_candidates), data)
+
+    def _make_shortlists(
+        self, lists: RankedLists, queries: Queries, data: TrainingData
+    ) -> Iterator[_Shortlist]:
+        """Yield the candidates of each query that has a history and at least two of them."""
+        histories, settings = Histories.from_data(data).select(queries), self.settings
+        prompt, sentence = load_prompt(str(settings.prompt), settings.mitigation)
+        items = lists.items[:, : settings.n_candidates]
+        is_shown = (items >= 0) & (items < len(self.titles))
+        has_history = np.array([history.size > 0 for history in histories], dtype=bool)
+        is_asked = has_history & (is_shown.sum(axis=1) > 1)
+        prompts: list[RenderedPrompt] = []
+        for row in np.flatnonzero(is_asked).tolist():
+            columns = np.flatnonzero(is_shown[row])
+            titles = [self.titles[item] for item in items[row, columns]]
+            orders = self._sample_orders(queries.ids.ids[row], len(titles))
+            history = [self.titles[item] for item in histories[row]]
+            displayed = [
+                prompt.render(
+                    history,
+                    n_items=len(titles),
+                    candidates=[titles[position] for position in order],
+                    mitigation=sentence,
+                )
+                for order in orders.tolist()
+            ]
+            prompts += displayed
+            yield _Shortlist(row, columns, titles, orders, displayed)
+        report_histories(prompt, prompts)
+        if not is_asked.all():
+            n, n_kept = len(queries), int((~is_asked).sum())
+            warn(f"{n_kept:,} of {n:,} queries have no history or one candidate: not reordered")
+
+    def _sample_orders(self, query_id: str, n: int) -> AnyArray:
+        """Return random orders of ``n`` candidates, which depend on the seed and the query."""
+        rng = make_generator(self.seed, "order", query_id)
+        return rng.permuted(np.tile(np.arange(n), (self.settings.orders, 1)), axis=1)
+
+    def _build_requests(self, shortlists: Sequence[_Shortlist]) -> list[ChatRequest]:
+        prompts = [prompt for shortlist in shortlists for prompt in shortlist.prompts]
+        return [self.settings.llm.build_request(prompt.messages) for prompt in prompts]
+
+
+def _reorder(
+    lists: RankedLists, shortlists: Sequence[_Shortlist], rankings: Sequence[CandidateRanks]
+) -> RankedLists:
+    """Return the lists with each shortlist in its new order; scores are negative mean ranks."""
+    items: Codes = lists.items.copy()
+    scores: FloatArray = np.tile(-np.arange(1.0, lists.k + 1), (len(lists), 1))
+    for shortlist, ranking in zip(shortlists, rankings, strict=True):
+        order, means = ranking.order_candidates()
+        items[shortlist.row, shortlist.columns] = items[shortlist.row, shortlist.columns[order]]
+        scores[shortlist.row, shortlist.columns] = -means
+    scores = np.minimum.accumulate(scores, axis=1)
+    scores = np.where(items >= 0, scores, np.nan)
+    return RankedLists(items, scores.astype(np.float32), lists.outside)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateRanks:
+    """The ranks of the candidates of one query in the replies to several orders of presentation.
+
+    Args:
+        ranks: The rank from 1 of each candidate, ``float64[orders, n]``; NaN where the reply
+            names none of them.
+        outcomes: What became of each title of each reply; items are positions of candidates.
+    """
+
+    ranks: FloatArray
+    outcomes: ReplyOutcomes
+
+    @property
+    def is_read(self) -> BoolArray:
+        """Which replies name at least one candidate, ``bool[orders]``."""
+        return np.asarray(~np.isnan(self.ranks).any(axis=1))
+
+    def count_left_out(self) -> AnyArray:
+        """Return how many candidates each reply leaves out, ``int64[orders]``."""
+        return np.asarray(self.ranks.shape[1] - (self.outcomes.items >= 0).sum(axis=1))
+
+    def count_rejected(self, reason: Reason) -> AnyArray:
+        """Return how many titles of each reply are invalid for a reason, ``int64[orders]``."""
+        is_rejected = (self.outcomes.reasons == reason) & (self.outcomes.titles != "")
+        return np.asarray(is_rejected.sum(axis=1))
+
+    def order_candidates(self) -> tuple[AnyArray, FloatArray]:
+        """Return the candidates by their mean rank, and these means.
+
+        Ties, and candidates of a query without a reply that can be read, are in their own order.
+        """
+        read = self.ranks[self.is_read]
+        n = self.ranks.shape[1]
+        means = read.mean(axis=0) if len(read) else np.arange(1.0, n + 1)
+        order = np.argsort(means, kind="stable")
+        return order, means[order]
+
+
+def rank_candidates(
+    replies: Sequence[str], titles: Sequence[HistoryItem], threshold: float | None
+) -> CandidateRanks:
+    """Return the rank of each candidate in each reply; titles match these candidates only.
+
+    Candidates that a reply leaves out come after those that it names, in their own order.
+
+    >>> titles = [("Heat", 1995), ("Alien", 1979), ("Jaws", 1975)]
+    >>> rank_candidates(["1. Jaws (1975)"], titles, None).ranks.tolist()
+    [[2.0, 3.0, 1.0]]
+
+    Args:
+        replies: The replies to one query; blank where there is none.
+        titles: The title and year of each candidate, the best first: it is meant where a title
+            matches several.
+        threshold: The least similarity of a title that is not matched exactly; see
+            ``CatalogueTitles``.
+    """
+    n = len(titles)
+    parsed = [parse_reply(text, _TITLES_PER_CANDIDATE * n) for text in replies]
+    n_places = max([n, *(len(reply.proposals) for reply in parsed)])
+    names, years = [name for name, _ in titles], [year for _, year in titles]
+    catalogue = index_titles(names, years, -np.arange(n), threshold=threshold)
+    outcomes = resolve_replies(parsed, n_places, catalogue)
+    return CandidateRanks(complete_ranks(outcomes.items, n), outcomes)
+
+
+def complete_ranks(items: Codes, n: int) -> FloatArray:
+    """Return the rank of each of ``n`` candidates in lists of some of them, ``float64[q, n]``.
+
+    >>> complete_ranks(np.array([[2, -1, 0], [-1, -1, -1]]), 3).tolist()
+    [[2.0, 3.0, 1.0], [nan, nan, nan]]
+
+    Args:
+        items: The positions of candidates, each once in a list, ``int32[q, places]``; -1 for none.
+        n: The number of candidates.
+    """
+    places = np.full((len(items), n), items.shape[1])
+    rows, columns = np.nonzero(items >= 0)
+    places[rows, items[rows, columns]] = columns
+    ranks = places.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.float64) + 1
+    ranks[(items < 0).all(axis=1)] = np.nan
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class _Shortlist:
+    """The candidates of one query.
+
+    Args:
+        row: The position of the query.
+        columns: Their ranks in the list of the other model, from 0.
+        titles: Their titles and years, in this order.
+        orders: The orders in which they are shown, ``int64[orders, n]``.
+        prompts: The prompt of each order.
+    """
+
+    row: int
+    columns: AnyArray
+    titles: Sequence[HistoryItem]
+    orders: AnyArray
+    prompts: Sequence[RenderedPrompt]
+
+
+_REJECTED = tuple(reason for reason in REASONS if reason != Reason.MISSING)
+"""Why a title of a reply has no effect; candidates that are left out are counted beside them."""
+
+
+def _describe_rankings(
+    shortlists: Sequence[_Shortlist],
+    replies: Sequence[ChatReply],
+    rankings: Sequence[CandidateRanks],
+) -> pd.DataFrame:
+    """Return the labels of the replies, in the order of the queries and the orders.
+
+    Beside those of every chat model: ``order``, the number of the order from 1; ``rank.1``,
+    ``rank.2``, ... the rank of each candidate of the other model, the best first; ``first_slot``,
+    whether the candidate that is shown first has the first rank; ``left_out``, the number of
+    candidates that the reply leaves out; and the number of titles without effect for each reason,
+    ``rejected.unknown``.
+
+    Args:
+        shortlists: The candidates of each query.
+        replies: The replies, one for each order of each query.
+        rankings: The ranks of the candidates of each query.
+    """
+    prompts = [prompt for shortlist in shortlists for prompt in shortlist.prompts]
+    parsed = [text for ranking in rankings for text in ranking.outcomes.describe_ranks()]
+    columns: dict[str, Any] = dict(describe_replies(prompts, replies, parsed))
+    columns["order"] = _join([np.arange(len(shortlist.orders)) + 1 for shortlist in shortlists])
+    columns |= _list_ranks(rankings)
+    pairs = zip(shortlists, rankings, strict=True)
+    columns["first_slot"] = _join([_mark_first_slot(*pair) for pair in pairs])
+    columns["left_out"] = _join([ranking.count_left_out() for ranking in rankings])
+    for reason in _REJECTED:
+        counts = [ranking.count_rejected(reason) for ranking in rankings]
+        columns[f"rejected.{reason.name.lower()}"] = _join(counts)
+    return pd.DataFrame(columns)
+
+
+def _mark_first_slot(shortlist: _Shortlist, ranking: CandidateRanks) -> AnyArray:
+    """Return whether each reply ranks the candidate first that it was shown first.
+
+    1 if it does, 0 if not, NaN if the reply names no candidate, ``float64[orders]``.
+    """
+    ranks = np.take_along_axis(ranking.ranks, shortlist.orders[:, :1], axis=1)[:, 0]
+    return np.where(ranking.is_read, ranks == 1, np.nan)
+
+
+def _list_ranks(rankings: Sequence[CandidateRanks]) -> dict[str, AnyArray]:
+    """Return a column for each candidate; NaN where a query has fewer."""
+    blocks = [ranking.ranks for ranking in rankings]
+    width = max((block.shape[1] for block in blocks), default=0)
+    ranks = np.full((sum(map(len, blocks)), width), np.nan)
+    start = 0
+    for block in blocks:
+        ranks[start : start + len(block), : block.shape[1]] = block
+        start += len(block)
+    return {f"rank.{column}": values for column, values in enumerate(ranks.T, 1)}
+
+
+def _join(parts: Sequence[AnyArray]) -> AnyArray:
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _record_counts(labels: pd.DataFrame) -> None:
+    """Record what replies left out and what was without effect, and warn of unread replies."""
+    record_fact("candidates_left_out", int(labels["left_out"].sum()))
+    for name in (reason.name.lower() for reason in _REJECTED):
+        n_rejected = int(labels[f"rejected.{name}"].sum())
+        if n_rejected:
+            record_fact(f"titles_rejected.{name}", n_rejected)
+    n_unread = int(labels["first_slot"].isna().sum())
+    if n_unread:
+        warn(f"{n_unread:,} of {len(labels):,} replies name no candidate: left out of the ranking")

@@ -1,0 +1,384 @@
+"""Titles: those of the items in prompts, and those that replies propose.
+
+A chat model that answers prompts with titles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from annotated_types import Gt, Le
+
+from recbias.core.context import record_fact, warn
+from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
+from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
+from recbias.core.evidence import RankedLists, Responses
+from recbias.core.plugins import InputFile, Output, PlannedRequest
+from recbias.core.queries import SAMPLE, Queries
+from recbias.language.client import complete, plan_requests
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
+from recbias.language.prompts import (
+    HistoryItem,
+    RecommendationPrompt,
+    RenderedPrompt,
+    RequestPrompt,
+    find_mitigation,
+    find_prompt,
+    find_request_prompt,
+)
+from recbias.language.replies import (
+    ParsedReply,
+    ReplyOutcomes,
+    index_said_titles,
+    parse_reply,
+    resolve_replies,
+)
+from recbias.language.titles import (
+    CatalogueTitles,
+    index_titles,
+    normalize_title,
+    restore_article,
+    split_year,
+)
+
+
+def read_titles(data: TrainingData, title: str, year: str | None) -> list[HistoryItem]:
+    """Return the title and year of each item, in the order of the codes.
+
+    An article at the end of a title is moved to its front: ``The Matrix``. An item without a
+    title is named by its identifier.
+
+    Args:
+        data: The training data.
+        title: The column of titles.
+        year: The column of years; None to read the year from the title (``Heat (1995)``).
+
+    Raises:
+        MissingEvidence: The dataset has no items.
+        UnknownColumn: There is no such column, or no item has a title.
+    """
+    if data.items is None:
+        message, remedy = "the dataset has no items", "give it an items table with titles"
+        raise MissingEvidence(message, remedy=remedy)
+    cells = _read_column(data, "title", title)
+    if not any(cells):
+        raise UnknownColumn(f"no item has a value in {title!r}", where="title")
+    pairs = [split_year(cell) for cell in cells]
+    years: Sequence[int | None] = [written for _, written in pairs]
+    if year is not None:
+        try:
+            numbers = data.items.numbers(year)
+        except UnknownColumn as error:
+            raise UnknownColumn(error.message, where="year", remedy=error.remedy) from error
+        years = [None if np.isnan(number) else int(number) for number in numbers]
+    ids = data.train.item_ids.ids
+    return [
+        (restore_article(name) or str(ids[code]), years[code])
+        for code, (name, _) in enumerate(pairs)
+    ]
+
+
+def index_items(
+    data: TrainingData, titles: Sequence[HistoryItem], threshold: float | None
+) -> CatalogueTitles:
+    """Return the index of the titles of all items; of equal titles the most popular is meant."""
+    names, years = [name for name, _ in titles], [year for _, year in titles]
+    return index_titles(names, years, data.train.item_counts(), threshold=threshold)
+
+
+def _read_column(data: TrainingData, setting: str, name: str) -> list[str]:
+    try:
+        column = data.items.column(name)  # type: ignore[union-attr]  # checked by read_titles
+    except UnknownColumn as error:
+        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
+    return [str(cell) if isinstance(cell, str) else "" for cell in column]
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """The training items of each user in time order; in the order of the data without times.
+
+    Args:
+        items: The items of all users, ``int32[n]``.
+        starts: The position of the first item of each user, ``int64[n_users + 1]``.
+    """
+
+    items: Codes
+    starts: AnyArray
+
+    @classmethod
+    def from_data(cls, data: TrainingData) -> Histories:
+        """Return the histories of all users; without times, with a warning."""
+        train = data.train
+        if train.times is None:
+            warn("the interactions have no times: histories are in the order of the data")
+        times = np.zeros(len(train)) if train.times is None else train.times
+        order = np.lexsort((times, train.users))
+        starts = np.concatenate([[0], np.cumsum(train.user_counts())])
+        return cls(train.items[order], starts)
+
+    def select(self, queries: Queries) -> list[Codes]:
+        """Return the items of each query, the oldest first; none if the query is not a user."""
+        empty = self.items[:0]
+        return [
+            self.items[self.starts[user] : self.starts[user + 1]] if user >= 0 else empty
+            for user in queries.users.tolist()
+        ]
+
+
+def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt, str | None]:
+    """Return a prompt, and the sentence of a mitigation.
+
+    Args:
+        name: A packaged prompt, or a file.
+        mitigation: The name of a mitigation, or a sentence; None for the plain prompt.
+
+    Raises:
+        UserError: There is no such prompt or mitigation, or its file is malformed.
+    """
+    try:
+        prompt = find_prompt(name)
+    except UserError as error:
+        raise error.locate_at("prompt") from error
+    return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
+
+
+def report_histories(prompt: RecommendationPrompt, prompts: Sequence[RenderedPrompt]) -> None:
+    """Record the order of the histories, and warn of items that are not in the prompts."""
+    record_fact("history_order", prompt.history.order)
+    n_cut = sum(rendered.n_cut for rendered in prompts)
+    if n_cut:
+        n_prompts = sum(rendered.n_cut > 0 for rendered in prompts)
+        record_fact("history_items_cut", n_cut)
+        warn(f"{n_cut:,} oldest items of {n_prompts:,} histories are not in the prompts")
+
+
+def request_titles(
+    requests: Sequence[ChatRequest], llm: LanguageModel, k: int
+) -> tuple[list[ChatReply], list[ParsedReply]]:
+    """Return the reply to each request, and the titles that it proposes, at most ``k``.
+
+    Replies to repeated requests are compared by these titles, besides by their text.
+    """
+
+    def read_titles(answer: str) -> list[tuple[str, int | None]]:
+        proposals = parse_reply(answer, k).proposals
+        return [(normalize_title(proposal.title), proposal.year) for proposal in proposals]
+
+    replies = complete(requests, llm, read=read_titles)
+    return replies, [parse_reply(reply.answer, k) for reply in replies]
+
+
+def make_responses(
+    ids: Ids,
+    prompts: Sequence[RenderedPrompt],
+    replies: Sequence[ChatReply],
+    outcomes: ReplyOutcomes,
+) -> Responses:
+    """Return replies as responses, with what became of them as labels.
+
+    The labels are ``prompt``, ``outcome``, ``parsed`` (a JSON list with the title and the outcome
+    of each rank), ``prompt_tokens``, ``completion_tokens``, ``cached``, and the number of invalid
+    ranks for each reason, ``invalid.format``, ``invalid.watched``, ...
+    """
+    labels: dict[str, Any] = describe_replies(prompts, replies, outcomes.describe_ranks())
+    labels |= {f"invalid.{name}": counts for name, counts in outcomes.count_reasons().items()}
+    texts = np.array([reply.text for reply in replies], dtype=object)
+    return Responses(ids, texts, np.full(len(replies), None, dtype=object), pd.DataFrame(labels))
+
+
+def describe_replies(
+    prompts: Sequence[RenderedPrompt], replies: Sequence[ChatReply], parsed: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Return the columns ``prompt``, ``outcome``, ``parsed``, the tokens, and ``cached``.
+
+    Args:
+        prompts: The prompts.
+        replies: The reply to each.
+        parsed: A JSON list with the title and the outcome of each rank of each reply.
+    """
+    return {
+        "prompt": [prompt.messages[-1].content for prompt in prompts],
+        "outcome": [reply.outcome for reply in replies],
+        "parsed": list(parsed),
+        "prompt_tokens": [reply.prompt_tokens for reply in replies],
+        "completion_tokens": [reply.completion_tokens for reply in replies],
+        "cached": [reply.cached for reply in replies],
+    }
+
+
+def record_matching(outcomes: ReplyOutcomes) -> None:
+    """Record how titles were matched, and the commonest that were not."""
+    record_fact("titles_matched_by_similarity", outcomes.n_fuzzy)
+    record_fact("titles_matched_by_popularity", outcomes.n_ambiguous)
+    commonest = outcomes.list_unmatched_titles()
+    for rank, row in enumerate(commonest.itertuples(), start=1):
+        record_fact(f"unmatched_title.{rank:02d}", f"{row.count} x {row.title} ({row.reason})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRecommender:
+    """Ask a chat model for recommendations with the text of each query.
+
+    The queries are prompts (``templates``, ``fairllm``): the text of a prompt is put into a
+    packaged one that asks for a list of k titles. A prompt whose label ``sample`` is 1 or more is
+    one that is sampled again: it is sent as another sample, with its own stored reply, and never
+    answered by the reply to the first.
+
+    If there is a catalogue, each title is looked up in the catalogue, as ``WOK`` does; a title
+    that is not in it keeps its rank as an item outside the catalogue. Without one, the titles
+    of the replies are the items: equal are those with the same words, case, accents, punctuation
+    and articles aside, and years that differ by at most one.
+
+    Args:
+        llm: The chat model: ``{provider, model, base_url, temperature, max_tokens, ...}``.
+        prompt: The packaged prompt ``titles``, or a file with a template.
+        title: The column of the items with their titles.
+        year: The column of the items with their years; null to read the year from the title, as
+            in ``Heat (1995)``.
+        threshold: The least similarity of a title that is not matched exactly, from 0 to 100.
+
+    Raises:
+        UnknownColumn: The items have no such column.
+        MissingEvidence: The dataset has interactions, but no items table with titles; or the
+            queries have no texts.
+        UnknownName: There is no such prompt.
+        MalformedLine: The template has no slot for the request.
+        RequestRefused: There is no key, or the server refuses all requests.
+        MissingReplies: Replies are missing, and the network may not be used.
+
+    Source:
+        Zhang, Bao, Zhang, Wang, Feng and He, "Is ChatGPT Fair for Recommendation? Evaluating
+        Fairness in Large Language Model Recommendation", RecSys 2023.
+    """
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
+    needs: ClassVar[frozenset[str]] = frozenset()
+    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
+
+    llm: LanguageModel
+    prompt: Literal["titles"] | InputFile = "titles"
+    title: str = "title"
+    year: str | None = None
+    threshold: Annotated[float, Gt(0), Le(100)] | None = 90.0
+
+    def __post_init__(self) -> None:
+        """Refuse an invalid prompt before any data is read."""
+        try:
+            self.load_prompt()
+        except UserError as error:
+            raise error.locate_at("prompt") from error
+
+    def model_files(self) -> tuple[Path, ...]:
+        """Return the files of a model that runs in the process."""
+        return self.llm.list_files()
+
+    def load_prompt(self) -> RequestPrompt:
+        """Return the prompt."""
+        return find_request_prompt(str(self.prompt))
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse columns that the items do not have."""
+        if data.train.n_items:
+            read_titles(data, self.title, self.year)
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend``, without sending any."""
+        return plan_requests(
+            self.build_requests(queries, self.render_prompts(queries, k)), self.llm
+        )
+
+    def render_prompts(self, queries: Queries, k: int) -> list[RenderedPrompt]:
+        """Return the prompt of each query."""
+        if queries.texts is None:
+            message = "the queries are users, who have no text to send"
+            remedy = "use queries: templates or fairllm, or the model WOK for users"
+            raise MissingEvidence(message, remedy=remedy)
+        prompt = self.load_prompt()
+        return [prompt.render(text, k) for text in queries.texts]
+
+    def build_requests(
+        self, queries: Queries, prompts: Sequence[RenderedPrompt]
+    ) -> list[ChatRequest]:
+        """Return the request of each query, of the sample that its label ``sample`` names."""
+        labels = queries.labels
+        samples = labels.numbers(SAMPLE) if SAMPLE in labels.names else np.zeros(len(queries))
+        return [
+            self.llm.build_request(prompt.messages, sample=int(number))
+            for prompt, number in zip(prompts, np.nan_to_num(samples), strict=True)
+        ]
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedChatRecommender:
+        """Index the titles of the catalogue, if there is one; nothing is trained."""
+        if not data.train.n_items:
+            return FittedChatRecommender(self, None)
+        titles = read_titles(data, self.title, self.year)
+        return FittedChatRecommender(self, index_items(data, titles, self.threshold))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChatRecommender:
+    """The catalogue that replies are matched with.
+
+    Args:
+        settings: The model.
+        catalogue: The index of the titles; None without a catalogue.
+        answers: The replies to the queries of the last call of ``recommend``.
+    """
+
+    settings: ChatRecommender
+    catalogue: CatalogueTitles | None
+    answers: dict[str, Responses] = field(default_factory=dict)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the titles of the reply to each query."""
+        prompts = self.settings.render_prompts(queries, k)
+        requests = self.settings.build_requests(queries, prompts)
+        replies, parsed = request_titles(requests, self.settings.llm, k)
+        outcomes, lists = self._resolve(parsed, k, queries.ids.ids, data.train.n_items)
+        ids = queries.ids
+        self.answers[ids.digest] = make_responses(ids.ids, prompts, replies, outcomes)
+        record_matching(outcomes)
+        return lists
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the replies to the queries, for which ``recommend`` was called before."""
+        return self.answers[queries.ids.digest]
+
+    def _resolve(
+        self, parsed: Sequence[ParsedReply], k: int, ids: Ids, n_items: int
+    ) -> tuple[ReplyOutcomes, RankedLists]:
+        """Return what became of each rank, and the lists."""
+        if self.catalogue is not None:
+            outcomes = resolve_replies(parsed, k, self.catalogue)
+            return outcomes, outcomes.to_ranked_lists(n_items)
+        titles, said = index_said_titles(parsed)
+        outcomes = resolve_replies(parsed, k, said)
+        lists = outcomes.to_ranked_lists(titles.size)
+        return outcomes, _name_items(lists, titles, ids, n_items)
+
+
+def _name_items(lists: RankedLists, titles: Ids, ids: Ids, n_items: int) -> RankedLists:
+    """Return lists whose items are titles outside the catalogue; invalid ranks are all distinct.
+
+    Args:
+        lists: Lists in which the codes are those of the titles, and then of invalid ranks.
+        titles: The titles.
+        ids: The queries.
+        n_items: The size of the catalogue.
+    """
+    items = lists.items.copy()
+    invalid = np.argwhere(items >= titles.size)
+    names = [
+        f"{lists.outside[items[row, rank] - titles.size]} [{ids[row]}]" for row, rank in invalid
+    ]
+    items[tuple(invalid.T)] = titles.size + np.arange(len(names))
+    items[items >= 0] += n_items
+    return RankedLists(
+        items, lists.scores, np.concatenate([titles, np.array(names, dtype=object)])
+    )

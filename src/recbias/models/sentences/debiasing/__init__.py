@@ -1,1 +1,0 @@
-"""Debiasing of language models: losses beside the language-model loss, and augmentation."""

@@ -1,0 +1,341 @@
+"""Multinomial logistic regression, also as a linear probe of the states of an encoder.
+
+Encoder-LR and TFIDF-LR: logistic regressions that predict the item of a text.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.context import report_progress, warn
+from recbias.core.dataset import AnyArray, Ids, Matrix, TrainingData
+from recbias.core.errors import NothingLeft
+from recbias.core.evidence import MASK
+from recbias.core.plugins import Device, ModelName, Output, State
+from recbias.kernels.devices import Precision
+from recbias.models.text import (
+    MAX_BLOCK_SCORES,
+    Blocks,
+    EncoderModel,
+    FittedEncoderModel,
+    FittedTextModel,
+    ItemClasses,
+    Pooling,
+    prepare_reviews,
+    split_state,
+)
+
+MIN_RELATIVE_STD = 1e-5
+"""Columns with a standard deviation below this share of the largest are taken as constant."""
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxRegression:
+    """The classifier ``log softmax(x W + b)``.
+
+    Args:
+        weights: W, ``float32 (d, c)``.
+        bias: b, ``float32[c]``; -inf for a class without training rows.
+    """
+
+    weights: AnyArray
+    bias: AnyArray
+
+    @classmethod
+    def fit(
+        cls,
+        features: AnyArray | Matrix,
+        classes: AnyArray,
+        n_classes: int,
+        *,
+        strength: float,
+        iterations: int,
+    ) -> SoftmaxRegression:
+        """Minimize the penalized cross-entropy by L-BFGS, where ``strength`` is C.
+
+            |W|² / 2 + C Σ_n -log p(class_n | x_n)
+
+        A class without training rows has probability 0. A warning reports a search that reached
+        the maximum number of iterations. ``features`` is x, dense or CSR, ``float32 (n, d)``, and
+        ``classes`` is ``int64[n]``.
+        """
+        present = np.unique(classes)
+        weights = np.zeros((features.shape[1], n_classes), dtype=np.float32)
+        bias = np.full(n_classes, -np.inf, dtype=np.float32)
+        bias[present] = 0.0
+        if present.size > 1:
+            coefficients, intercepts = _minimize(features, classes, strength, iterations)
+            # for two classes scikit-learn returns those of the second only
+            weights[:, present[-len(coefficients) :]] = coefficients.T
+            bias[present[-len(coefficients) :]] = intercepts
+        return cls(weights, bias)
+
+    def state(self) -> State:
+        """Return the arrays."""
+        return {"weights": self.weights, "bias": self.bias}
+
+    def log_probabilities(self, features: AnyArray | Matrix) -> AnyArray:
+        """Return the log-probability of each class, ``float32 (b, c)``; features as in ``fit``."""
+        from scipy.special import log_softmax
+
+        return np.asarray(log_softmax(features @ self.weights + self.bias, axis=1))
+
+
+def _minimize(
+    features: AnyArray | Matrix, classes: AnyArray, strength: float, iterations: int
+) -> tuple[AnyArray, AnyArray]:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    regression = LogisticRegression(C=strength, max_iter=iterations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        regression.fit(features, classes)
+    if regression.n_iter_.max() >= iterations:
+        warn(f"the logistic regression has not converged after {iterations:,} iterations")
+    return regression.coef_, regression.intercept_
+
+
+def fit_probe(
+    blocks: Blocks, classes: AnyArray, n_classes: int, *, strength: float, iterations: int
+) -> SoftmaxRegression:
+    """Fit a softmax regression on standardized states; return it for states that are not.
+
+        p(class | h) = softmax(z W' + b'),    z = (h - mean) / std
+
+    equals ``softmax(h W + b)`` with ``W = W' / std`` and ``b = b' - mean W``. Columns that are
+    constant up to rounding are not divided by their standard deviation. The blocks hold positions
+    of texts and their states ``h``, ``float32 (b, d)``; ``strength`` is that of
+    ``SoftmaxRegression.fit``.
+
+    Source:
+        Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
+        2017 (workshop).
+    """
+    states = np.empty((classes.size, 0), dtype=np.float32)
+    for rows, block in blocks:
+        if not states.shape[1]:
+            states = np.empty((classes.size, block.shape[1]), dtype=np.float32)
+        states[rows] = block
+    mean, std = states.mean(axis=0), states.std(axis=0)
+    std[std <= MIN_RELATIVE_STD * std.max(initial=0.0)] = 1.0
+    standardized = (states - mean) / std
+    probe = SoftmaxRegression.fit(
+        standardized, classes, n_classes, strength=strength, iterations=iterations
+    )
+    weights = probe.weights / std[:, None]
+    return SoftmaxRegression(weights, probe.bias - mean @ weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderLR(EncoderModel):
+    """Predict the item of a text by logistic regression on the states of a frozen encoder.
+
+        p(item | text) = softmax(z W + b),    z = (h - mean) / std,    h = the state of the text
+        score(u, i) = (1 / |R_u|) Σ_{r in R_u} ln p(i | r)
+
+    ``mean`` and ``std`` are computed per component of ``h`` over the training reviews. W and b
+    minimize ``|W|² / 2 + C Σ -log p`` over the training reviews; the encoder is not fine-tuned. A
+    baseline of LMRec: what the language model represents before it is trained on reviews.
+    ``[MASK]`` is replaced by the encoder's mask token. Items without training reviews are never
+    recommended. R_u are the training reviews of user u, whose training items are excluded; users
+    without a training review have empty lists.
+
+    Args:
+        encoder: A model of the Hugging Face hub, a folder (relative to the spec), or an installed
+            package that contains a model.
+        revision: A commit, tag or branch of the hub; None is the main branch, whose commit is
+            stored with the fitted model.
+        pooling: ``mean`` averages the states of all tokens, ``first`` is the first token's state.
+        max_length: Maximum number of tokens per text.
+        C: Inverse of the regularization strength.
+        iterations: Maximum number of L-BFGS iterations.
+        precision: Type of matrix products in the encoder: ``auto`` is bfloat16 on CUDA and
+            float32 elsewhere.
+        device: Device of the encoder.
+
+    Raises:
+        MissingEvidence: The dataset has no reviews.
+        NothingLeft: There are no training reviews.
+        MissingFile: The encoder does not exist; DownloadFailed if it cannot be downloaded.
+
+    Source:
+        Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
+        2017 (workshop).
+    """
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers", "scikit-learn")
+
+    encoder: ModelName = "bert-base-uncased"
+    revision: str | None = None
+    pooling: Pooling = "mean"
+    max_length: Annotated[int, Gt(2)] = 512
+    C: Annotated[float, Gt(0)] = 0.03
+    iterations: Annotated[int, Gt(0)] = 200
+    precision: Precision = "auto"
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
+        """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
+        self.check_data(data)
+        classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
+        network = self.create_network(len(classes))
+        probe = fit_probe(
+            network.encode(reviews.texts),
+            classes.encode(reviews.items),
+            len(classes),
+            strength=self.C,
+            iterations=self.iterations,
+        )
+        head = {"head.weight": probe.weights.T, "head.bias": probe.bias}
+        return FittedEncoderLR(self, classes, {**network.weights(), **head})
+
+    def restore(self, state: State) -> FittedEncoderLR:
+        """Return the fitted recommender of a stored state."""
+        return FittedEncoderLR(self, *split_state(state))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoderLR(FittedEncoderModel):
+    """A fitted Encoder-LR."""
+
+    def classify(self, texts: Ids) -> Blocks:
+        """Yield the log-probabilities of the regression on the encoder's states."""
+        probe = SoftmaxRegression(self.weights["head.weight"].T, self.weights["head.bias"])
+        for rows, states in self.network.encode(texts):
+            yield rows, probe.log_probabilities(states)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TFIDFLR:
+    """Predict the item of a text by logistic regression on its TF-IDF vector.
+
+        p(item | text) = softmax(x W + b)
+        x_t = (1 + ln n_t) (1 + ln((1 + N) / (1 + N_t))),    |x| = 1
+        score(u, i) = (1 / |R_u|) Σ_{r in R_u} ln p(i | r)
+
+    ``n_t`` is the number of occurrences of term t in the text and ``N_t`` the number of training
+    reviews, of N, that contain it; without ``sublinear`` the first factor is ``n_t``. W and b
+    minimize ``|W|² / 2 + C Σ -log p`` over the training reviews. Words have at least two letters
+    and are converted to lower case. A baseline of LMRec: what can be learned from the same reviews
+    without a language model. ``[MASK]`` is ignored. Items without training reviews are never
+    recommended. R_u are the training reviews of user u, whose training items are excluded; users
+    without a training review have empty lists.
+
+    Memory: L-BFGS uses about 25 float64 arrays of the size of W, terms x items.
+
+    Args:
+        ngrams: Maximum length of a term in words; 1 uses single words only.
+        min_df: Minimum number of training reviews that contain a term.
+        max_features: Maximum number of terms: the most frequent ones; null for all.
+        sublinear: Whether the number of occurrences is replaced by 1 plus its logarithm.
+        C: Inverse of the regularization strength.
+        iterations: Maximum number of L-BFGS iterations.
+
+    Raises:
+        MissingEvidence: The dataset has no reviews.
+        NothingLeft: There are no training reviews, or no term is frequent enough.
+
+    Source:
+        Salton and Buckley, "Term-weighting approaches in automatic text retrieval", Information
+        Processing & Management 24(5), 1988; scikit-learn's TfidfVectorizer and LogisticRegression
+        (Pedregosa et al., JMLR 2011).
+    """
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
+    libraries: ClassVar[tuple[str, ...]] = ("scikit-learn", "scipy")
+
+    ngrams: Annotated[int, Gt(0)] = 2
+    min_df: Annotated[int, Gt(0)] = 2
+    max_features: Annotated[int, Gt(0)] | None = 50_000
+    sublinear: bool = True
+    C: Annotated[float, Gt(0)] = 10.0
+    iterations: Annotated[int, Gt(0)] = 100
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
+        """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
+        classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
+        vectorizer = self.create_vectorizer()
+        try:
+            features = vectorizer.fit_transform(_remove_masks(reviews.texts))
+        except ValueError as error:
+            problem = f"no word occurs in {self.min_df} of the {len(reviews):,} training reviews"
+            raise NothingLeft(problem, where="min_df", remedy="lower min_df") from error
+        regression = SoftmaxRegression.fit(
+            features,
+            classes.encode(reviews.items),
+            len(classes),
+            strength=self.C,
+            iterations=self.iterations,
+        )
+        terms = vectorizer.get_feature_names_out()
+        return FittedTFIDFLR(self, classes, terms, vectorizer.idf_, regression)
+
+    def restore(self, state: State) -> FittedTFIDFLR:
+        """Return the fitted recommender of a stored state."""
+        terms = np.array(state["terms"].tobytes().decode().split("\n"), dtype=object)
+        regression = SoftmaxRegression(state["weights"], state["bias"])
+        return FittedTFIDFLR(self, ItemClasses.from_state(state), terms, state["idf"], regression)
+
+    def create_vectorizer(self, terms: Ids | None = None) -> Any:
+        """Return a TF-IDF vectorizer with a fixed vocabulary, or one that is not fitted yet."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        return TfidfVectorizer(
+            ngram_range=(1, self.ngrams),
+            min_df=self.min_df,
+            max_features=self.max_features,
+            sublinear_tf=self.sublinear,
+            vocabulary=terms,
+            dtype=np.float32,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTFIDFLR(FittedTextModel):
+    """A fitted TFIDF-LR.
+
+    Args:
+        settings: The model.
+        classes: The items that are classes.
+        terms: The terms, ``str[t]``.
+        idf: Inverse document frequency of each term, ``float32[t]``.
+        regression: The classifier.
+    """
+
+    settings: TFIDFLR
+    terms: Ids
+    idf: AnyArray
+    regression: SoftmaxRegression
+
+    def state(self) -> State:
+        """Return the arrays; the terms as lines of UTF-8, since their lengths differ widely."""
+        terms = np.frombuffer("\n".join(self.terms).encode(), dtype=np.uint8)
+        return {**self.classes.state(), **self.regression.state(), "terms": terms, "idf": self.idf}
+
+    def classify(self, texts: Ids) -> Blocks:
+        """Yield the log-probabilities of the regression."""
+        size = max(1, MAX_BLOCK_SCORES // len(self.classes))
+        for start in range(0, len(texts), size):
+            rows = np.arange(start, min(start + size, len(texts)))
+            features = self._vectorizer.transform(_remove_masks(texts[rows]))
+            yield rows, self.regression.log_probabilities(features)
+            report_progress("texts classified", int(rows[-1]) + 1, len(texts))
+
+    @cached_property
+    def _vectorizer(self) -> Any:
+        vectorizer = self.settings.create_vectorizer(self.terms)
+        vectorizer.idf_ = self.idf
+        return vectorizer
+
+
+def _remove_masks(texts: Ids) -> list[str]:
+    return [text.replace(MASK, " ") for text in texts]

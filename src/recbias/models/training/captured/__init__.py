@@ -1,1 +1,0 @@
-"""Training steps as CUDA graphs."""

@@ -1,1 +1,0 @@
-"""Loops that numba compiles to machine code."""

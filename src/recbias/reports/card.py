@@ -1,0 +1,404 @@
+"""The audit card of a run: ``card.json``, which ``recbias verify`` reads, and its pages.
+
+What was audited, on whom, by which definitions, what was found and what limits it: the rows of
+``report.json`` for the means, with the digests of the run's files, and a digest of its own.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
+from recbias.core.files import compute_digest, digest_file, has_file, open_input
+from recbias.formats.json_files import parse_json
+from recbias.formats.manifest import Manifest
+from recbias.reports.environments import read_resource, render
+from recbias.reports.render import Content, render_value, replace_undefined
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
+from recbias.reports.views import (
+    DIRECTION_LABELS,
+    Fact,
+    collect_definitions,
+    collect_estimates,
+    format_title,
+    is_significant,
+    select_headline,
+)
+from recbias.reports.wording import (
+    Cell,
+    Safe,
+    Table,
+    count_decimals,
+    format_count,
+    format_interval,
+    format_value,
+    list_failures,
+    list_warnings,
+    make_columns,
+    make_heading,
+    strip_folders,
+)
+from recbias.statistics.intervals import detect_difference
+
+POWER = 0.8
+"""The power of the smallest detectable differences."""
+
+MOST_ROWS = 5_000
+"""With more estimates or comparisons, those of a target are in the files of the run only."""
+
+MOST_LINES = 40
+"""The number of estimates and of comparisons on the pages; all are in ``card.json``."""
+
+LEAST_KEY_BYTES = 16
+"""The length below which a key is refused."""
+
+REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
+
+SignatureState: TypeAlias = Literal["valid", "wrong", "absent", "not checked", "none"]
+"""``absent`` with a key, ``not checked`` without one, ``none`` where there is neither."""
+
+_TIMED = "trials.csv"
+"""A table that holds durations, which differ between runs of equal results."""
+
+_PLACE = ("dataset", "model", "seed", "fold", "group", "target")
+_ESTIMATE = ("value", "std", "n", "undefined", "ci_low", "ci_high")
+_COMPARISON = (
+    *("test", "between", "a", "b", "n", "difference", "ci_low", "ci_high", "p", "p_adjusted"),
+    *("correction", "family", "family_size", "alpha", "effect_size"),
+)
+_CHECK = ("baseline", "value", "ci_low", "ci_high", "line", "verdict", "failed")
+_SUBJECT = (
+    *("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit"),
+    *("datasets", "split", "models", "tests"),
+)
+
+_COVERED = (
+    "Intervals and tests cover the sampling of units such as users, not the choice of the "
+    "dataset, the split, the settings and the measures."
+)
+_N = "n: the units, such as users, that have a value; undefined: those that have none."
+_MOVED = (
+    "An interval without the value: the value is of the users of the run, the interval is for all "
+    "users that could be sampled, and corrects the bias of popularity counted in the same data."
+)
+
+
+class Card(BaseModel):
+    """The content of ``card.json``.
+
+    Args:
+        files: The SHA-256 digests of the files of the run.
+        digest: The SHA-256 digest of the canonical JSON of all other fields but ``signature``.
+        signature: The ``algorithm`` and ``value`` of the code of the digest; None without a key.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+    kind: Literal["recbias audit card"] = "recbias audit card"
+    schema_version: Literal[1] = 1
+    audited: dict[str, Any]
+    queries: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+    definitions: list[dict[str, Any]]
+    estimates: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    limits: dict[str, Any]
+    files: dict[str, str]
+    digest: str = ""
+    signature: dict[str, str] | None = None
+
+
+def build_card(run: RunTables, key: bytes | None = None) -> Card:
+    """Return the audit card of a run with its digest, and with a key also its signature.
+
+        digest = SHA-256( canonical JSON of the card without digest and signature )
+        signature = HMAC-SHA256( key, digest )
+
+    The digest shows that the card was not changed by accident: whoever changes it can compute it
+    again. The signature shows that somebody who has the key wrote it. The card has no time,
+    duration or path, so that equal results give equal cards. The estimates are the means over
+    seeds and folds where there are several.
+
+    Source:
+        Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authentication", RFC 2104.
+    """
+    manifest = Manifest.model_validate(run.manifest)
+    estimates, left_out = _limit(select_headline(run, collect_estimates(run)))
+    comparisons, omitted = _limit(select_headline(run, run.significance))
+    rows = [
+        row | {"significant": is_significant(row), "detectable": detect_difference(row, POWER)}
+        for row in to_records(comparisons)
+    ]
+    texts = ("name", "direction", "summary", "formula", "unit", "source")
+    content = {
+        "audited": manifest.model_dump(
+            include={*_SUBJECT}, exclude={"models": {"__all__": {"devices", "baseline"}}}
+        ),
+        "queries": [
+            queries.model_dump(include={"dataset", "asked", "unit", "parameters"})
+            for queries in manifest.queries
+        ],
+        "groups": _list_groups(estimates),
+        "definitions": [
+            {"metric": title, "range": metric.values, "parameters": dict(metric.parameters)}
+            | {name: getattr(metric, name) for name in texts}
+            for title, metric in collect_definitions(run).items()
+        ],
+        "estimates": _select(to_records(estimates), _ESTIMATE),
+        "comparisons": _select(rows, (*_COMPARISON, "significant", "detectable")),
+        "checks": _select(run.manifest.get("checks", []), _CHECK, ("seed", "fold")),
+        "limits": {
+            "undefined": _count_undefined(estimates),
+            "missing_outputs": describe_missing_outputs(run),
+            "warnings": list_warnings(run),
+            "failures": list_failures(run),
+            "omitted_estimates": left_out,
+            "omitted_comparisons": omitted,
+        },
+        "files": digest_files(run.folder, manifest.files),
+    }
+    card = Card.model_validate(replace_undefined(strip_folders(content)))
+    digest = compute_card_digest(card)
+    code = {"algorithm": "HMAC-SHA256", "value": _compute_code(digest, key)} if key else None
+    return card.model_copy(update={"digest": digest, "signature": code})
+
+
+def _limit(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the rows, and how many are left out: if they are many, those of a target."""
+    limited = rows[rows["target"].fillna("") == ""] if len(rows) > MOST_ROWS else rows
+    return limited, len(rows) - len(limited)
+
+
+def _select(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], without: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return some fields of the rows of a table, with the title of the metric."""
+    keys = [name for name in (*_PLACE, *names) if name not in without]
+    return [
+        {"metric": format_title(row["metric"], row["k"])} | {name: row[name] for name in keys}
+        for row in rows
+    ]
+
+
+def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return each group of queries with the largest number of its units, undefined ones too."""
+    rows = estimates[estimates["group"] != ""]
+    units = (rows["n"].fillna(0) + rows["undefined"].fillna(0)).astype(int)
+    sizes = rows.assign(n=units).groupby(["dataset", "group"], sort=False)["n"].max()
+    return to_records(sizes.reset_index())
+
+
+def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:
+    """Return the number of undefined values of each metric that has some."""
+    titles = [*map(format_title, estimates["metric"], estimates["k"])]
+    counts = estimates["undefined"].groupby(titles, sort=False).sum()
+    return {str(title): float(count) for title, count in counts.items() if count > 0}
+
+
+def digest_files(folder: Path, tables: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 digests of the spec and of the tables of a run that are in its folder."""
+    names = sorted({"spec.yaml", "groups.csv", *tables} - {_TIMED})
+    digests = {name: digest_inside(folder, name) for name in names}
+    return {name: digest for name, digest in digests.items() if digest != "absent"}
+
+
+def digest_inside(folder: Path, name: str) -> str:
+    """Return the SHA-256 digest of a file of a folder, ``absent`` if there is none."""
+    path = folder / name
+    is_inside = has_file(path) and path.resolve().is_relative_to(folder.resolve())
+    return digest_file(path) if is_inside else "absent"
+
+
+def compute_card_digest(card: Card) -> str:
+    """Return the digest that a card must have."""
+    return compute_digest(card.model_dump(exclude={"digest", "signature"}))
+
+
+def check_signature(card: Card, key: bytes | None) -> SignatureState:
+    """Return whether the signature of a card is that of a key."""
+    if card.signature is None:
+        return "none" if key is None else "absent"
+    if key is None:
+        return "not checked"
+    code = _compute_code(compute_card_digest(card), key)
+    is_valid = hmac.compare_digest(code.encode(), card.signature.get("value", "").encode())
+    return "valid" if is_valid else "wrong"
+
+
+def _compute_code(digest: str, key: bytes) -> str:
+    return hmac.new(key, digest.encode(), "sha256").hexdigest()
+
+
+def read_key(variable: str | None) -> bytes | None:
+    """Return the key in an environment variable; None without a name.
+
+    Raises:
+        OutOfRange: The variable is not set, or its text is too short for a key.
+    """
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").encode("utf-8", "surrogateescape")
+    if len(key) < LEAST_KEY_BYTES:
+        message = f"the environment variable {variable} " + (
+            f"holds {len(key)} bytes, which is too short for a key" if key else "is not set"
+        )
+        remedy = f"set it to a secret of at least {LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
+        raise OutOfRange(message, where="--key-env", remedy=remedy)
+    return key
+
+
+def read_card(path: Path) -> Card:
+    """Read a card, which may come from anybody.
+
+    Raises:
+        MissingFile: The file cannot be read.
+        MalformedLine: It is not JSON.
+        DataError: Its content is not that of a card; the place is that of the first fault.
+    """
+    try:
+        with open_input(path) as stream:
+            content = parse_json(stream.read().decode(), path)
+        return Card.model_validate(content)
+    except (MissingFile, MalformedLine) as error:
+        error.remedy = REMEDY
+        raise
+    except UnicodeDecodeError as error:
+        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=REMEDY) from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "the file"
+        message = f"is not that of a card: {fault['msg']}"
+        raise DataError(message, where=f"{path}: {place}", remedy=REMEDY) from error
+
+
+def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each file of the card of a run."""
+    parts = [f"{json.dumps(name)}: {_render_part(part)}" for name, part in card]
+    yield "card.json", "{\n" + ",\n".join(parts) + "\n}\n"
+    tables = [
+        content.models,
+        content.checks,
+        _shorten(_tabulate_estimates(card)),
+        *map(_shorten, _tabulate_comparisons(content)),
+        _tabulate_definitions(content),
+    ]
+    for kind in ("md", "html"):
+        text = render(
+            f"card.{kind}.jinja",
+            card=card,
+            style=Safe(read_resource("page.css")),
+            facts=[*content.data, *_list_provenance(card)],
+            conclusions=[entry for entries in content.conclusions for entry in entries],
+            tables=[table for table in tables if table is not None and table.rows],
+            limits=_list_limits(card),
+        )
+        yield f"card.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+
+
+def _render_part(part: Any) -> str:
+    """Return a part as JSON, with one line for each row."""
+    is_table = isinstance(part, list) and part
+    return "[\n" + ",\n".join(map(render_value, part)) + "\n]" if is_table else render_value(part)
+
+
+def _list_provenance(card: Card) -> list[Fact]:
+    """Return the versions, and the digests of the spec and of the data."""
+    audited = card.audited
+    versions = [f"{name} {text}" for name, text in (audited["libraries"] or {}).items() if text]
+    files = [
+        f"{name} {sha}" for data in audited["datasets"] for name, sha in data["files"].items()
+    ]
+    facts = {
+        "recbias": f"{audited['recbias']}, commit {audited['commit'] or 'not known'}",
+        "Versions": ", ".join([f"Python {audited['python']}", *versions]),
+        "Digest of the spec": str(audited["spec_digest"]),
+        "SHA-256 of the data": ", ".join(files),
+    }
+    return [Fact(name, text) for name, text in facts.items() if text]
+
+
+def _list_limits(card: Card) -> list[str]:
+    """Return what restricts the conclusions, one sentence each; always what intervals cover."""
+    limits = card.limits
+    undefined = ", ".join(f"{title} {n:,.0f}" for title, n in limits["undefined"].items())
+    counts = (
+        (limits["omitted_estimates"], "estimate", "metrics.csv"),
+        (limits["omitted_comparisons"], "comparison", "significance.csv"),
+    )
+    return [
+        *(*limits["failures"], *limits["missing_outputs"], *limits["warnings"]),
+        *([f"Undefined values, excluded from the means: {undefined}."] if undefined else []),
+        *(
+            f"{format_count(n, noun)} of a target: only in {name}."
+            for n, noun, name in counts
+            if n
+        ),
+        _COVERED,
+    ]
+
+
+def _tabulate_estimates(card: Card) -> Table:
+    """Return the estimates, those over all queries before those of groups and targets."""
+    rows = sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"])))
+    varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
+    cells, is_moved = [], False
+    for row in rows:
+        numbers = [math.nan if row[name] is None else row[name] for name in _ESTIMATE]
+        value, _, n, undefined, low, high = numbers
+        is_moved |= value < low or value > high
+        places = count_decimals([value, low, high])
+        interval = format_interval(low, high, places) or "none"
+        cells.append(
+            (
+                *map(Cell, (make_heading(row["metric"]), *(row[name] for name in varying))),
+                Cell(format_value(value, places), value),
+                Cell(interval, low),
+                *(Cell(format_value(count, 0), count) for count in (n, undefined)),
+            )
+        )
+    numeric = ("value", "95% interval", "n", "undefined")
+    columns = make_columns(("metric", *varying, *numeric), numeric=numeric)
+    return Table("Estimates", columns, tuple(cells), (_N, *([_MOVED] if is_moved else [])))
+
+
+def _tabulate_comparisons(content: Content) -> list[Table]:
+    """Return the comparisons within models (groups, targets) before those of models."""
+    significance, tables = content.run.significance, []
+    of_models = significance["between"] == "models"
+    for title, rows in (("within models", ~of_models), ("of models", of_models)):
+        table = tabulate_comparisons(replace(content.run, significance=significance[rows]))
+        tables.append(replace(table, title=f"Comparisons {title}, the largest effect first"))
+    return [*tables[:1], replace(tables[1], notes=(*tables[1].notes, *content.methods))]
+
+
+def _tabulate_definitions(content: Content) -> Table:
+    """Return one row for each definition, with the metrics that share it."""
+    titles = ("metric", "definition", "formula", "direction", "range", "source")
+    rows = []
+    for metrics in content.definitions:
+        first, names = metrics[0], ", ".join(metric.heading for metric in metrics)
+        directions = dict.fromkeys(DIRECTION_LABELS[metric.direction] for metric in metrics)
+        texts = (names, first.summary, first.formula, ", ".join(directions))
+        rows.append(tuple(map(Cell, (*texts, first.values, first.source))))
+    return Table("Definitions", make_columns(titles), tuple(rows))
+
+
+def _shorten(table: Table) -> Table:
+    """Return a table of the first rows, and a note on the others."""
+    if len(table.rows) <= MOST_LINES:
+        return table
+    more = f"{format_count(len(table.rows) - MOST_LINES, 'more row')} in card.json."
+    return replace(table, rows=table.rows[:MOST_LINES], notes=(more, *table.notes))

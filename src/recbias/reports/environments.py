@@ -1,0 +1,215 @@
+"""LaTeX tables with booktabs, in which everything from data is escaped.
+
+Files inside a page: each is a link whose address holds the content, so it needs no request.
+The Jinja environments of the reports: every value is escaped for HTML or for Markdown.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+
+from recbias.core.measures import Direction
+from recbias.reports import llm
+from recbias.reports.views import DIRECTION_LABELS, format_setting
+from recbias.reports.wording import UNDEFINED, Cell, Safe, Table, escape, to_line
+
+_SPECIAL = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "{}&%$#_"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\textquotedbl{}",
+    }
+)
+_ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "zero": r" $\to 0$"}
+
+
+def escape_latex(text: object) -> str:
+    r"""Return a text on one line, escaped for LaTeX.
+
+    >>> escape_latex("50% of $x_1$ & more")
+    '50\\% of \\$x\\_1\\$ \\& more'
+    """
+    return to_line(text).translate(_SPECIAL)
+
+
+def render_latex(table: Table) -> str:
+    r"""Return a table environment, which needs ``\usepackage{booktabs}``."""
+    alignment = "".join("r" if column.numeric else "l" for column in table.columns)
+    headers = (
+        escape_latex(column.title) + _ARROWS.get(column.direction, "") for column in table.columns
+    )
+    lines = [
+        r"% needs \usepackage{booktabs}; labels with emoji need LuaLaTeX or XeLaTeX",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\label{{tab:{_name_label(table.title)}}}",
+        rf"\begin{{tabular}}{{{alignment}}}",
+        r"\toprule",
+        " & ".join(headers) + r" \\",
+        r"\midrule",
+        *(" & ".join(map(_render_cell, row)) + r" \\" for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *(rf"\\[2pt] \footnotesize {escape_latex(note)}" for note in table.notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _name_label(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _render_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    if cell.value < 0 and text.startswith("-"):
+        text = f"${text}$"
+    if cell.best:
+        text = rf"\textbf{{{text}}}"
+    return rf"{text}\textsuperscript{{{escape_latex(cell.mark)}}}" if cell.mark else text
+
+
+@dataclass(frozen=True)
+class Download:
+    """A link that saves a file; ``label`` names the format, and ``subject`` what it holds."""
+
+    label: str
+    subject: str
+    name: str
+    address: str
+
+
+def list_downloads(table: Table) -> list[Download]:
+    """Return a table as CSV and as LaTeX."""
+    stem = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:60] or "table"
+    return [
+        make_download("CSV", table.title, f"{stem}.csv", render_csv(table)),
+        make_download("LaTeX", table.title, f"{stem}.tex", render_latex(table)),
+    ]
+
+
+def make_download(label: str, subject: str, name: str, text: str) -> Download:
+    """Return a link to a text."""
+    content = base64.b64encode(text.encode("utf-8", errors="backslashreplace")).decode()
+    return Download(label, subject, name, f"data:text/plain;charset=utf-8;base64,{content}")
+
+
+def render_csv(table: Table) -> str:
+    """Return a table as CSV: numbers unrounded, undefined ones as empty cells, marks left out."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(column.title for column in table.columns)
+    writer.writerows(map(_write_cell, row) for row in table.rows)
+    return stream.getvalue()
+
+
+def _write_cell(cell: Cell) -> str:
+    """Return the value of a cell; an interval, which is sorted by its lower end, stays text."""
+    if math.isnan(cell.value) or " to " in cell.text:
+        return "" if cell.text == UNDEFINED else cell.text
+    return f"{cell.value:.15g}"
+
+
+MINUS = "\N{MINUS SIGN}"
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$#!])")
+_HYPHEN = re.compile(r"(?<![^\s(])-(?=\d)")
+
+
+def render(name: str, **context: object) -> str:
+    """Render a template of this package.
+
+    Text from the context is put on one line and escaped, unless a filter says otherwise.
+    """
+    return load_environment(name.split(".")[1]).get_template(name).render(context)
+
+
+@cache
+def load_environment(kind: str) -> Environment:
+    """Return the environment of the templates of a format: ``html`` or ``md``."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(read_resource),
+        autoescape=True,
+        finalize=partial(_convert, escape_markdown if kind == "md" else to_line),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
+    environment.globals |= {
+        "direction_labels": DIRECTION_LABELS,
+        "sort_first": {"higher": "descending", "lower": "ascending"},
+    }
+    environment.filters |= {
+        "describe_search": llm.describe_search,
+        "explain_missing_importances": llm.explain_missing_importances,
+        "summarize_search": llm.summarize_search,
+        "tabulate_searches": llm.tabulate_searches,
+        "tabulate_trials": llm.tabulate_trials,
+        "dict": dict,
+        "downloads": list_downloads,
+        "block": escape,
+        "code": _indent_code,
+        "minus": typeset_minus,
+        "setting": format_setting,
+        "sort_value": _get_sort_value,
+        "zip": partial(zip, strict=False),
+    }
+    return environment
+
+
+@cache
+def read_resource(name: str) -> str:
+    """Return a text file that is packaged beside this module."""
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def escape_markdown(text: object) -> Safe:
+    r"""Return a text on one line, escaped for Markdown and HTML.
+
+    >>> print(escape_markdown("a|b <i>_x_</i>"))
+    a\|b &lt;i&gt;\_x\_&lt;/i&gt;
+    """
+    line = to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Safe(_MARKDOWN.sub(r"\\\1", line))
+
+
+def typeset_minus(text: object) -> str:
+    """Return a text with minus signs instead of hyphens before numbers.
+
+    >>> typeset_minus("-0.5 to -0.1, ml-1m")
+    '−0.5 to −0.1, ml-1m'
+    """
+    return _HYPHEN.sub(MINUS, to_line(text))
+
+
+def _convert(convert: Callable[[str], str], value: Any) -> Any:
+    return convert(value) if type(value) is str else value
+
+
+def _indent_code(text: str) -> Safe:
+    """Return an indented block, in which Markdown has no markup."""
+    return Safe("\n".join(f"    {line}" for line in text.splitlines()))
+
+
+def _get_sort_value(value: float, direction: Direction) -> str:
+    return f"{abs(value) if direction == 'zero' else value:.7g}"

@@ -1,0 +1,424 @@
+"""All plots of a run, and the reasons why others are missing.
+
+The searches of a run with their plots: every trial, and which settings mattered.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from recbias.core.errors import MissingEvidence
+from recbias.core.measures import to_loss
+from recbias.reports import plots as rows
+from recbias.reports import svg
+from recbias.reports.llm import Search, Trial, collect_searches
+from recbias.reports.plots_models import (
+    OTHER_BIASES,
+    draw_metric_agreement,
+    draw_scatter,
+    draw_setting_curves,
+    draw_tradeoff_curves,
+    draw_win_matrix,
+)
+from recbias.reports.plots_prompts import (
+    draw_associations,
+    draw_attribute_ranking,
+    draw_group_means,
+    draw_prices,
+    draw_word_counts,
+)
+from recbias.reports.plots_units import (
+    compute_exposure,
+    count_recommendations,
+    draw_detectors,
+    draw_fold_values,
+    draw_learning_curves,
+    draw_long_tail,
+    draw_popularity,
+    draw_projections,
+    draw_round_curves,
+    draw_running_means,
+    draw_stereotypes,
+)
+from recbias.reports.run import RunTables
+from recbias.reports.svg import (
+    Axes,
+    FileNames,
+    Plot,
+    Scale,
+    choose_ticks,
+    describe_omitted,
+    draw_labels,
+    fits_axis,
+    interpolate_points,
+    pad_range,
+)
+from recbias.reports.views import (
+    DIRECTION_LABELS,
+    Comparisons,
+    collect_comparisons,
+    collect_definitions,
+    list_single_datasets,
+    select_accuracy_metric,
+    select_popularity_metric,
+)
+from recbias.reports.wording import Safe, format_value, join
+
+Subject = TypeVar("Subject")
+DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
+
+UNIT_PLOTS: Mapping[str, DrawPlots] = {
+    "Stereotype exposure": draw_stereotypes,
+    "Exposure by detector": draw_detectors,
+    "Latent space": draw_projections,
+    "Values by fold": draw_fold_values,
+    "Running means": draw_running_means,
+    "Learning curves": draw_learning_curves,
+    "Values over rounds of feedback": draw_round_curves,
+}
+"""Plots of the users, items and trainings of one dataset."""
+
+METRIC_PLOTS: Mapping[str, DrawPlots] = {
+    "Means by group": draw_group_means,
+    "Price levels by label": draw_prices,
+    "Words in recommended names": draw_word_counts,
+    "Averages by label": draw_attribute_ranking,
+    "Association with two labels": draw_associations,
+    "Metrics over settings": draw_setting_curves,
+    "Accuracy against bias by re-ranking": draw_tradeoff_curves,
+}
+"""Plots of ``metrics.csv``, of the mean over all datasets too."""
+
+MOST_UNIT_DATASETS = 6
+"""Datasets that get unit plots."""
+
+_SCATTER = "Accuracy against popularity bias"
+
+DRAWING_FAULTS: tuple[type[Exception], ...] = (
+    *(ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
+    *(MemoryError, OSError),
+)
+"""Exceptions that an unexpected value can raise in a plot; they cost the run nothing else."""
+
+
+def describe_fault(title: str, error: Exception) -> str:
+    """Return the sentence that says why a plot is missing.
+
+    >>> describe_fault("Long tail", ValueError("no ticks"))
+    'Long tail: the plot failed (ValueError: no ticks).'
+    """
+    reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
+    return f"{title}: the plot failed ({reason})."
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """The plots of a run.
+
+    Those of the overview have their datasets. There is a matrix for each family of comparisons
+    between models, not for comparisons by label and attribute value; ``skipped`` has a sentence
+    for each plot that is missing.
+    """
+
+    overview: tuple[tuple[str, Plot], ...]
+    matrices: tuple[tuple[Comparisons, Plot], ...]
+    skipped: tuple[str, ...]
+
+    def plots(self) -> list[Plot]:
+        """Return every plot."""
+        return [plot for _, plot in (*self.overview, *self.matrices)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Album(Generic[Subject]):
+    """Plots with what they show, reasons why others are missing, and plots that failed."""
+
+    plots: list[tuple[Subject, Plot]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def add(
+        self,
+        title: str,
+        subject: Subject,
+        draw: Callable[[], Iterable[Plot]],
+        *,
+        required: bool = True,
+    ) -> None:
+        """Draw plots; one that fails is recorded, and one that is missing if it is required."""
+        try:
+            self.plots.extend((subject, plot) for plot in draw())
+        except MissingEvidence as error:
+            if required:
+                reason = "; ".join(filter(None, [error.message, error.remedy]))
+                self.missing.append(f"{title}: {reason}.")
+        except DRAWING_FAULTS as error:
+            self.faults.append(describe_fault(title, error))
+
+
+def draw_gallery(run: RunTables) -> Gallery:
+    """Return the plots of a run."""
+    names = FileNames()
+    overview = _draw_overview(run, names)
+    album = _draw_paper_plots(run, names)
+    matrices = _draw_matrices(run, names)
+    metrics = collect_definitions(run).values()
+    needs_lists = select_accuracy_metric(metrics) or select_popularity_metric(metrics)
+    missing = overview.missing if needs_lists else []
+    skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrices.faults]
+    return Gallery(
+        overview=(*overview.plots, *album.plots),
+        matrices=tuple(matrices.plots),
+        skipped=tuple(dict.fromkeys(skipped)),
+    )
+
+
+def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
+    """Return the plots of accuracy and popularity."""
+    album = _Album[str]()
+    datasets = list_single_datasets(run)
+    counts = count_recommendations(run)
+    plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
+        (_SCATTER, "accuracy-popularity", draw_scatter),
+        *(
+            (f"Accuracy against {family.bias}", f"accuracy-{family.bias}", draw)
+            for family in OTHER_BIASES
+            for draw in [partial(draw_scatter, family=family)]
+        ),
+        ("Long tail", "long-tail", partial(_draw_tail, counts=counts)),
+        ("Popularity", "popularity", draw_popularity),
+        ("Metric agreement", "metric-agreement", draw_metric_agreement),
+    ]
+    for dataset, (title, stem, draw) in itertools.product(datasets, plots):
+        file = f"{stem}-{dataset}" if len(datasets) > 1 else stem
+        draw_named = partial(_draw_named, partial(draw, run, dataset), file, names)
+        album.add(title, dataset, draw_named, required=title == _SCATTER)
+    if not any(plot.name.startswith("long-tail") for _, plot in album.plots):
+        album.missing.append("Long tail of recommended items: the run holds no lists.")
+    return album
+
+
+def _draw_named(draw: Callable[..., Plot | None], stem: str, names: FileNames) -> Iterator[Plot]:
+    if (plot := draw(name=stem)) is not None:
+        yield replace(plot, name=names.free(stem))
+
+
+def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str) -> Plot | None:
+    exposure = compute_exposure(run, counts, dataset)
+    return None if exposure is None else draw_long_tail(run, exposure, name=name)
+
+
+def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
+    """Return the plots that papers show."""
+    album = _Album[str]()
+    single = list_single_datasets(run)
+    for plots, datasets in (
+        (UNIT_PLOTS, single[:MOST_UNIT_DATASETS]),
+        (METRIC_PLOTS, rows.list_plotted_datasets(run)),
+    ):
+        for (title, draw), dataset in itertools.product(plots.items(), datasets):
+            name_file = partial(_name_file, names, dataset if len(single) > 1 else "")
+            album.add(title, dataset, partial(draw, run, dataset, name_file))
+    return album
+
+
+def _name_file(names: FileNames, suffix: str, text: str) -> str:
+    return names.free(f"{text}-{suffix}")
+
+
+def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
+    """Return the win matrices."""
+    album = _Album[Comparisons]()
+    families = [
+        family for family in collect_comparisons(run) if family.compares_models and not family.part
+    ]
+    several = len({family.place[0] for family in families}) > 1
+    for family in families:
+        tests = {rival.test for rival in families if rival.title == family.title}
+        parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
+        stem = "-".join(["significance", family.title, *filter(None, parts)])
+        draw_named = partial(_draw_named, partial(draw_win_matrix, family), stem, names)
+        album.add(family.title, family, draw_named)
+    return album
+
+
+_LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
+_STRIP = 18.0
+"""Height of a line of trials without a value."""
+
+_COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
+_ROW, _BAR, _LONGEST = 30.0, 18.0, 24
+
+
+@dataclass(frozen=True, eq=False)
+class SearchPlots:
+    """A search and its plots: its progress and the importance of its settings, if drawable."""
+
+    search: Search
+    plots: tuple[svg.Plot, ...]
+
+
+def draw_search_plots(run: RunTables) -> tuple[SearchPlots, ...]:
+    """Return the searches of a run in its order."""
+    names = svg.FileNames()
+    return tuple(_draw_plots(search, names) for search in collect_searches(run))
+
+
+def _draw_plots(search: Search, names: svg.FileNames) -> SearchPlots:
+    plots = []
+    for stem, draw in (("search", draw_search_progress), ("importance", draw_setting_importance)):
+        try:
+            plot = draw(search, name=names.free(f"{stem}-{search.title}"))
+        except DRAWING_FAULTS:
+            continue
+        if plot is not None:
+            plots.append(plot)
+    return SearchPlots(search, tuple(plots))
+
+
+def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
+    """Return the plot of every trial, and of the best value so far.
+
+    None if neither direction of the metric is better.
+    """
+    trials = _list_drawable(search)
+    if search.direction == "none" or not trials:
+        return None
+    axes = Axes(
+        Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT),
+        Scale(*pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
+    )
+    states = [state for state in _COLOURS if search.count(state)]
+    bottom = _BOTTOM + 8 + _STRIP * len(states)
+    ticks = [tick for tick in choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
+    points = {trial.number: axes.at(trial.number, trial.value) for trial in trials}
+    steps = _list_steps(search, points, axes.x.at(len(search.trials)))
+    sentences = [
+        "Each point is a trial; the line is the best so far, the large point the best.",
+        f"Trials that were {' or '.join(states)} are marked below." if states else "",
+        describe_omitted(len(search.done) - len(trials)),
+    ]
+    return svg.Plot(
+        name=name,
+        title=f"Progress of the search: {search.title}",
+        caption=" ".join(filter(None, sentences)),
+        height=bottom + 48,
+        body=join(
+            axes.draw(ticks, bottom=bottom),
+            *(
+                _draw_strip(search, state, _BOTTOM + 18 + _STRIP * line, axes.x)
+                for line, state in enumerate(states)
+            ),
+            svg.draw_polyline(steps, "curve c0"),
+            *_draw_best_label(search, points, steps),
+            *(_draw_trial(search, trial, points[trial.number]) for trial in trials),
+            svg.draw_title((4, 16), search.metric, DIRECTION_LABELS[search.direction]),
+            svg.draw_title((_RIGHT, bottom + 40), "Trial", class_="end"),
+        ),
+    )
+
+
+def list_improvements(search: Search) -> list[Trial]:
+    """Return the trials that were better than all before them, in order."""
+    improvements, best = [], math.inf
+    for trial in _list_drawable(search):
+        if (loss := to_loss(trial.value, search.direction)) < best:
+            improvements.append(trial)
+            best = loss
+    return improvements
+
+
+def _list_drawable(search: Search) -> list[Trial]:
+    return [trial for trial in search.done if fits_axis(trial.value)]
+
+
+def _list_steps(search: Search, points: dict[int, svg.Point], end: float) -> list[svg.Point]:
+    """Return the corners of the line of the best value so far, up to the last trial."""
+    steps: list[svg.Point] = []
+    for trial in list_improvements(search):
+        x, y = points[trial.number]
+        steps += [(x, steps[-1][1]), (x, y)] if steps else [(x, y)]
+    return [*steps, (end, steps[-1][1])]
+
+
+def _draw_trial(search: Search, trial: Trial, point: svg.Point) -> Safe:
+    title = f"trial {trial.number}: {format_value(trial.value, search.places)}"
+    radius, class_ = (6, "dot c2") if trial.number == search.best else (4, "dot c0")
+    return svg.draw_circle(point, radius, class_, title)
+
+
+def _draw_best_label(
+    search: Search, points: dict[int, svg.Point], steps: Sequence[svg.Point]
+) -> list[Safe]:
+    """Return the best value beside its point, where it covers the other points least."""
+    if search.best not in points:
+        return []
+    label = f"trial {search.best}: {format_value(search.chosen.value, search.places)}"
+    obstacles = [*points.values(), *interpolate_points(steps)]
+    frame = (_LEFT + 4, _TOP - 8, _RIGHT, _BOTTOM)
+    return draw_labels(
+        [points[search.best]], [label], frame, ["halo c2"], gap=11, obstacles=obstacles
+    )
+
+
+def _draw_strip(search: Search, state: str, y: float, x_scale: Scale) -> Safe:
+    """Return a line of marks: the trials that ended in a state without a value."""
+    marks = []
+    for trial in search.trials:
+        if trial.state == state:
+            corner = x_scale.at(trial.number) - 2, y - 10
+            title = f"trial {trial.number}: {state}"
+            marks.append(svg.draw_rectangle(corner, (4, 10), f"dot {_COLOURS[state]}", title))
+    return join(svg.draw_text((_LEFT - 7, y), state, "tick end"), *marks)
+
+
+def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
+    """Return the share of the variation that each setting explains, the largest first.
+
+    None if no importance is known.
+    """
+    shares = {key: share for key, share in search.importances.items() if fits_axis(share)}
+    if not shares:
+        return None
+    ranked = sorted(shares, key=lambda key: -shares[key])
+    left = 16 + max(svg.estimate_width(svg.shorten(key, _LONGEST)) for key in ranked)
+    scale = Scale(0, 1, left, svg.WIDTH - 58.0)
+    bottom = _TOP + _ROW * len(ranked)
+    n_pruned = search.count("pruned")
+    target = "the best nDCG@10 of an epoch" if n_pruned else search.metric
+    return svg.Plot(
+        name=name,
+        title=f"Which settings mattered: {search.title}",
+        caption=(
+            f"The share of the variance of {target} over {len(search.done) + n_pruned:,} trials "
+            "that each setting explains by itself, scaled to sum to 1: functional ANOVA of a "
+            "random forest. With few trials the shares are rough."
+        ),
+        height=bottom + 12,
+        body=join(
+            svg.draw_title((4, 16), "Importance", "share of what the settings explain"),
+            *(
+                _draw_bar(key, shares[key], _TOP + _ROW * position, scale)
+                for position, key in enumerate(ranked)
+            ),
+            svg.draw_line((left, _TOP), (left, bottom), "axis"),
+        ),
+    )
+
+
+def _draw_bar(key: str, share: float, top: float, scale: Scale) -> Safe:
+    middle, end = top + _ROW / 2, scale.at(share)
+    text = format_value(share, 2)
+    corner, size = (scale.start, middle - _BAR / 2), (end - scale.start, _BAR)
+    return join(
+        svg.draw_rectangle(corner, size, "bar", f"{key}: {text}"),
+        svg.draw_text((scale.start - 8, middle + 4.5), svg.shorten(key, _LONGEST), "end"),
+        svg.draw_text((end + 7, middle + 4.5), text, "tick"),
+    )

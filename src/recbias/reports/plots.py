@@ -1,0 +1,193 @@
+"""The metric rows and per-unit values that plots show."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.files import has_file
+from recbias.core.text import normalize_name
+from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports.svg import LARGEST, Plot, describe_omitted, fits_axis
+from recbias.reports.views import (
+    ALL,
+    DIRECTION_LABELS,
+    Definition,
+    collect_definitions,
+    collect_estimates,
+    format_title,
+    list_datasets,
+    list_models,
+    select_headline,
+)
+
+MOST_PLOTTED_DATASETS = 3
+"""With more datasets than this only the values over all of them are plotted."""
+
+MOST_MODELS = 6
+"""Models that get a plot of their own; tables have the others."""
+
+_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")
+"""A label that joins several labels, or a condition."""
+
+Row = Mapping[str, Any]
+
+NameFile = Callable[[str], str]
+"""From the content of a plot to the name of its file."""
+
+
+def find_metrics(run: RunTables, name: str) -> list[Definition]:
+    """Return the metrics of the run whose plug-in has this name."""
+    metrics = collect_definitions(run).values()
+    return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
+
+
+def list_plotted_datasets(run: RunTables) -> list[str]:
+    """Return the datasets with plots of their own, the mean over all of them first."""
+    names = list_datasets(run)
+    return [ALL] if ALL in names and len(names) > MOST_PLOTTED_DATASETS + 1 else names
+
+
+def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
+    """Return the rows of ``list_defined_rows`` whose value fits an axis."""
+    rows = list_defined_rows(run, metric, dataset)
+    return [row for row in rows if fits_axis(row["value"])]
+
+
+def list_defined_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
+    """Return a metric's rows on one dataset, the mean over seeds and folds if there are several.
+
+    Rows whose value is undefined are excluded.
+    """
+    rows = _group_rows(run).get((metric.title, dataset), [])
+    return [row for row in rows if not math.isnan(row["value"])]
+
+
+def list_labels(run: RunTables, metric: Definition, dataset: str, column: str) -> list[str]:
+    """Return the groups or targets of a metric's rows, those of undefined values too."""
+    rows = _group_rows(run).get((metric.title, dataset), [])
+    return list(filter(None, list_distinct(rows, column)))
+
+
+def describe_undrawn(
+    run: RunTables, metrics: Iterable[Definition], dataset: str, **columns: str
+) -> str:
+    """Return the caption's sentence on the values of metrics that do not fit an axis.
+
+    ``columns`` are the ``model``, ``group`` and ``target`` to which rows are restricted.
+    """
+    rows = [row for metric in metrics for row in list_defined_rows(run, metric, dataset)]
+    n_omitted = sum(columns.items() <= row.items() and not fits_axis(row["value"]) for row in rows)
+    return describe_omitted(n_omitted)
+
+
+def describe_direction(metric: Definition) -> str:
+    """Return which direction is better, blank if neither is."""
+    return "" if metric.direction == "none" else DIRECTION_LABELS[metric.direction]
+
+
+def add_note(plot: Plot, note: str) -> Plot:
+    """Return a plot with a sentence added to its caption, blank for none."""
+    return replace(plot, caption=f"{plot.caption} {note}") if note else plot
+
+
+def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
+    """Return a plot of one model whose caption names the models without a plot, and a note."""
+    omitted = models[MOST_MODELS:]
+    plot = add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
+    return add_note(plot, note)
+
+
+def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
+    """Return the rows whose values all fit an axis, and the caption's sentence on the others."""
+    fits = (frame[list(columns)].abs() <= LARGEST).all(axis=1)
+    return frame[fits], describe_omitted(int((~fits).sum()))
+
+
+@lru_cache(maxsize=2)
+def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for row in to_records(select_headline(run, collect_estimates(run))):
+        rows.setdefault((format_title(row["metric"], row["k"]), row["dataset"]), []).append(row)
+    return rows
+
+
+def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame:
+    """Return a metric's value for each unit, its mean over seeds and folds.
+
+    Returns:
+        ``model``, ``group``, ``target``, ``unit_id`` and ``value``, in the order of the file; no
+        rows without ``per_unit.parquet``.
+    """
+    keys = ["model", "group", "target", "unit_id"]
+    path = run.folder / "per_unit.parquet"
+    if not has_file(path):
+        return pd.DataFrame(columns=[*keys, "value"])
+    import pyarrow.parquet as pq
+
+    label = metric.title.rpartition("@")[0] or metric.title
+    filters = [("metric", "in", [label, metric.title]), ("dataset", "==", dataset)]
+    columns = [*keys, "seed", "fold", "metric", "k", "value"]
+    with convert_parquet_errors(path):
+        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    pairs = units[["metric", "k"]].drop_duplicates()
+    matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
+    units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])
+    units = units.dropna(subset="value").astype(dict.fromkeys(keys, object))
+    if len(units[["seed", "fold"]].drop_duplicates()) < 2:
+        return units[[*keys, "value"]].reset_index(drop=True)
+    return units.groupby(keys, sort=False)["value"].mean().reset_index()
+
+
+def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:
+    """Return models in the order of the run."""
+    present = set(present)
+    return [model for model in list_models(run) if model in present]
+
+
+def list_distinct(rows: Iterable[Row], column: str) -> list[str]:
+    """Return the distinct values of a column in order of appearance."""
+    return list(dict.fromkeys(str(row[column]) for row in rows))
+
+
+def join_names(names: Sequence[str], most: int = 4) -> str:
+    """Return names in a sentence; above ``most`` the others are counted.
+
+    >>> join_names(["a", "b", "c"]), join_names(["a", "b", "c"], 2)
+    ('a, b and c', 'a, b and 1 more')
+    """
+    items = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def get_label_value(label: str) -> str:
+    """Return the value of a label; compound labels and conditions are returned unchanged.
+
+    >>> get_label_value("location=office"), get_label_value("race=black&gender=F")
+    ('office', 'race=black&gender=F')
+    >>> get_label_value("age < 18"), get_label_value("categories=Coffee & Tea")
+    ('age < 18', 'Coffee & Tea')
+    """
+    return label if _COMPOUND.search(label) else label.partition("=")[2] or label
+
+
+def get_label_name(labels: Iterable[str]) -> str:
+    """Return the name that all labels share, blank if there is none.
+
+    >>> get_label_name(["race=black", "race=white"]), get_label_name(["age < 18", "not age < 18"])
+    ('race', '')
+    """
+    names = set()
+    for label in labels:
+        terms = label.split("&") if _COMPOUND.search(label) else [label]
+        if not all("=" in term for term in terms):
+            return ""
+        names.add("&".join(term.partition("=")[0] for term in terms))
+    return names.pop() if len(names) == 1 else ""

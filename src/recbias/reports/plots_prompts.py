@@ -1,0 +1,711 @@
+"""Which item attribute values go with which query labels, on two labels at once.
+
+Forest plots: rows of values with intervals along one axis.
+The mean of an item attribute by query label, ranked: average price by location.
+A metric by query label: each group's mean for each model.
+The share of each price level by query label, a panel for each model.
+The most frequent words in the names of the items recommended under each label.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from recbias.core.errors import MissingEvidence
+from recbias.reports import plots as rows
+from recbias.reports import svg
+from recbias.reports.run import RunTables
+from recbias.reports.svg import (
+    MARGIN,
+    TALL,
+    Axes,
+    Interval,
+    Plot,
+    Scale,
+    choose_look,
+    describe_lines,
+    draw_labels,
+    draw_marker,
+    draw_row_axis,
+    pad_range,
+)
+from recbias.reports.views import Definition, collect_definitions
+from recbias.reports.wording import Safe, join
+
+PLUGIN = "association"
+MOST_PAIRS = 3
+POSITIVE = ("female", "white")
+"""Label values at the positive end of an axis, as in the paper; else the first value."""
+
+_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
+_OWN_SETTINGS = {"label", "positive", "words", "units"}
+"""Settings in which the metrics of the two axes may differ."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: one value of a label against the others.
+
+    The values are the association of each model and attribute value.
+    """
+
+    metric: Definition
+    plus: str
+    minus: str
+    values: Mapping[tuple[str, str], Interval]
+    neutral: float
+
+    @property
+    def label(self) -> str:
+        """The query label."""
+        return str(self.metric.parameters.get("label", self.plus))
+
+    def excludes_neutral(self, interval: Interval) -> bool:
+        """Return whether an interval excludes the neutral value; true without an interval."""
+        return not (interval.bounded and interval.low <= self.neutral <= interval.high)
+
+
+@dataclass(frozen=True)
+class AttributeValue:
+    """An attribute value with its associations on both axes."""
+
+    target: str
+    x: Interval
+    y: Interval
+
+
+Pair = tuple[Axis, Axis]
+
+
+def draw_associations(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[svg.Plot]:
+    """Yield a plot for each two metrics of association over the same attribute, and each model.
+
+    Raises:
+        MissingEvidence: No attribute value has both associations.
+    """
+    candidates = [_make_axis(run, metric, dataset) for metric in rows.find_metrics(run, PLUGIN)]
+    partners = _collect_partners(run)
+    pairs = itertools.combinations(candidates, 2)
+    compatible = [pair for pair in pairs if _are_compatible(*pair, partners)]
+    for x, y in compatible[:MOST_PAIRS]:
+        models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
+        if not models:
+            message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
+            raise MissingEvidence(message)
+        for model in models[: rows.MOST_MODELS]:
+            plot = _draw_plot((x, y), model, name_file)
+            note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
+            yield rows.add_omitted(plot, models, note)
+
+
+def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
+    labels = rows.list_labels(run, metric, dataset, "group") or [""]
+    labels.sort(key=lambda label: rows.get_label_value(label) not in POSITIVE)
+    plus, *negative = map(rows.get_label_value, labels)
+    return Axis(
+        metric=metric,
+        plus=plus or metric.heading,
+        minus=negative[0] if len(negative) == 1 else f"less {plus}",
+        values={
+            (row["model"], row["target"]): Interval.of_row(row)
+            for row in rows.list_rows(run, metric, dataset)
+            if row["target"] and row["group"] == labels[0]
+        },
+        neutral=1.0 if "ratio" in metric.parameters.values() else 0.0,
+    )
+
+
+def _collect_partners(run: RunTables) -> Mapping[str, set[str]] | None:
+    """Return the labels that occur together with each label; None if the run does not say."""
+    partners: dict[str, set[str]] = defaultdict(set)
+    for queries in run.manifest.get("queries", []):
+        for label, names in (queries.get("labels") or {}).items():
+            partners[label] |= set(names)
+    return partners or None
+
+
+def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -> bool:
+    """Return whether two metrics differ in their label only, and queries carry both labels."""
+    x_settings, y_settings = (
+        {key: value for key, value in axis.metric.parameters.items() if key not in _OWN_SETTINGS}
+        for axis in (x, y)
+    )
+    if x_settings != y_settings or x.label == y.label:
+        return False
+    return partners is None or y.label in partners.get(x.label, ())
+
+
+def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
+    x, y = pair
+    points = [
+        AttributeValue(target, interval, y.values[model, target])
+        for (name, target), interval in x.values.items()
+        if name == model and (model, target) in y.values
+    ]
+    height = 420.0 + 8 * max(0, min(len(points), 60) - 12)
+    bottom = height - _FOOT
+    x_range = pad_range([x.neutral, *(point.x.value for point in points)])
+    y_range = pad_range([y.neutral, *(point.y.value for point in points)])
+    axes = Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    middle, level = axes.at(x.neutral, y.neutral)
+    marks, n_unlabelled = _draw_points(points, pair, axes)
+    left, right, below, above = (svg.shorten(name, 24) for name in _name_ends(x, y))
+    attribute = rows.get_label_name(point.target for point in points) or "attribute values"
+    return svg.Plot(
+        name=name_file(f"association-{x.label}-{y.label}-{model}"),
+        title=f"{attribute.capitalize()} by {x.label} and {y.label}: {model}",
+        caption=_write_caption(pair, points, n_unlabelled),
+        height=height,
+        body=join(
+            axes.draw(),
+            svg.draw_line((middle, _TOP), (middle, bottom), "axis"),
+            svg.draw_line((_LEFT, level), (_RIGHT, level), "axis"),
+            svg.draw_title((_LEFT, height - 14), f"← {left}"),
+            svg.draw_title((_RIGHT, height - 14), f"{right} →", class_="end"),
+            svg.draw_title((8, 16), f"↑ {above}"),
+            svg.draw_title((8, bottom + 32), f"↓ {below}"),
+            marks,
+        ),
+    )
+
+
+def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
+    """Return the names of the ends of both axes, with their labels if both axes have the same."""
+    if x.plus != y.plus:
+        return x.minus, x.plus, y.minus, y.plus
+    left, right = f"{x.label} {x.minus}", f"{x.label} {x.plus}"
+    return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
+
+
+def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tuple[Safe, int]:
+    """Return points with their labels, and the number of points without a label."""
+    centres = [axes.at(point.x.value, point.y.value) for point in points]
+    labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
+    texts = draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
+    dots = []
+    for point, centre in zip(points, centres, strict=True):
+        title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
+        class_ = "dot c0" if _is_sure(point, pair) else "dot open c0"
+        dots.append(svg.draw_circle(centre, 4, class_, title))
+    return join(*texts, *dots), texts.count(Safe(""))
+
+
+def _is_sure(point: AttributeValue, pair: Pair) -> bool:
+    """Return whether the interval on either axis excludes the neutral value."""
+    return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
+
+
+def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: int) -> str:
+    x, y = pair
+    _, right, _, above = _name_ends(x, y)
+    sentences = [
+        f"An attribute value further right is recommended more under {right},",
+        f"one further up more under {above}; at {x.neutral:g} there is no difference.",
+        _describe_extreme(x, {point.target: point.x for point in points}),
+        _describe_extreme(y, {point.target: point.y for point in points}),
+    ]
+    if not all(_is_sure(point, pair) for point in points):
+        sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
+    if n_unlabelled:
+        sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")
+    return " ".join(sentences)
+
+
+def _describe_extreme(axis: Axis, values: Mapping[str, Interval]) -> str:
+    target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
+    value = f"{rows.get_label_value(target)}, {values[target].describe()}"
+    return f"Furthest on {axis.metric.heading}: {value}."
+
+
+_LINE, _HEAD, _LONGEST = 20.0, 26.0, 24
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value in a row: the number of its series, and the text that shows on hover."""
+
+    interval: Interval
+    series: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A labelled row of marks."""
+
+    label: str
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows under a title, which may be blank."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A forest plot.
+
+    A single series has no legend; ``neutral`` is the value without bias, or NaN. The marks of a
+    row are below each other, or on one line if they are not ``stacked``.
+    """
+
+    panels: tuple[Panel, ...]
+    series: tuple[str, ...]
+    axis: str
+    note: str = ""
+    neutral: float = math.nan
+    neutral_label: str = ""
+    stacked: bool = True
+
+    def rows(self) -> list[Row]:
+        """Return all rows."""
+        return [row for panel in self.panels for row in panel.rows]
+
+
+def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.Plot:
+    """Return the plot with this file name, title and caption."""
+    legend, lines = _draw_legend(forest)
+    top = 8 + _LINE * lines
+    most = max(len(row.marks) for row in forest.rows())
+    row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
+    titles = sum(bool(panel.title) for panel in forest.panels)
+    body = len(forest.rows()) * row_height + titles * _HEAD
+    if top + body + 66 > TALL:
+        top += _LINE
+    height = top + body + 66
+    scale = _make_scale(forest)
+    neutral = []
+    if scale.low <= forest.neutral <= scale.high:
+        x = scale.at(forest.neutral)
+        neutral.append(svg.draw_line((x, top), (x, height - 58), "neutral"))
+    return svg.Plot(
+        name=name,
+        title=title,
+        caption=caption,
+        height=height,
+        body=join(
+            draw_row_axis(scale, top, forest.axis, forest.note, height),
+            *neutral,
+            legend,
+            _draw_panels(forest, scale, top, row_height),
+        ),
+    )
+
+
+def _make_scale(forest: Forest) -> Scale:
+    widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
+    ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
+    neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
+    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
+
+
+def _shorten_labels(forest: Forest) -> dict[str, str]:
+    labels = [row.label for row in forest.rows()]
+    return dict(zip(labels, svg.shorten_all(labels, _LONGEST), strict=True))
+
+
+def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
+    elements, labels = [], _shorten_labels(forest)
+    for panel in forest.panels:
+        if panel.title:
+            size = (svg.WIDTH, _HEAD - 1)
+            elements.append(svg.draw_rectangle((0, y - 1), size, "paper"))
+            elements.append(svg.draw_title((4, y + 19), svg.shorten(panel.title, 52)))
+            y += _HEAD
+        for row in panel.rows:
+            middle = y + row_height / 2
+            elements.append(
+                svg.draw_text((scale.start - 10, middle + 4.5), labels[row.label], "end")
+            )
+            elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
+            y += row_height
+    return join(*elements)
+
+
+def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
+    elements = []
+    for position, mark in enumerate(row.marks):
+        y = middle + (position - (len(row.marks) - 1) / 2) * distance
+        colour, shape = choose_look(mark.series)
+        if mark.interval.bounded:
+            start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
+            elements.append(svg.draw_line(start, end, f"interval {colour}"))
+        centre = (scale.at(mark.interval.value), y)
+        elements.append(draw_marker(centre, shape, f"dot {colour}", title=mark.title))
+    return join(*elements)
+
+
+def _draw_legend(forest: Forest) -> tuple[Safe, int]:
+    """Return the legend and the number of its lines."""
+    names = list(forest.series) if len(forest.series) > 1 else []
+    labels = [svg.shorten(name, 40) for name in [*names, forest.neutral_label] if name]
+    elements, x, lines = [], 10.0, min(len(labels), 1)
+    for series, label in enumerate(labels):
+        width = 30 + svg.estimate_width(label)
+        if x + width > svg.WIDTH and x > 10:
+            x, lines = 10.0, lines + 1
+        y = 16 + (lines - 1) * _LINE
+        if series < len(names):
+            colour, shape = choose_look(series)
+            elements.append(draw_marker((x, y - 4), shape, f"dot {colour}"))
+        else:
+            elements.append(svg.draw_line((x, y - 10), (x, y + 3), "neutral"))
+        elements.append(svg.draw_text((x + 9, y), label))
+        x += width
+    return join(*elements), lines
+
+
+PLUGIN_ATTRIBUTE_RANKING = "mean_attribute"
+NEUTRAL = "neutral"
+"""The group of prompts without a label word; its mean is the reference line."""
+
+MOST_LABELS = 60
+"""With more labels than this, only the highest and the lowest are drawn."""
+
+
+def draw_attribute_ranking(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[Plot]:
+    """Yield a plot for each metric of a mean by label, and each model.
+
+    Raises:
+        MissingEvidence: A metric has no defined value.
+    """
+    for metric in rows.find_metrics(run, PLUGIN_ATTRIBUTE_RANKING):
+        groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
+        means = [row for row in groups if row["group"] != NEUTRAL]
+        neutral = {row["model"]: row["value"] for row in groups if row["group"] == NEUTRAL}
+        if not means:
+            raise MissingEvidence(f"{metric.heading} has no defined mean of a label")
+        models = rows.sort_models(run, (row["model"] for row in means))
+        for model in models[: rows.MOST_MODELS]:
+            model_means = [row for row in means if row["model"] == model]
+            plot = _draw_plot_of_attribute_ranking(
+                metric, model_means, neutral.get(model, math.nan), name_file
+            )
+            note = rows.describe_undrawn(run, [metric], dataset, model=model)
+            yield rows.add_omitted(plot, models, note)
+
+
+def _draw_plot_of_attribute_ranking(
+    metric: Definition, means: Sequence[rows.Row], neutral: float, name_file: rows.NameFile
+) -> Plot:
+    ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
+    model = ranked[0]["model"]
+    label = rows.get_label_name(row["group"] for row in means) or "label"
+    attribute = str(metric.parameters.get("attribute") or metric.heading)
+    neutral_label = "without any word"
+    if math.isnan(neutral):
+        neutral = math.fsum(row["value"] for row in means) / len(means)
+        neutral_label = "mean over the labels"
+    plot = Forest(
+        panels=_split_panels(ranked),
+        series=("",),
+        axis=f"Mean {attribute}",
+        note=rows.describe_direction(metric),
+        neutral=neutral,
+        neutral_label=neutral_label,
+    )
+    return draw_forest(
+        plot,
+        name=name_file(f"ranking-{attribute}-{label}-{model}"),
+        title=f"Average {attribute} by {label}: {model}",
+        caption=_write_caption_of_attribute_ranking(ranked, attribute),
+    )
+
+
+def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
+    lines = []
+    for row in ranked:
+        interval = Interval.of_row(row)
+        mark = Mark(interval, 0, f"{row['group']}: {interval.describe()}")
+        lines.append(Row(rows.get_label_value(row["group"]), (mark,)))
+    if len(lines) <= MOST_LABELS:
+        return (Panel("", tuple(lines)),)
+    half = MOST_LABELS // 2
+    highest = Panel(f"The {half} highest", tuple(lines[:half]))
+    return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
+
+
+def _write_caption_of_attribute_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
+    sentences = [
+        f"The mean {attribute} of the recommended items under each label, the highest first."
+    ]
+    if len(ranked) > 1:
+        high, low = (
+            f"{rows.get_label_value(row['group'])}, {Interval.of_row(row).describe()}"
+            for row in (ranked[0], ranked[-1])
+        )
+        sentences.append(f"Highest: {high}; lowest: {low}.")
+    return " ".join([*sentences, *describe_lines(map(Interval.of_row, ranked))])
+
+
+def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric that is grouped by a query label.
+
+    Raises:
+        MissingEvidence: A grouped metric is defined in no group.
+    """
+    for metric in collect_definitions(run).values():
+        if metric.parameters.get("gap") != "groups":
+            continue
+        metric_rows = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
+        if not metric_rows:
+            raise MissingEvidence(f"{metric.heading} is defined in no group")
+        for target in rows.list_distinct(metric_rows, "target"):
+            target_rows = [row for row in metric_rows if row["target"] == target]
+            name = name_file(f"groups-{metric.title}-{target}")
+            note = rows.describe_undrawn(run, [metric], dataset, target=target)
+            yield rows.add_note(_draw_plot_of_group_means(run, metric, target_rows, name), note)
+
+
+def _draw_plot_of_group_means(
+    run: RunTables, metric: Definition, metric_rows: Sequence[rows.Row], name: str
+) -> svg.Plot:
+    groups = rows.list_distinct(metric_rows, "group")
+    models = rows.sort_models(run, (row["model"] for row in metric_rows))
+    by_model = {model: [row for row in metric_rows if row["model"] == model] for model in models}
+    coloured = len(groups) <= svg.COLOURS
+    if coloured:
+        lines = []
+        for model in models:
+            ordered = sorted(by_model[model], key=lambda row: groups.index(row["group"]))
+            marks = tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
+            lines.append(Row(model, marks))
+        panels = [Panel("", tuple(lines))]
+    else:
+        panels = [
+            Panel(model, tuple(Row(row["group"], (_make_mark(row, 0),)) for row in model_rows))
+            for model, model_rows in by_model.items()
+        ]
+    target = metric_rows[0]["target"]
+    return draw_forest(
+        Forest(
+            panels=tuple(panels),
+            series=tuple(groups) if coloured else ("",),
+            axis=metric.heading,
+            note=rows.describe_direction(metric),
+        ),
+        name=name,
+        title=", ".join(filter(None, [metric.heading, target])) + " for each group",
+        caption=_write_caption_of_group_means(by_model, metric_rows),
+    )
+
+
+def _make_mark(row: rows.Row, series: int) -> Mark:
+    interval = Interval.of_row(row)
+    title = f"{row['model']}, {row['group']}: {interval.describe()}, n {row['n']:,.0f}"
+    return Mark(interval, series, title)
+
+
+def _write_caption_of_group_means(
+    by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]
+) -> str:
+    sentences = ["The mean over the queries of each group."]
+    gaps = []
+    for model, model_rows in by_model.items():
+        values = sorted(model_rows, key=lambda row: row["value"])
+        if len(values) > 1:
+            gaps.append((values[-1]["value"] - values[0]["value"], model, values))
+    if gaps:
+        _, model, values = max(gaps, key=lambda gap: gap[0])
+        high, low = (
+            f"{row['group']} {Interval.of_row(row).describe()}" for row in (values[-1], values[0])
+        )
+        sentences.append(f"{model} has the widest gap: {high} against {low}.")
+    sizes = {row["group"]: row["n"] for row in metric_rows}
+    counts = rows.join_names([f"{group} {n:,.0f}" for group, n in sizes.items()], 6)
+    sentences.append(f"Queries: {counts}.")
+    return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])
+
+
+PLUGIN_PRICES = "price_percentage"
+
+
+def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
+    """Yield a plot for each metric of shares by price level.
+
+    Raises:
+        MissingEvidence: A metric has no defined value.
+    """
+    for metric in rows.find_metrics(run, PLUGIN_PRICES):
+        shares = [
+            row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
+        ]
+        if not shares:
+            raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
+        labels = rows.list_labels(run, metric, dataset, "group")
+        plot = _draw_plot_of_prices(run, metric, labels, shares, name_file)
+        yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
+
+
+def _draw_plot_of_prices(
+    run: RunTables,
+    metric: Definition,
+    labels: Sequence[str],
+    shares: Sequence[rows.Row],
+    name_file: rows.NameFile,
+) -> Plot:
+    levels = rows.list_distinct(shares, "target")
+    panels = []
+    for model in rows.sort_models(run, (row["model"] for row in shares)):
+        lines = []
+        for level in levels:
+            level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
+            level_rows.sort(key=lambda row: labels.index(row["group"]))
+            marks = tuple(
+                _make_mark_of_prices(row, labels.index(row["group"])) for row in level_rows
+            )
+            if marks:
+                lines.append(Row(rows.get_label_value(level), marks))
+        panels.append(Panel(model, tuple(lines)))
+    within = str(metric.parameters.get("within") or "")
+    neutral = compute_neutral(labels, within)
+    level_name = rows.get_label_name(levels) or "level"
+    label_name = rows.get_label_name(row["group"] for row in shares) or "label"
+    return draw_forest(
+        Forest(
+            panels=tuple(panels),
+            series=tuple(map(rows.get_label_value, labels)),
+            axis=f"Share of the {level_name} level's slots",
+            neutral=neutral,
+            neutral_label="" if math.isnan(neutral) else f"equal shares, {neutral:.2g}",
+        ),
+        name=name_file(f"levels-{label_name}"),
+        title=f"{level_name.capitalize()} levels by {label_name}",
+        caption=f"{metric.heading}. {_write_caption_of_prices(shares, level_name, neutral, within)}",
+    )
+
+
+def compute_neutral(labels: Sequence[str], within: str = "") -> float:
+    """Return the share of each label without bias.
+
+    NaN for a single label, and where classes of ``within`` have different numbers of labels.
+
+    Args:
+        labels: The label values: ``race=black&gender=F``.
+        within: The label within each value of which shares add up to 1, blank for all together.
+
+    >>> compute_neutral(["race=a&sex=F", "race=b&sex=F", "race=a&sex=M", "race=b&sex=M"], "sex")
+    0.5
+    """
+    names = [name.strip() for name in within.split("&")]
+    classes = Counter(
+        tuple(term for term in label.split("&") if term.partition("=")[0] in names)
+        for label in labels
+    )
+    sizes = set(classes.values())
+    size = sizes.pop() if len(sizes) == 1 else 1
+    return 1 / size if size > 1 else math.nan
+
+
+def _make_mark_of_prices(row: rows.Row, series: int) -> Mark:
+    interval = Interval.of_row(row)
+    title = f"{row['model']}, {row['target']}, {row['group']}: {interval.describe()}"
+    return Mark(interval, series, title)
+
+
+def _write_caption_of_prices(
+    shares: Sequence[rows.Row], level_name: str, neutral: float, within: str
+) -> str:
+    sentences = [
+        f"The share under each label of all slots that go to a {level_name} level.",
+        f"The shares of a level add up to 1{f' within each {within}' if within else ''}.",
+    ]
+    if not math.isnan(neutral):
+        extreme = max(shares, key=lambda row: abs(row["value"] - neutral))
+        group, target = (rows.get_label_value(extreme[column]) for column in ("group", "target"))
+        sentences.append(
+            f"Without a difference between labels each share is {neutral:.2g}. Furthest from it: "
+            f"{group} at {target} by {extreme['model']}, {Interval.of_row(extreme).describe()}."
+        )
+    return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
+
+
+PLUGIN_WORD_COUNTS = "top_words"
+MOST_WORDS = 30
+"""Words in a plot; the table has the others."""
+
+
+def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
+    """Yield a plot for each metric of word counts, and each model.
+
+    Raises:
+        MissingEvidence: A metric has no word.
+    """
+    for metric in rows.find_metrics(run, PLUGIN_WORD_COUNTS):
+        counts = [
+            row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
+        ]
+        if not counts:
+            raise MissingEvidence(f"{metric.heading} has no word in the recommended names")
+        models = rows.sort_models(run, (row["model"] for row in counts))
+        for model in models[: rows.MOST_MODELS]:
+            model_counts = [row for row in counts if row["model"] == model]
+            plot = _draw_plot_of_word_counts(model_counts, name_file)
+            note = rows.describe_undrawn(run, [metric], dataset, model=model)
+            yield rows.add_omitted(plot, models, note)
+
+
+def _draw_plot_of_word_counts(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
+    groups = rows.list_distinct(counts, "group")
+    largest = {
+        word: max(row["value"] for row in counts if row["target"] == word)
+        for word in rows.list_distinct(counts, "target")
+    }
+    words = sorted(largest, key=lambda word: (-largest[word], word))
+    lines = []
+    for word in words[:MOST_WORDS]:
+        word_rows = [row for row in counts if row["target"] == word]
+        word_rows.sort(key=lambda row: groups.index(row["group"]))
+        marks = tuple(
+            Mark(
+                Interval.of_row(row),
+                groups.index(row["group"]),
+                f"{row['target']}, {row['group']}: {row['value']:,.6g}",
+            )
+            for row in word_rows
+        )
+        lines.append(Row(rows.get_label_value(word), marks))
+    label = rows.get_label_name(groups) or "label"
+    model = counts[0]["model"]
+    return draw_forest(
+        Forest(
+            panels=(Panel("", tuple(lines)),),
+            series=tuple(map(rows.get_label_value, groups)),
+            axis="Occurrences in the names of the recommended items",
+        ),
+        name=name_file(f"words-{label}-{model}"),
+        title=f"Words in recommended names by {label}: {model}",
+        caption=_write_caption_of_word_counts(counts, groups, words, label),
+    )
+
+
+def _write_caption_of_word_counts(
+    counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
+) -> str:
+    sentences = [
+        f"How often the names of the items recommended under each {label} have a word.",
+        "An item that is recommended again counts again.",
+    ]
+    for group in groups:
+        others = {row["target"] for row in counts if row["group"] != group}
+        own = [row for row in counts if row["group"] == group and row["target"] not in others]
+        if own and len(groups) > 1:
+            own.sort(key=lambda row: (-row["value"], row["target"]))
+            names = rows.join_names([rows.get_label_value(row["target"]) for row in own], 4)
+            sentences.append(f"Frequent for {rows.get_label_value(group)} only: {names}.")
+    if len(words) > MOST_WORDS:
+        sentences.append(f"{len(words) - MOST_WORDS} rarer words are in the table only.")
+    sentences.append("A word without a mark for a label is not among its most frequent ones.")
+    return " ".join(sentences)

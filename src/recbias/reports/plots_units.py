@@ -1,0 +1,1062 @@
+"""The accuracy of each model in each fold or repeat of the split, and their mean.
+
+Learning curves: the losses of trainings by step.
+Long-tail curves: how much of a model's recommendations goes to the most popular items.
+Stereotype exposure by several detectors, beside each other for each model.
+The latent space of a model on two axes: sets of users and items, and a direction.
+How stereotyped the recommendation lists of each user are: a box plot of the models.
+The distribution of training interactions over items, and the power law that fits its tail.
+Curves of metrics over the rounds of a feedback loop.
+Running means: how a metric settles as users are added, in a random order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.errors import MissingEvidence
+from recbias.core.files import has_file
+from recbias.models.training import compute_running_means
+from recbias.reports import plots as rows
+from recbias.reports import plots_prompts, svg
+from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports.svg import (
+    DIAMOND,
+    LARGEST,
+    MARGIN,
+    Axes,
+    Interval,
+    Scale,
+    choose_log_ticks,
+    choose_look,
+    choose_ticks,
+    describe_lines,
+    draw_arrow,
+    draw_curve_labels,
+    draw_labels,
+    draw_marker,
+    draw_row_axis,
+    fits_axis,
+    interpolate_points,
+    pad_range,
+)
+from recbias.reports.views import (
+    ALL,
+    Definition,
+    RoundCurve,
+    collect_definitions,
+    format_title,
+    list_models,
+    list_round_curves,
+    select_accuracy_metric,
+    select_first,
+)
+from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
+from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
+
+SERIES = ("a fold", "their mean")
+MOST_FOLDS = 20
+
+
+def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield the plot of the accuracy metric by fold, if the run has 2 to 20 folds of one seed."""
+    metric = select_accuracy_metric(collect_definitions(run).values())
+    if metric is None:
+        return
+    frame = run.metrics
+    titles = [format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
+    is_overall = (frame["group"] == "") & (frame["target"] == "") & (frame["dataset"] == dataset)
+    frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
+    frame = frame[(frame["fold"] != ALL) & frame["value"].map(fits_axis)]
+    n_folds = frame["fold"].nunique()
+    if not 2 <= n_folds <= MOST_FOLDS or len(set(frame["seed"])) > 1:
+        return
+    by_model = {str(model): to_records(part) for model, part in frame.groupby("model")}
+    models = rows.sort_models(run, by_model)
+    lines = tuple(
+        plots_prompts.Row(model, _make_marks(model, by_model[model])) for model in models
+    )
+    stds = {model: pd.Series([row["value"] for row in by_model[model]]).std() for model in models}
+    widest = max(stds, key=lambda model: stds[model])
+    yield plots_prompts.draw_forest(
+        plots_prompts.Forest(
+            panels=(plots_prompts.Panel("", lines),),
+            series=SERIES,
+            axis=metric.heading,
+            note=rows.describe_direction(metric),
+            stacked=False,
+        ),
+        name=name_file(f"folds-{metric.title}"),
+        title=f"{metric.heading} in each fold",
+        caption=(
+            f"{n_folds} folds. The standard deviation over the folds is largest for {widest} "
+            f"({stds[widest]:.4f})."
+        ),
+    )
+
+
+def _make_marks(model: str, records: list[dict[str, Any]]) -> tuple[plots_prompts.Mark, ...]:
+    mean = sum(row["value"] for row in records) / len(records)
+    return (
+        *(_make_mark(row["value"], 0, f"{model}, fold {row['fold']}") for row in records),
+        _make_mark(mean, 1, f"{model}, mean"),
+    )
+
+
+def _make_mark(value: float, series: int, name: str) -> plots_prompts.Mark:
+    return plots_prompts.Mark(Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}")
+
+
+MOST_POINTS = 60
+"""The number of points of a curve; each is the mean of equally many steps."""
+
+RELATIVE = "bias"
+"""The loss whose scale depends on the method, so that it is shown relative to its start."""
+
+_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
+
+Curve = tuple[FloatArray, FloatArray]
+"""The last step and the mean loss of each point."""
+
+
+def draw_learning_curves(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[svg.Plot]:
+    """Yield a plot for each loss, with a curve for each model: the mean over seeds and folds."""
+    table = run.learning_curves
+    if table is None:
+        return
+    table = table[(table["dataset"] == dataset) & table["value"].abs().le(LARGEST)]
+    for loss in table["loss"].unique():
+        curves = {
+            model: average_steps(table[(table["loss"] == loss) & (table["model"] == model)])
+            for model in list_models(run)
+            if ((table["loss"] == loss) & (table["model"] == model)).any()
+        }
+        yield _draw(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
+
+
+def average_steps(table: pd.DataFrame) -> Curve:
+    """Return the mean loss over seeds and folds, and over neighbouring steps."""
+    by_step = table.groupby("step", sort=True)["value"].mean()
+    parts = np.array_split(np.arange(len(by_step)), min(MOST_POINTS, len(by_step)))
+    steps, values = by_step.index.to_numpy(dtype=np.float64), by_step.to_numpy(dtype=np.float64)
+    ends = np.array([steps[part[-1]] for part in parts])
+    means = np.array([values[part].mean() for part in parts])
+    if table["loss"].iloc[0] == RELATIVE and means[0] > 0:
+        means = means / means[0]
+    return ends, means
+
+
+def _draw(run: RunTables, loss: str, curves: Mapping[str, Curve], name: str) -> svg.Plot:
+    last = max(ends[-1] for ends, _ in curves.values())
+    y_range = pad_range([value for _, means in curves.values() for value in means.tolist()])
+    axes = Axes(Scale(0, last, _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    numbers = {model: number for number, model in enumerate(list_models(run))}
+    places = {
+        model: [axes.at(x, y) for x, y in zip(ends.tolist(), means.tolist(), strict=True)]
+        for model, (ends, means) in curves.items()
+    }
+    lines = [
+        svg.draw_polyline(
+            points,
+            f"curve {svg.format_colour(numbers[model])}",
+            f"{model}: {format_value(float(curves[model][1][-1]), 4)} at the end",
+        )
+        for model, points in places.items()
+    ]
+    texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
+    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
+    heading = f"{loss.replace('_', ' ').capitalize()} loss"
+    note = "relative to the start" if loss == RELATIVE else ""
+    return svg.Plot(
+        name=name,
+        title=f"{heading} during training",
+        caption=(
+            f"The {heading.lower()} of each step{', ' if note else ''}{note}: the mean over seeds "
+            f"and folds, and over neighbouring steps, {MOST_POINTS} points at most."
+        ),
+        height=_HEIGHT,
+        body=join(
+            axes.draw(),
+            svg.draw_title((4, 16), heading, note),
+            svg.draw_title((_RIGHT, _HEIGHT - 8), "Step", "", "end"),
+            *lines,
+            draw_curve_labels(places, texts, frame),
+        ),
+    )
+
+
+_LEFT_LONG_TAIL, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL = 48.0, 34.0, 468.0, 360.0
+_HEAD = 0.2
+_STEPS = 60
+_REFERENCE = "training data"
+
+
+def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
+    """Return the plot of one dataset's exposure."""
+    bottom = _HEIGHT_LONG_TAIL - 54
+    axes = Axes(
+        Scale(1, max(exposure.n_items, 2), _LEFT_LONG_TAIL, _RIGHT_LONG_TAIL, log=True),
+        Scale(0, 100, bottom, _TOP_LONG_TAIL),
+    )
+    series = {model: number for number, model in enumerate(list_models(run))}
+    shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
+    lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
+    texts = {model: f"halo c{series.get(model, 0) % svg.COLOURS}" for model in shares}
+    if exposure.training is not None:
+        shares = {_REFERENCE: exposure.training, **shares}
+        lines[_REFERENCE], texts[_REFERENCE] = "reference", "halo note"
+    curves = {}
+    for model, column in shares.items():  # the curve at ranks that are equally far apart
+        ranks = np.unique(np.geomspace(1, column.size, _STEPS).round().astype(int))
+        curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
+    order = "recommendations" if exposure.training is None else "training interactions"
+    by_order = f"by {order}, log scale"
+    return svg.Plot(
+        name=name,
+        title="Long tail of recommended items",
+        caption=_write_caption(exposure),
+        height=_HEIGHT_LONG_TAIL,
+        body=join(
+            axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
+            svg.draw_title((4, 16), "Share of recommendations", "up to this item"),
+            svg.draw_title(
+                (_RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL - 8),
+                "Items, most popular first",
+                by_order,
+                "end",
+            ),
+            *(
+                svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
+                for model, curve in curves.items()
+            ),
+            draw_curve_labels(
+                curves, texts, (_LEFT_LONG_TAIL + 4, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, bottom - 4)
+            ),
+        ),
+    )
+
+
+def _describe_head(model: str, shares: FloatArray) -> str:
+    head = max(1, round(_HEAD * shares.size))
+    return (
+        f"{model}: {100 * shares[head - 1]:.1f}% go to the {head:,} most popular items "
+        f"({_HEAD:.0%} of all)"
+    )
+
+
+def _write_caption(exposure: Exposure) -> str:
+    caption = (
+        "At each rank, the share of a model's recommendations that go to the items up to it. "
+        "A curve further left recommends popular items more."
+    )
+    if exposure.training is None:
+        return f"{caption} Items are sorted by the recommendations of all models."
+    return f"{caption} The dotted curve is the share of the training interactions."
+
+
+_KEYS = ["dataset", "model", "item_id"]
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Cumulative shares over items, the most popular first.
+
+    Args:
+        models: For each model, the share of its recommendations that go to the first items,
+            ``float64[n_items]``, above 0 and up to 1.
+        training: The same share of the training interactions, or None if they are not known.
+    """
+
+    models: Mapping[str, FloatArray]
+    training: FloatArray | None
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return next(iter(self.models.values())).size
+
+
+def count_recommendations(run: RunTables) -> pd.DataFrame:
+    """Return how often each model recommends each item, over all seeds and folds.
+
+    The file is read one row group at a time.
+
+    Returns:
+        ``dataset``, ``model``, ``item_id`` and ``lists``; no rows without ``lists.parquet``.
+    """
+    path = run.folder / "lists.parquet"
+    if not has_file(path):
+        return pd.DataFrame(columns=[*_KEYS, "lists"])
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = []
+    with convert_parquet_errors(path), pq.ParquetFile(path, read_dictionary=_KEYS) as file:
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number, columns=_KEYS).unify_dictionaries()
+            counts = group.group_by(_KEYS).aggregate([([], "count_all")])
+            columns = [counts[key].cast(pa.string()) for key in _KEYS]
+            tables.append(pa.table([*columns, counts["count_all"]], [*_KEYS, "lists"]))
+    if not tables:
+        return pd.DataFrame(columns=[*_KEYS, "lists"])
+    groups = pa.concat_tables(tables).group_by(_KEYS, use_threads=False)
+    frame: pd.DataFrame = groups.aggregate([("lists", "sum")]).to_pandas()
+    return frame.rename(columns={"lists_sum": "lists"})
+
+
+def compute_exposure(run: RunTables, counts: pd.DataFrame, dataset: str) -> Exposure | None:
+    """Return the shares of one dataset; None without recommendations or interactions.
+
+    Items are sorted by training interactions, ties by identifier; without ``popularity.parquet``
+    by the recommendations of all models.
+    """
+    counts = counts[counts["dataset"] == dataset]
+    if counts.empty:
+        return None
+    table = counts.pivot_table(
+        index="item_id", columns="model", values="lists", aggfunc="sum", fill_value=0, sort=False
+    )
+    training = _count_interactions(run, dataset)
+    if training is not None and not training.any():
+        return None
+    popularity = table.sum(axis=1) if training is None else training
+    items = popularity.index.union(table.index)
+    popularity = popularity.reindex(items, fill_value=0).sort_index()
+    order = popularity.sort_values(ascending=False, kind="stable").index
+    table = table.reindex(order, fill_value=0)
+    shares = None if training is None else _accumulate(training.reindex(order, fill_value=0))
+    return Exposure({str(model): _accumulate(table[model]) for model in table.columns}, shares)
+
+
+def _count_interactions(run: RunTables, dataset: str) -> pd.Series | None:
+    if run.popularity is None:
+        return None
+    frame = run.popularity[run.popularity["dataset"] == dataset]
+    if frame.empty:
+        return None
+    frame = frame[np.isfinite(frame["interactions"].to_numpy(dtype=np.float64))]
+    items = frame["item_id"].astype(object)
+    counts: pd.Series = frame["interactions"].groupby(items, sort=False).sum()
+    return counts
+
+
+def _accumulate(counts: pd.Series) -> FloatArray:
+    totals: FloatArray = counts.to_numpy(dtype=np.float64).cumsum()
+    return totals / max(float(totals[-1]), 1.0)
+
+
+PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
+
+ExposureDetectors = Mapping[str, Mapping[str, Definition]]
+"""The metric of each detector, by kind of stereotype."""
+
+
+def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric of stereotype exposure that has labels of several detectors.
+
+    Raises:
+        MissingEvidence: A metric is defined for no detector.
+    """
+    for plugin in PLUGINS:
+        exposure = _group_by_kind(run, plugin)
+        if max(map(len, exposure.values()), default=0) < 2:
+            continue
+        detectors = list(dict.fromkeys(name for kind in exposure.values() for name in kind))
+        panels = [
+            plots_prompts.Panel(kind, lines)
+            for kind, metrics in exposure.items()
+            if (lines := _build_rows(run, dataset, metrics, detectors))
+        ]
+        if not panels:
+            raise MissingEvidence(f"{plugin} is defined for no detector")
+        metrics = [metric for kind in exposure.values() for metric in kind.values()]
+        plot = plots_prompts.draw_forest(
+            plots_prompts.Forest(
+                panels=tuple(panels),
+                series=tuple(detectors),
+                axis=plugin,
+                note=rows.describe_direction(metrics[0]),
+            ),
+            name=name_file(f"detectors-{plugin}"),
+            title=f"{plugin} by each detector",
+            caption=_write_caption_of_detectors(panels, detectors),
+        )
+        yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
+
+
+def _group_by_kind(run: RunTables, plugin: str) -> ExposureDetectors:
+    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both.
+
+    A label without a full stop is a detector by itself, and a grade belongs to its kind. The other
+    settings are part of the detector's name.
+    """
+    exposure: dict[str, dict[str, Definition]] = {}
+    for metric in rows.find_metrics(run, plugin):
+        if metric.parameters.get("gap") is not None:
+            continue
+        detector, _, kind = str(metric.parameters.get("label", "")).rpartition(".")
+        if not detector:
+            detector, kind = kind, ""
+        threshold = metric.parameters.get("threshold")
+        settings = [
+            *(["graded"] if kind.endswith("_score") and threshold is None else []),
+            *([f"from {threshold}"] if threshold is not None else []),
+        ]
+        name = ", ".join([detector, *settings])
+        exposure.setdefault(kind.removesuffix("_score"), {}).setdefault(name, metric)
+    return exposure
+
+
+def _build_rows(
+    run: RunTables, dataset: str, metrics: Mapping[str, Definition], detectors: list[str]
+) -> tuple[plots_prompts.Row, ...]:
+    """Return a row for each model, with a mark for each detector that has a value."""
+    marks: dict[str, list[plots_prompts.Mark]] = {}
+    for detector, metric in metrics.items():
+        for row in rows.list_rows(run, metric, dataset):
+            if row["group"] or row["target"]:
+                continue
+            interval = Interval.of_row(row)
+            title = f"{row['model']}, {detector}: {interval.describe()}, n {row['n']:,.0f}"
+            mark = plots_prompts.Mark(interval, detectors.index(detector), title)
+            marks.setdefault(row["model"], []).append(mark)
+    return tuple(
+        plots_prompts.Row(model, tuple(marks[model])) for model in rows.sort_models(run, marks)
+    )
+
+
+def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
+    sentences = [f"The mean over the users, by {rows.join_names(detectors)}."]
+    for panel in panels:
+        spreads = []
+        for row in panel.rows:
+            marks = sorted(row.marks, key=lambda mark: mark.interval.value)
+            if len(marks) > 1:
+                difference = marks[-1].interval.value - marks[0].interval.value
+                if difference > 0:
+                    spreads.append((difference, row.label, marks[0], marks[-1]))
+        if spreads:
+            difference, model, low, high = max(spreads, key=lambda spread: spread[0])
+            prefix = f"{panel.title}: the" if panel.title else "The"
+            names = f"{detectors[high.series]} and {detectors[low.series]}"
+            sentences.append(
+                f"{prefix} detectors differ most for {model}: {names} by {difference:.3f}."
+            )
+    intervals = [mark.interval for panel in panels for row in panel.rows for mark in row.marks]
+    return " ".join([*sentences, *describe_lines(intervals)])
+
+
+PLUGIN = "latent_projection"
+MOST_POINTS_PROJECTION = 2400
+_AXES = ("PC1", "PC2")
+_LEFT_PROJECTION, _TOP_PROJECTION, _RIGHT_PROJECTION, _FOOT = 52.0, 34.0, 468.0, 54.0
+_LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
+
+Sets = Mapping[str, FloatArray]
+"""The points of each set, ``float64[n, 2]``."""
+
+
+def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each projection and model.
+
+    Raises:
+        MissingEvidence: No unit of a projection has both components.
+    """
+    for metric in rows.find_metrics(run, PLUGIN):
+        units = _pair_components(rows.read_units(run, metric, dataset))
+        units, note = rows.split_drawable(units, "x", "y")
+        if units.empty:
+            raise MissingEvidence(f"{metric.heading} has no point with both components")
+        models = rows.sort_models(run, units["model"].unique().tolist())
+        for model in models[: rows.MOST_MODELS]:
+            plot = _draw_plot(units[units["model"] == model], model, name_file)
+            yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
+
+
+def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each point: ``model``, ``group``, ``unit_id``, ``x`` and ``y``."""
+    keys = ["model", "group", "unit_id"]
+    x, y = (units.loc[units["target"] == axis, [*keys, "value"]] for axis in _AXES)
+    return x.rename(columns={"value": "x"}).merge(y.rename(columns={"value": "y"}), on=keys)
+
+
+def _draw_plot(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
+    sets = {
+        str(group): frame[["x", "y"]].to_numpy(np.float64)
+        for group, frame in units.groupby("group", sort=False)
+    }
+    legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
+    top, height = _TOP_PROJECTION + legend_height, 440.0 + legend_height
+    axes = _make_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
+    means = {group: points.mean(axis=0) for group, points in sets.items()}
+    return svg.Plot(
+        name=name_file(f"projection-{model}"),
+        title=f"Latent space of {model}",
+        caption=_write_caption_of_projection(sets, means),
+        height=height,
+        body=join(
+            axes.draw(
+                choose_ticks(axes.x.low, axes.x.high, 5), choose_ticks(axes.y.low, axes.y.high, 5)
+            ),
+            *_draw_points(sets, len(units), axes),
+            _draw_means(means, axes),
+            svg.draw_title((8, top - 14), "second component"),
+            svg.draw_title((_RIGHT_PROJECTION, height - 10), "first component", class_="end"),
+            _draw_legend(sets),
+        ),
+    )
+
+
+def _make_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
+    """Return axes on which one unit has the same length."""
+    top, bottom = span
+    lengths = _RIGHT_PROJECTION - _LEFT_PROJECTION, bottom - top
+    ranges = [(*pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
+    unit = max((high - low) / length for low, high, length in ranges)
+    x, y = (
+        ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
+        for low, high, length in ranges
+    )
+    return Axes(Scale(*x, _LEFT_PROJECTION, _RIGHT_PROJECTION), Scale(*y, bottom, top))
+
+
+def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two sets between which the direction runs: the first two of one label.
+
+    >>> choose_direction(["gender=F", "gender=M", "genres=Romance"])
+    ('gender=M', 'gender=F')
+    """
+    by_label: dict[str, list[str]] = defaultdict(list)
+    for group in groups:
+        by_label[group.partition("=")[0]].append(group)
+    pairs = ((names[1], names[0]) for names in by_label.values() if len(names) > 1)
+    return next(pairs, None)
+
+
+def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
+    """Yield the points of each set, every n-th if there are too many."""
+    step = max(1, -(-total // MOST_POINTS_PROJECTION))
+    for series, points in enumerate(sets.values()):
+        colour, shape = choose_look(series)
+        for x, y in points[::step].tolist():
+            yield draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
+
+
+def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
+    """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
+    centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
+    arrow = [centres[group] for group in choose_direction(list(means)) or ()]
+    texts = draw_labels(
+        list(centres.values()),
+        [svg.shorten(group, 26) for group in centres],
+        (_LEFT_PROJECTION, axes.y.end, _RIGHT_PROJECTION, axes.y.start),
+        itertools.repeat("halo name"),
+        gap=13,
+        obstacles=interpolate_points(arrow) if arrow else [],
+    )
+    elements = [draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
+    for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
+        colour, shape = choose_look(series)
+        class_ = f"dot centre {colour}"
+        title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
+        elements += [text, draw_marker(centre, shape, class_, radius=6.5, title=title)]
+    return join(*elements)
+
+
+def _draw_legend(sets: Sets) -> Safe:
+    elements = []
+    for series, (group, points) in enumerate(sets.items()):
+        line, column = divmod(series, _LEGEND_COLUMNS)
+        x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
+        colour, shape = choose_look(series)
+        title = f"{group}: {len(points):,} points"
+        elements += [
+            draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
+            svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
+        ]
+    return join(*elements)
+
+
+def _write_caption_of_projection(sets: Sets, means: Mapping[str, FloatArray]) -> str:
+    sentences = [
+        "Vectors on the first two principal components, with the same unit on both axes.",
+        "Large marks are the means of the sets.",
+    ]
+    ends = choose_direction(list(sets))
+    if ends is not None:
+        length = float(np.hypot(*(means[ends[1]] - means[ends[0]])))
+        sentences.append(
+            f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {length:.3g}."
+        )
+    n_points = sum(map(len, sets.values()))
+    if n_points > MOST_POINTS_PROJECTION:
+        sentences.append(f"Of {n_points:,} points every n-th is drawn.")
+    return " ".join(sentences)
+
+
+PLUGIN_STEREOTYPES = "REC-ST"
+_ROW, _TOP_STEREOTYPES, _LONGEST = 30.0, 34.0, 22
+
+
+@dataclass(frozen=True)
+class Box:
+    """Quartiles, ends of the whiskers, mean and number of values."""
+
+    low: float
+    q1: float
+    median: float
+    q3: float
+    high: float
+    mean: float
+    n: int
+
+
+def compute_box(values: FloatArray) -> Box:
+    """Return the box of values; whiskers reach the last value within 1.5 interquartile ranges.
+
+    >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
+    Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
+    """
+    q1, median, q3 = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+    reach = 1.5 * (q3 - q1)
+    inside = values[(values >= q1 - reach) & (values <= q3 + reach)]
+    low, high = float(inside.min()), float(inside.max())
+    return Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
+
+
+def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric of stereotype exposure, query group and target.
+
+    Raises:
+        MissingEvidence: A metric is defined for no user.
+    """
+    for metric in rows.find_metrics(run, PLUGIN_STEREOTYPES):
+        if metric.parameters.get("gap") is not None:
+            continue
+        units = rows.read_units(run, metric, dataset)
+        if rows.split_drawable(units, "value")[0].empty:
+            raise MissingEvidence(f"{metric.heading} has no value of a user")
+        for (group, target), part in units.groupby(["group", "target"], sort=False):
+            frame, note = rows.split_drawable(part, "value")
+            boxes = {
+                str(model): compute_box(values.to_numpy(np.float64))
+                for model, values in frame.groupby("model", sort=False)["value"]
+            }
+            if boxes:
+                suffix = ", ".join(filter(None, [str(group), str(target)]))
+                name = name_file(f"exposure-{metric.title}-{suffix}")
+                yield rows.add_note(_draw_plot_of_stereotypes(metric, boxes, suffix, name), note)
+
+
+def _draw_plot_of_stereotypes(
+    metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str
+) -> svg.Plot:
+    ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
+    height = _TOP_STEREOTYPES + _ROW * len(ranked) + 64
+    scale = _make_scale(boxes)
+    note = rows.describe_direction(metric)
+    elements = [draw_row_axis(scale, _TOP_STEREOTYPES, metric.heading, note, height), _draw_key()]
+    labels = svg.shorten_all(ranked, _LONGEST)
+    for position, (model, label) in enumerate(zip(ranked, labels, strict=True)):
+        y = _TOP_STEREOTYPES + (position + 0.5) * _ROW
+        elements += [
+            svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
+            svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
+            _draw_box(boxes[model], model, scale, y),
+        ]
+    return svg.Plot(
+        name=name,
+        title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
+        caption=_write_caption_of_stereotypes(metric, boxes, ranked),
+        height=height,
+        body=join(*elements),
+    )
+
+
+def _make_scale(boxes: Mapping[str, Box]) -> Scale:
+    low = min(box.low for box in boxes.values())
+    high = max(max(box.high, box.mean) for box in boxes.values())
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
+    counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
+    return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
+
+
+def _format_count(box: Box) -> str:
+    return f"n {box.n:,}"
+
+
+def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
+    title = (
+        f"{model}: mean {box.mean:.3f}, median {box.median:.3f}, half of the users between "
+        f"{box.q1:.3f} and {box.q3:.3f}, n {box.n:,}"
+    )
+    q1, median, q3 = (scale.at(value) for value in (box.q1, box.median, box.q3))
+    elements = []
+    for end, quartile in ((scale.at(box.low), q1), (scale.at(box.high), q3)):
+        elements += [
+            svg.draw_line((end, y), (quartile, y), "interval c0"),
+            svg.draw_line((end, y - 4), (end, y + 4), "interval c0"),
+        ]
+    return join(
+        *elements,
+        svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
+        svg.draw_line((median, y - 9), (median, y + 9), "median"),
+        draw_marker((scale.at(box.mean), y), DIAMOND, "mean", radius=3.8),
+    )
+
+
+def _draw_key() -> Safe:
+    return join(
+        draw_marker((12, 12), DIAMOND, "mean", radius=3.8),
+        svg.draw_text((21, 16), "mean"),
+        svg.draw_line((76, 5), (76, 20), "median"),
+        svg.draw_text((84, 16), "median"),
+    )
+
+
+def _write_caption_of_stereotypes(
+    metric: Definition, boxes: Mapping[str, Box], ranked: Sequence[str]
+) -> str:
+    unit = "user" if metric.unit in {"", "query"} else metric.unit
+    sentences = [
+        f"Each box holds the middle half of a model's values of each {unit};",
+        "whiskers reach the last value within 1.5 times its length. Models are sorted by mean.",
+    ]
+    first, last = ranked[0], ranked[-1]
+    if first != last:
+        sentences.append(
+            f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
+            f"({boxes[last].mean:.3f})."
+        )
+    return " ".join(sentences)
+
+
+FEWEST_ITEMS = 10
+(
+    _LEFT_POPULARITY_HISTOGRAM,
+    _TOP_POPULARITY_HISTOGRAM,
+    _RIGHT_POPULARITY_HISTOGRAM,
+    _HEIGHT_POPULARITY_HISTOGRAM,
+) = 64.0, 34.0, 456.0, 360.0
+_BINS = 22
+
+
+def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
+    """Return the histogram of a dataset's training interactions per item, in its first fold.
+
+    None if the run has no popularity table, or too few items or distinct values.
+    """
+    counts = _read_counts(run, dataset)
+    positive = counts[counts > 0]
+    if positive.size < FEWEST_ITEMS or np.unique(positive).size < 2:
+        return None
+    edges = make_edges(positive)
+    n_items, _ = np.histogram(positive, edges)
+    density = n_items / np.diff(edges) / positive.size
+    least, most = float(density[density > 0].min()), float(density.max())
+    axes = Axes(
+        Scale(
+            float(edges[0]),
+            float(edges[-1]),
+            _LEFT_POPULARITY_HISTOGRAM,
+            _RIGHT_POPULARITY_HISTOGRAM,
+            log=True,
+        ),
+        Scale(
+            least / 2,
+            most * 1.6,
+            _HEIGHT_POPULARITY_HISTOGRAM - 54,
+            _TOP_POPULARITY_HISTOGRAM,
+            log=True,
+        ),
+    )
+    law = fit_power_law(counts)
+    return svg.Plot(
+        name=name,
+        title="Popularity of the items",
+        caption=_write_caption_of_popularity_histogram(counts, law),
+        height=_HEIGHT_POPULARITY_HISTOGRAM,
+        body=join(
+            axes.draw(_choose_ticks(axes.x), choose_log_ticks(axes.y.low, axes.y.high)),
+            svg.draw_title((4, 16), "Share of items", "per number of interactions, log scale"),
+            svg.draw_title(
+                (_RIGHT_POPULARITY_HISTOGRAM, _HEIGHT_POPULARITY_HISTOGRAM - 8),
+                "Training interactions",
+                "log scale",
+                "end",
+            ),
+            _draw_bars(edges, n_items, density, axes),
+            _draw_law(law, positive, axes),
+        ),
+    )
+
+
+def _read_counts(run: RunTables, dataset: str) -> FloatArray:
+    """Return the interactions of each item, ``float64[n_items]``, in the first seed and fold."""
+    if run.popularity is None:
+        return np.empty(0)
+    frame = run.popularity[run.popularity["dataset"] == dataset]
+    for column in ("seed", "fold"):
+        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
+    counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
+    return counts[np.isfinite(counts)]
+
+
+def make_edges(counts: FloatArray) -> FloatArray:
+    """Return the edges of bins: whole numbers with about equal ratios.
+
+    >>> make_edges(np.array([1.0, 4.0, 9.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+    """
+    ends = np.geomspace(counts.min(), counts.max() + 1, _BINS + 1)
+    edges: FloatArray = np.unique(np.round(ends))
+    return edges
+
+
+def _draw_bars(edges: FloatArray, n_items: FloatArray, density: FloatArray, axes: Axes) -> Safe:
+    bars = []
+    for position in np.flatnonzero(n_items).tolist():
+        left, right = axes.x.at(edges[position]), axes.x.at(edges[position + 1])
+        top = axes.y.at(density[position])
+        low, high = edges[position], edges[position + 1] - 1
+        title = f"{format_count(n_items[position], 'item')} with {low:,.0f} to {high:,.0f}"
+        size = max(right - left - 1, 0.5), axes.y.start - top
+        bars.append(svg.draw_rectangle((left + 0.5, top), size, "bar", title))
+    return join(*bars)
+
+
+def _draw_law(law: PowerLaw, counts: FloatArray, axes: Axes) -> Safe:
+    """Return the power law as a line over the items to which it was fitted."""
+    if math.isnan(law.exponent):
+        return Safe("")
+    from scipy.special import zeta
+
+    ends = np.array([law.xmin, counts.max()])
+    share = law.n / counts.size * ends**-law.exponent / zeta(law.exponent, law.xmin)
+    (x, y), (last_x, last_y) = (
+        axes.at(end, value) for end, value in zip(ends.tolist(), share.tolist(), strict=True)
+    )
+    if last_y > axes.y.start:
+        last_x = x + (last_x - x) * (axes.y.start - y) / (last_y - y)
+        last_y = axes.y.start
+    title = f"power law, exponent {law.exponent:.2f}, from {law.xmin:,.0f} interactions on"
+    return svg.draw_polyline([(x, y), (last_x, last_y)], "curve fit", title)
+
+
+def _choose_ticks(scale: Scale) -> list[float]:
+    """Return powers of ten; if there are few, also twice and five times each."""
+    ticks = choose_log_ticks(scale.low, scale.high)
+    if len(ticks) > 2:
+        return ticks
+    first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
+    ticks = [factor * 10.0**power for power in range(first, last) for factor in (1, 2, 5)]
+    return [tick for tick in ticks if scale.low <= tick <= scale.high]
+
+
+def _write_caption_of_popularity_histogram(counts: FloatArray, law: PowerLaw) -> str:
+    positive = counts[counts > 0]
+    sentences = [
+        f"The number of training interactions of {format_count(positive.size, 'item')}.",
+        f"Half have at most {np.median(positive):,.0f}, the most popular {positive.max():,.0f}.",
+    ]
+    if not math.isnan(law.exponent):
+        sentences.append(
+            f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
+            f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
+            f"By rank, popularity falls with exponent {zipf_exponent(counts):.2f}."
+        )
+    if positive.size < counts.size:
+        n_unused = format_count(counts.size - positive.size, "item")
+        sentences.append(f"{n_unused} without interactions are not drawn.")
+    return " ".join(sentences)
+
+
+MOST_PLOTS = 12
+"""Plots of a dataset; the table has the other metrics."""
+
+MOST_CURVES = 12
+"""Curves of a plot, the first ones."""
+
+_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
+
+
+def draw_round_curves(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric and target, with a curve for each model and group of users."""
+    plots: dict[tuple[str, str], list[RoundCurve]] = {}
+    for curve in list_round_curves(run, dataset):
+        if any(map(fits_axis, curve.values.values())):
+            plots.setdefault((curve.metric.title, curve.target), []).append(curve)
+    for (title, target), curves in list(plots.items())[:MOST_PLOTS]:
+        stem = "-".join(filter(None, ["rounds", title, target]))
+        yield _draw_of_round_curves(
+            curves[:MOST_CURVES], name_file(stem), len(curves) - MOST_CURVES
+        )
+
+
+def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: int) -> svg.Plot:
+    metric, target = curves[0].metric, curves[0].target
+    points = {
+        " ".join(filter(None, (curve.model, curve.group))): [
+            (float(number), value) for number, value in curve.values.items() if fits_axis(value)
+        ]
+        for curve in curves
+    }
+    last = max(number for ends in points.values() for number, _ in ends)
+    heights = pad_range([value for ends in points.values() for _, value in ends])
+    axes = Axes(Scale(1.0, max(last, 2.0), _LEFT, _RIGHT), Scale(*heights, _HEIGHT - 54, _TOP))
+    lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
+    colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
+    places = count_decimals([value for ends in points.values() for _, value in ends])
+    elements = [
+        svg.draw_polyline(line, f"curve {colours[label]}", label) for label, line in lines.items()
+    ]
+    for label, ends in points.items():
+        for (number, value), place in zip(ends, lines[label], strict=True):
+            text = f"{label}, round {number:.0f}: {format_value(value, places)}"
+            colour = colours[label].split()[0]
+            elements.append(svg.draw_circle(place, 3, f"dot {colour}", text))
+    texts = {label: f"halo {colours[label].split()[0]}" for label in lines}
+    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
+    heading = metric.groups_heading if curves[0].group else metric.heading
+    of_target = f" of {target}" if target else ""
+    omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
+    ticks = [tick for tick in choose_ticks(1.0, last) if tick == round(tick)]
+    return svg.Plot(
+        name=name,
+        title=f"{heading}{of_target} over rounds of feedback",
+        caption=(
+            "In each round a model is trained on what users accepted from its lists before; the "
+            f"mean over seeds and folds.{omitted}"
+        ),
+        height=_HEIGHT,
+        body=join(
+            axes.draw(sorted({1.0, *ticks})),
+            svg.draw_title((4, 16), f"{heading}{of_target}", rows.describe_direction(metric)),
+            svg.draw_title((_RIGHT, _HEIGHT - 8), "Round", "", "end"),
+            *elements,
+            draw_curve_labels(lines, texts, frame),
+        ),
+    )
+
+
+ORDER_SEED = 0
+"""The seed of the order of the units, which all models and metrics of a plot share."""
+
+POPULARITY_OF_USERS = (
+    *("log_popularity_difference", "popularity_lift", "gini_difference"),
+    *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
+)
+"""Popularity metrics with a value for each user."""
+
+FEWEST_UNITS, FIRST = 30, 10
+"""The fewest units of a plot, and the number of units at its left end."""
+
+_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
+_STEPS_RUNNING_MEANS, _POINTS = 120, 500
+"""The number of points of a curve, and of all curves of a plot."""
+
+
+def draw_running_means(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[svg.Plot]:
+    """Yield a plot for HR and for each popularity metric of users; none without the latter."""
+    metrics = [
+        metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
+    ]
+    popularity = [
+        metric for name in POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
+    ]
+    popularity = [metric for metric in popularity if metric in metrics]
+    accuracy = select_first(reversed(metrics), ["HR"]) if popularity else None
+    for metric in filter(None, [accuracy, *popularity]):
+        values = _arrange_units(run, metric, dataset)
+        if values is not None:
+            yield _draw_of_running_means(
+                run, metric, values, name_file(f"running-mean-{metric.title}")
+            )
+
+
+def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame | None:
+    """Return the values, one row per unit in a random order and one column per model."""
+    units = rows.read_units(run, metric, dataset)
+    units = units[(units["group"] == "") & (units["target"] == "")]
+    if len(units["unit_id"].unique()) < FEWEST_UNITS:
+        return None
+    table = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
+    order = np.random.default_rng(ORDER_SEED).permutation(len(table))
+    models = [model for model in list_models(run) if model in table.columns]
+    return table.iloc[order][models]
+
+
+def _draw_of_running_means(
+    run: RunTables, metric: Definition, values: pd.DataFrame, name: str
+) -> svg.Plot:
+    running = compute_running_means(values.to_numpy(dtype=np.float64))
+    n_steps = max(2, min(_STEPS_RUNNING_MEANS, _POINTS // max(values.shape[1], 1)))
+    counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
+    ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
+    ends = ends[:, counts - 1]
+    ends = np.where((np.abs(ends) <= LARGEST).all(axis=0), ends, np.nan)
+    y_range = pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
+    axes = Axes(Scale(0, len(values), _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
+    return svg.Plot(
+        name=name,
+        title=f"{metric.heading} as {unit.lower()} are added",
+        caption=_write_caption_of_running_means(unit.lower()),
+        height=_HEIGHT,
+        body=join(
+            axes.draw(),
+            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
+            svg.draw_title((_RIGHT, _HEIGHT - 8), unit, "in random order", "end"),
+            _draw_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
+        ),
+    )
+
+
+def _draw_curves(
+    run: RunTables, ends: Mapping[str, FloatArray], counts: AnyArray, axes: Axes
+) -> Safe:
+    """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
+    series = {model: number for number, model in enumerate(list_models(run))}
+    curves, bands, names = {}, [], {}
+    for model, columns in ends.items():
+        defined = ~np.isnan(columns[:, 0])
+        if not defined.any():
+            continue
+        mean, low, high = (
+            list(map(axes.at, counts[defined].tolist(), column)) for column in columns[defined].T
+        )
+        colour = svg.format_colour(series[model])
+        corners = [f"{x:.1f},{y:.1f}" for x, y in (*low, *reversed(high))]
+        bands.append(svg.draw_path(f"M{' '.join(corners)}Z", f"band {colour}"))
+        value, error = columns[defined][-1, 0], columns[defined][-1, 0] - columns[defined][-1, 1]
+        title = f"{model}: {format_value(value, 4)} (standard error {format_value(error, 4)})"
+        curves[model] = mean
+        names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
+    texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
+    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
+    return join(*bands, *names.values(), draw_curve_labels(curves, texts, frame))
+
+
+def _write_caption_of_running_means(units: str) -> str:
+    return (
+        f"The mean over the first {units}, from {FIRST} on, in one random order for all models "
+        f"(seed {ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
+        f"to both sides. A curve that still rises or falls at the right needs more {units}."
+    )

@@ -1,0 +1,381 @@
+"""The content of a run's reports, shared by all formats.
+
+``report.html``: a page that loads nothing from elsewhere, for screens and for print.
+``report.json``: metrics, significance, definitions and manifest for programs.
+``report.md``: the report as Markdown, for code hosts.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from recbias.core.files import has_file
+from recbias.reports import views, wording
+from recbias.reports.conclusions import collect_conclusions, split_conclusions
+from recbias.reports.environments import make_download, read_resource, render
+from recbias.reports.gallery import draw_gallery, draw_search_plots
+from recbias.reports.llm import build_reply_tables, read_trials
+from recbias.reports.published import build_reference_table
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.svg import Plot, read_style_sheet
+from recbias.reports.tables import (
+    build_agreement_tables,
+    build_cards,
+    build_check_table,
+    build_fold_table,
+    build_group_tables,
+    build_round_table,
+    build_settings_tables,
+    build_summary,
+    tabulate_comparisons,
+)
+from recbias.reports.views import (
+    ALL,
+    Comparisons,
+    build_files_table,
+    build_models_table,
+    build_stages_table,
+    build_tradeoff_table,
+    collect_comparisons,
+    collect_definitions,
+    group_definitions,
+    is_significant,
+    list_libraries,
+)
+from recbias.reports.wording import Safe, Table, strip_folders, to_line
+
+T = TypeVar("T")
+
+MOST_MATRICES = 160_000
+"""The number of characters of the matrices of wins that a page shows; more are files only."""
+
+
+def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
+    """Return a property that is built from the run at its first use."""
+    return cached_property(lambda content: build(content.run))
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The comparisons on a metric as a report shows them.
+
+    The title has the dataset where the run has several; not every family has a matrix of wins.
+    """
+
+    title: str
+    comparisons: Comparisons
+    plot: Plot | None
+
+    @property
+    def outcome(self) -> str:
+        """How many of the comparisons that have a p-value are significant."""
+        return f"{self.title}: {self.comparisons.significant:,} of {self.comparisons.n_tested:,}"
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """A run and the content of its reports: tables, facts, sentences and plots.
+
+    Args:
+        run: The run.
+        reference: The comparison with published tables, or None.
+        remarks: Reasons why published and measured values differ, and what is not compared, for
+            each published table.
+    """
+
+    run: RunTables
+    reference: pd.DataFrame | None = None
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    failures = _build_by(wording.list_failures)
+    warnings = _build_by(wording.list_warnings)
+    conclusions = _build_by(split_conclusions)
+    data = _build_by(views.describe_data)
+    execution = _build_by(views.describe_execution)
+    definitions = _build_by(group_definitions)
+    checks = _build_by(build_check_table)
+    summary = _build_by(build_summary)
+    settings_tables = _build_by(build_settings_tables)
+    tradeoffs = _build_by(build_tradeoff_table)
+    rounds = _build_by(build_round_table)
+    cards = _build_by(build_cards)
+    fold_table = _build_by(build_fold_table)
+    agreement_tables = _build_by(build_agreement_tables)
+    replies = _build_by(build_reply_tables)
+    pairs = _build_by(tabulate_comparisons)
+    models = _build_by(build_models_table)
+    gallery = _build_by(draw_gallery)
+    searches = _build_by(draw_search_plots)
+
+    @cached_property
+    def published(self) -> dict[str, Table]:
+        """The comparison with each published table, by the name of that table."""
+        return {
+            name: build_reference_table(
+                name, self.reference[self.reference["table"] == name], texts
+            )
+            for name, texts in self.remarks.items()
+            if self.reference is not None
+        }
+
+    @cached_property
+    def group_tables(self) -> list[Table]:
+        """The fairness cards, and the tables of the other metrics by group and target."""
+        titles = {card.metric.title for card in self.cards}
+        cards = [table for card in self.cards for table in card.tables]
+        return [*cards, *build_group_tables(self.run, omitted=titles)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables of results in order."""
+        tables = [
+            *([self.summary] if self.summary.rows else []),
+            *(*self.settings_tables, self.tradeoffs, self.rounds, self.checks, *self.group_tables),
+            *self.published.values(),
+            *(*self.agreement_tables, self.fold_table),
+        ]
+        return [table for table in tables if table is not None]
+
+    @cached_property
+    def plots(self) -> list[Plot]:
+        """The plots of the results, with their dataset where there are several."""
+        overview = self.gallery.overview
+        if len({dataset for dataset, _ in overview}) < 2:
+            return [plot for _, plot in overview]
+        return [
+            plot.entitle(f"{plot.title}, {'over all datasets' if dataset == ALL else dataset}")
+            for dataset, plot in overview
+        ]
+
+    @property
+    def missing_plots(self) -> tuple[str, ...]:
+        """Why plots are missing, one sentence each."""
+        return self.gallery.skipped
+
+    @property
+    def matrices(self) -> tuple[list[Family], list[Family]]:
+        """The families with a matrix that a page shows, and those whose matrix is a file only."""
+        families = [family for family in self.families if family.plot]
+        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
+        n_shown = sum(size <= MOST_MATRICES for size in sizes)
+        return families[:n_shown], families[n_shown:]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The tests and corrections, each with the significant comparisons of its metrics."""
+        outcomes: dict[str, list[str]] = {}
+        undefined: dict[str, list[str]] = {}
+        for family in self.families:
+            method = f"Between {family.comparisons.between}: {family.comparisons.method()}"
+            if family.comparisons.n_tested:
+                outcomes.setdefault(method, []).append(family.outcome)
+            else:
+                undefined.setdefault(method, []).append(family.title)
+        tested = [
+            f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
+        ]
+        not_tested = [
+            f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
+        ]
+        return [*tested, *not_tested]
+
+    @cached_property
+    def families(self) -> list[Family]:
+        """The comparisons by metric and test, those with a plot first."""
+        matrices = {
+            id(comparisons): plot.entitle("Which model is better than which")
+            for comparisons, plot in self.gallery.matrices
+        }
+        groups = collect_comparisons(self.run)
+        several = len({group.place[0] for group in groups}) > 1
+        families = [
+            Family(
+                f"{group.heading}, {group.place[0]}" if several else group.heading,
+                group,
+                matrices.get(id(group)),
+            )
+            for group in groups
+        ]
+        return sorted(families, key=lambda family: family.plot is None)
+
+
+LONG_TABLE = 12
+"""A table with more rows than this scrolls within its box, except the summary."""
+
+LONGEST_PAIRS = 1000
+"""The number of comparisons on the page, those with the largest effects."""
+
+_FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
+"""The files that a page links to."""
+
+TITLE = "recbias: measure how biased a recommender is"
+URL = "https://github.com/recbias/recbias"
+"""The title and the address of the software, as in CITATION.cff."""
+
+_SECTIONS = {
+    "results": "Results",
+    "replies": "Replies of language models",
+    "plots": "Plots",
+    "significance": "Significance",
+    "searches": "Hyperparameter search",
+    "definitions": "Definitions",
+    "models": "Models",
+    "glossary": "Glossary",
+    "files": "Spec, files and citation",
+    "provenance": "Provenance",
+}
+
+
+def render_html(content: Content) -> str:
+    """Return the page."""
+    manifest = content.run.manifest
+    script = read_resource("page.js")
+    spec = str(strip_folders(content.run.spec_text))
+    optional = ("replies", content.replies), ("significance", content.families)
+    omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
+    return render(
+        "report.html.jinja",
+        content=content,
+        searches=content.searches,
+        title=to_line(manifest.get("name", "Report")),
+        byline=_build_byline(content),
+        sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
+        long=LONG_TABLE,
+        longest=LONGEST_PAIRS,
+        policy=_build_policy(script),
+        citation=_build_citation(content),
+        bibtex=_build_bibtex(content),
+        files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
+        style=Safe(read_resource("page.css")),
+        plot_style=Safe(read_style_sheet()),
+        script=Safe(script),
+        execution=content.execution,
+        stages=build_stages_table(content.run),
+        libraries=list_libraries(content.run),
+        files=build_files_table(content.run),
+        spec_text=spec,
+        spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
+        tests=json.dumps(manifest.get("tests", []), indent=1),
+        tracebacks=[
+            (failure.get("stage"), failure["traceback"])
+            for failure in manifest.get("failures", [])
+            if failure.get("traceback")
+        ],
+    )
+
+
+def _build_policy(script: str) -> Safe:
+    """Return the content security policy: no requests, and no script but the page's own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Safe(
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _build_citation(content: Content) -> str:
+    manifest = content.run.manifest
+    version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
+    started = str(manifest.get("started", ""))[:19]
+    return f"recbias {version}, run of {started} UTC, spec digest {digest}."
+
+
+def _build_bibtex(content: Content) -> str:
+    manifest = content.run.manifest
+    fields = {
+        "title": TITLE,
+        "author": "{The recbias authors}",
+        "year": str(manifest.get("started", ""))[:4],
+        "version": str(manifest.get("recbias", "")),
+        "url": URL,
+        "note": _build_citation(content).partition(", ")[2].rstrip("."),
+    }
+    lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]
+    return "\n".join(["@software{recbias,", *lines, "}"])
+
+
+def _build_byline(content: Content) -> str:
+    facts = dict(content.execution)
+    started = facts.get("Started", "")[:16].replace("T", " ")
+    duration = f"took {facts['Duration']}" if "Duration" in facts else ""
+    version = f"recbias {facts['recbias']}" if "recbias" in facts else ""
+    return " · ".join(filter(None, [started, duration, version]))
+
+
+SCHEMA_VERSION = 1
+"""Incremented when a field is removed or changes its meaning."""
+
+
+def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
+    """Return the report as JSON, in which undefined values are null."""
+    importances = [] if run.importances is None else to_records(run.importances)
+    significance = [
+        row | {"significant": is_significant(row)} for row in to_records(run.significance)
+    ]
+    sections = {
+        "schema_version": json.dumps(SCHEMA_VERSION),
+        "conclusions": _render_list(map(asdict, collect_conclusions(run))),
+        "metrics": _render_list(to_records(run.metrics)),
+        "significance": _render_list(significance),
+        "trials": _render_list(read_trials(run)),
+        "importances": _render_list(importances),
+        "reference": "null" if reference is None else _render_list(to_records(reference)),
+        "checks": _render_list(run.manifest.get("checks", [])),
+        "definitions": _render_list(map(asdict, collect_definitions(run).values())),
+        "manifest": render_value(_drop_reports(run.manifest)),
+    }
+    lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
+    return f"{{\n{lines}\n}}\n"
+
+
+def _drop_reports(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest without the digests of reports, which are written after them."""
+    return {key: value for key, value in manifest.items() if key != "reports"}
+
+
+def _render_list(rows: Iterable[object]) -> str:
+    """Return a list with one line per row."""
+    lines = ",\n".join(map(render_value, rows))
+    return f"[\n{lines}\n]" if lines else "[]"
+
+
+def render_value(value: object) -> str:
+    """Return a value as JSON on one line, in which undefined numbers are null."""
+    return json.dumps(replace_undefined(value), ensure_ascii=False, allow_nan=False)
+
+
+def replace_undefined(value: Any) -> Any:
+    """Return a JSON value in which NaN and infinity are None."""
+    if isinstance(value, dict):
+        return {str(key): replace_undefined(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(replace_undefined, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+LONGEST_TABLE = 60
+"""Of more comparisons and stages the first are listed; more trials of a search are counted."""
+
+
+def render_markdown(content: Content) -> str:
+    """Return the report; its plots are files in ``figures/``."""
+    text = render(
+        "report.md.jinja",
+        content=content,
+        searches=content.searches,
+        stages=build_stages_table(content.run),
+        title=content.run.manifest.get("name", "Report"),
+        longest=LONGEST_TABLE,
+    )
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"

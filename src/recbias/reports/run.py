@@ -1,0 +1,346 @@
+"""Parquet files of run folders, and the remedies for damaged ones.
+
+The files of a run folder as tables.
+The finished runs of a results folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recbias.core.context import warn
+from recbias.core.errors import DataError, MissingRun
+from recbias.core.files import convert_read_errors, has_file, open_input, to_local_path
+from recbias.core.measures import (
+    FIT_COLUMNS,
+    METRICS_COLUMNS,
+    ROUND_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+    TRADEOFF_COLUMNS,
+)
+from recbias.formats.manifest import parse_manifest
+
+REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
+
+REPAIR = "copy the run folder again, or `recbias run` its spec again: stored stages are reused"
+
+_KEYS = ("dataset", "model", "seed", "fold")
+_MEASURED = (*_KEYS, "metric", "k", "group", "target")
+_COLUMNS = {
+    "per_unit.parquet": (*_MEASURED, "unit", "unit_id", "value"),
+    "replicates.parquet": _MEASURED,
+    "lists.parquet": (*_KEYS, "query_id", "rank", "item_id", "score"),
+    "popularity.parquet": ("dataset", "item_id", "interactions"),
+}
+"""The columns of each file that readers use."""
+
+
+@contextmanager
+def convert_parquet_errors(path: Path) -> Iterator[None]:
+    """Raise what pyarrow raises for a file of a run folder as an error with a remedy.
+
+    Raises:
+        MissingFile: It cannot be read.
+        MissingRun: It is damaged.
+    """
+    from pyarrow import ArrowException
+
+    try:
+        with convert_read_errors(path):
+            try:
+                yield
+            except OSError as error:  # pyarrow has no other error for a damaged page
+                if error.errno is None:
+                    raise ValueError(str(error)) from error
+                raise
+    except (ArrowException, ValueError) as error:
+        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
+
+
+def require_columns(path: Path, names: Sequence[object]) -> None:
+    """Refuse a Parquet file without the columns that a run writes.
+
+    Raises:
+        MissingRun: A column is absent.
+    """
+    missing = [name for name in _COLUMNS.get(path.name, ()) if name not in names]
+    if missing:
+        message = f"it has no column {', '.join(missing)}"
+        raise MissingRun(message, where=str(path), remedy=REPAIR)
+
+
+_NUMBERS = {
+    *("round", "interactions"),
+    *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
+    *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
+}
+_TRADEOFF_TEXTS = frozenset(
+    {*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"}
+)
+"""The columns of ``tradeoffs.csv`` that are not numbers."""
+_SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
+"""The numeric columns of ``trials.csv`` and ``importances.csv``."""
+
+
+def _read_search_csv(path: Path) -> pd.DataFrame:
+    types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
+    types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
+    return _read_csv(path, types, [*_SEARCH_NUMBERS])
+
+
+def _read_metrics_csv(path: Path) -> pd.DataFrame:
+    return _read_table(path, METRICS_COLUMNS)
+
+
+def _read_curves_csv(path: Path) -> pd.DataFrame:
+    types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
+    types |= dict.fromkeys(("epoch", "step", "value"), "float64")
+    return _read_csv(path, types, ["epoch", "step", "value"])
+
+
+def _read_tradeoffs_csv(path: Path) -> pd.DataFrame:
+    numbers = [name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS]
+    types = dict.fromkeys(_TRADEOFF_TEXTS, "str") | dict.fromkeys(numbers, "float64")
+    return _read_csv(path, types, numbers)
+
+
+def _read_rounds_csv(path: Path) -> pd.DataFrame:
+    return _read_table(path, ROUND_COLUMNS)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
+
+    with convert_parquet_errors(path):
+        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    require_columns(path, [*frame.columns])
+    return frame
+
+
+def _read_by(
+    read: Callable[[Path], pd.DataFrame], name: str
+) -> cached_property[pd.DataFrame | None]:
+    """Return a property that reads a file at its first use; None if there is no such file."""
+
+    def read_file(run: RunTables) -> pd.DataFrame | None:
+        path = run.folder / name
+        return read(path) if has_file(path) else None
+
+    return cached_property(read_file)
+
+
+@dataclass(frozen=True, eq=False)
+class RunTables:
+    """The tables of a run folder. The files that have no field are read at first use.
+
+    A run without hyperparameter search has no ``trials`` and no ``importances``, one without
+    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, one
+    without re-ranking no ``tradeoffs``, and one without feedback no ``rounds``: they are None.
+
+    Args:
+        folder: The run folder.
+        metrics: ``metrics.csv``, one row per estimate; labels are text, numbers are float64.
+        significance: ``significance.csv``, one row per comparison; empty where there is none.
+        manifest: ``manifest.json``.
+    """
+
+    folder: Path
+    metrics: pd.DataFrame
+    significance: pd.DataFrame
+    manifest: Mapping[str, Any]
+
+    per_unit = _read_by(_read_parquet, "per_unit.parquet")
+    replicates = _read_by(_read_parquet, "replicates.parquet")
+    lists = _read_by(_read_parquet, "lists.parquet")
+    popularity = _read_by(_read_parquet, "popularity.parquet")
+    trials = _read_by(_read_search_csv, "trials.csv")
+    importances = _read_by(_read_search_csv, "importances.csv")
+    groups = _read_by(_read_metrics_csv, "groups.csv")
+    tradeoffs = _read_by(_read_tradeoffs_csv, "tradeoffs.csv")
+    rounds = _read_by(_read_rounds_csv, "rounds.csv")
+    learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
+
+    @cached_property
+    def spec_text(self) -> str:
+        """The text of ``spec.yaml``, blank if it does not exist."""
+        path = self.folder / "spec.yaml"
+        return read_text(path, errors="replace") if has_file(path) else ""
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """``spec.yaml`` as a mapping, empty if it is not valid."""
+        import yaml
+
+        try:
+            return read_yaml(self.spec_text)
+        except yaml.YAMLError:
+            return {}
+
+
+def read_run(folder: Path) -> RunTables:
+    """Read the tables of a run folder.
+
+    Args:
+        folder: The folder, ``results/<name>/<run id>`` or ``results/<name>/latest``.
+
+    Raises:
+        MissingRun: The folder does not exist, does not hold the files of a run, or holds one that
+            is not as long as the run wrote it.
+    """
+    if not folder.is_dir():
+        raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
+    manifest = read_manifest(folder / "manifest.json")
+    require_whole_files(folder, manifest)
+    metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
+    path = folder / "significance.csv"
+    significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+    if has_file(path) and path.stat().st_size:
+        significance = _read_table(path, SIGNIFICANCE_COLUMNS)
+    return RunTables(folder, metrics, significance, manifest)
+
+
+def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse tables of another size than in the manifest; a Parquet file may be absent.
+
+    Raises:
+        MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
+    """
+    for name, size in manifest.get("files", {}).items():
+        if not has_file(path := folder / name):
+            if path.suffix == ".csv":
+                _require_file(path)
+        elif (found := path.stat().st_size) != size:
+            message = f"{name} has {found:,} bytes, but manifest.json says {size}: it is not whole"
+            raise MissingRun(message, where=str(folder), remedy=REPAIR)
+
+
+def read_yaml(text: str) -> dict[str, Any]:
+    """Return the mapping in a YAML text, or an empty one if it is not a mapping."""
+    import yaml
+
+    loader = vars(yaml).get("CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        content = loader.get_single_data()
+    finally:
+        loader.dispose()
+    return content if isinstance(content, dict) else {}
+
+
+def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as mappings of Python values."""
+    columns = {str(name): frame[name].tolist() for name in frame.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Return the text of a file of a run."""
+    with open_input(path) as stream:
+        return stream.read().decode("utf-8", errors)
+
+
+def _require_file(path: Path) -> None:
+    if not has_file(path):
+        raise MissingRun(f"{path.name} does not exist", where=str(path.parent), remedy=REMEDY)
+
+
+def read_manifest(path: Path) -> Mapping[str, Any]:
+    """Return the content of ``manifest.json``.
+
+    Raises:
+        MissingRun: The file does not exist, or is not the manifest of a run.
+    """
+    _require_file(path)
+    with open_input(path) as stream:
+        text = stream.read()
+    try:
+        return parse_manifest(text).as_json()
+    except ValueError as error:
+        raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
+
+
+def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    _require_file(path)
+    numbers = [name for name in columns if name in _NUMBERS]
+    types = {name: "float64" if name in _NUMBERS else "str" for name in columns}
+    frame = _read_csv(path, types, numbers)
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        message = f"it has no column {', '.join(missing)}"
+        raise MissingRun(message, where=str(path), remedy=REMEDY)
+    return frame
+
+
+def _read_csv(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
+    try:
+        with convert_read_errors(path):
+            return pd.read_csv(
+                path,
+                dtype=dict(types),
+                keep_default_na=False,
+                na_values={name: ["", "nan", "NaN"] for name in numbers},
+                float_precision="round_trip",
+            )
+    except (ValueError, pd.errors.ParserError) as error:
+        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
+
+
+RUN_COLUMNS = (
+    *("name", "run", "started", "seconds", "models", "failures", "failed_checks", "folder"),
+)
+"""The columns of ``recbias.list_runs``."""
+
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+
+
+def summarize_runs(out: Path | str = "results") -> list[dict[str, Any]]:
+    """Return the finished runs, the newest first; the models of each are a list of labels.
+
+    A run folder whose files are damaged is skipped with a warning.
+    """
+    rows = []
+    for folder in to_local_path(out).glob("*/*/"):
+        if folder.is_symlink():
+            continue
+        try:
+            if _RUN_ID.fullmatch(folder.name) or has_file(folder / "manifest.json"):
+                rows.append(_summarize(folder))
+        except (MissingRun, DataError) as error:
+            warn(f"{folder} is not a whole run and is left out: {error.message}")
+    return sorted(rows, key=lambda row: str(row["run"]), reverse=True)
+
+
+def _summarize(folder: Path) -> dict[str, Any]:
+    """Return one row of ``summarize_runs``.
+
+    Raises:
+        MissingRun: The folder does not hold the files of a run.
+        DataError: One of them cannot be read.
+    """
+    manifest = read_manifest(folder / "manifest.json")
+    if not has_file(folder / "metrics.csv"):
+        raise MissingRun("metrics.csv does not exist", where=str(folder))
+    require_whole_files(folder, manifest)
+    try:
+        checks = [bool(check["failed"]) for check in manifest.get("checks", [])]
+        values = (
+            str(manifest["name"]),
+            folder.name,
+            str(manifest["started"]),
+            float(manifest["seconds"]),
+            [str(model["label"]) for model in manifest["models"]],
+            len(manifest["failures"]),
+            sum(checks),
+            folder,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"manifest.json is not that of a run ({type(error).__name__}: {error})"
+        raise MissingRun(reason, where=str(folder)) from error
+    return dict(zip(RUN_COLUMNS, values, strict=True))

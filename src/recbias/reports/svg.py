@@ -1,0 +1,750 @@
+"""Plots as SVG: elements, their estimated sizes, and the document that holds them.
+
+Axes: scales, ticks, grid lines, and values with intervals.
+Labels that overlap neither one another nor, where possible, the marks.
+Markers of series: each colour has a shape, so that no series differs by colour alone.
+Square matrices: labels on the left and below, a coloured cell for each pair.
+
+Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
+``plot.css``, so that a page has light and dark plots.
+
+A label stands beside the point that it names, else at the end of a line to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.reports.wording import (
+    Safe,
+    choose_separator,
+    count_decimals,
+    format_value,
+    join,
+    tag,
+    to_line,
+)
+
+WIDTH = 480
+"""Width of most plots."""
+
+COLOURS = 8
+"""Number of colours of series: classes ``c0`` to ``c7``."""
+
+TEXT = 13.0
+"""Font size of plots."""
+
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot: the name of its file without ``.svg``, its elements, and how to read it.
+
+    ``label`` is the title for screen readers, by default ``title``.
+    """
+
+    name: str
+    title: str
+    caption: str
+    height: float
+    body: Safe
+    width: float = WIDTH
+    label: str = ""
+
+    def entitle(self, title: str) -> Plot:
+        """Return the plot with another title in the text around it."""
+        return replace(self, title=title, label=self.title)
+
+    @property
+    def svg(self) -> Safe:
+        """The plot for a page that has ``plot.css``."""
+        return self._render(
+            self.body,
+            role="img",
+            aria_label=f"{self.label or self.title}. {self.caption}",
+            style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.7:.0f}px",
+        )
+
+    def document(self) -> Safe:
+        """Return the plot as a file of its own."""
+        size = {"width": format_coordinate(self.width), "height": format_coordinate(self.height)}
+        return self._render(
+            tag("title", self.title),
+            tag("desc", self.caption),
+            tag("style", Safe(read_style_sheet())),
+            tag("rect", class_="paper", **size),
+            self.body,
+            xmlns="http://www.w3.org/2000/svg",
+            **size,
+        )
+
+    def _render(self, *inside: object, **attributes: object) -> Safe:
+        box = f"0 0 {format_coordinate(self.width)} {format_coordinate(self.height)}"
+        return tag("svg", *inside, class_="fig", viewBox=box, **attributes)
+
+
+def read_style_sheet() -> str:
+    """Return ``plot.css``."""
+    return files("recbias.reports").joinpath("templates", "plot.css").read_text(encoding="utf-8")
+
+
+def format_coordinate(value: float) -> str:
+    """Return a coordinate with at most one decimal.
+
+    >>> format_coordinate(12.04), format_coordinate(3.96)
+    ('12', '4')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def format_colour(series: int) -> str:
+    """Return the classes of the colour and the dashes of a series' line.
+
+    >>> format_colour(0), format_colour(9)
+    ('c0', 'c1 d1')
+    """
+    dash = series // COLOURS % 3
+    return f"c{series % COLOURS} d{dash}" if dash else f"c{series % COLOURS}"
+
+
+def draw_text(point: Point, text: object, class_: str = "", **attributes: object) -> Safe:
+    """Return a line of text, its baseline starting at a point."""
+    x, y = map(format_coordinate, point)
+    return tag("text", to_line(text), x=x, y=y, class_=class_ or None, **attributes)
+
+
+def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
+    """Return an axis title in bold, followed by a note."""
+    x, y = map(format_coordinate, point)
+    spans = [tag("tspan", to_line(title), class_="name")]
+    if note:
+        spans.append(tag("tspan", note, class_="note", dx=8))
+    return tag("text", *spans, x=x, y=y, class_=class_ or None)
+
+
+def draw_line(start: Point, end: Point, class_: str) -> Safe:
+    """Return a straight line."""
+    x1, y1, x2, y2 = map(format_coordinate, (*start, *end))
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def draw_polyline(points: Sequence[Point], class_: str, title: str = "") -> Safe:
+    """Return a line through points, with a text that shows on hover."""
+    steps = " ".join(f"{format_coordinate(x)},{format_coordinate(y)}" for x, y in points)
+    return tag("polyline", *_draw_tooltip(title), points=steps, class_=class_)
+
+
+def draw_rectangle(
+    corner: Point, size: Point, class_: str, title: str = "", **attributes: object
+) -> Safe:
+    """Return a rectangle from its top left corner, with a text that shows on hover."""
+    x, y, width, height = map(format_coordinate, (*corner, *size))
+    attributes |= {"x": x, "y": y, "width": width, "height": height, "class_": class_}
+    return tag("rect", *_draw_tooltip(title), **attributes)
+
+
+def draw_circle(centre: Point, radius: float, class_: str, title: str = "") -> Safe:
+    """Return a circle, with a text that shows on hover."""
+    x, y, r = map(format_coordinate, (*centre, radius))
+    return tag("circle", *_draw_tooltip(title), cx=x, cy=y, r=r, class_=class_)
+
+
+def draw_path(steps: str, class_: str, title: str = "") -> Safe:
+    """Return a path, with a text that shows on hover."""
+    return tag("path", *_draw_tooltip(title), d=steps, class_=class_)
+
+
+def _draw_tooltip(title: str) -> list[Safe]:
+    return [tag("title", to_line(title))] if title else []
+
+
+def estimate_width(text: str, size: float = TEXT) -> float:
+    """Return about how wide a text is in a sans-serif font, so that plots need no font files.
+
+    Full-width characters and emoji count as 1.2 of the font size.
+    """
+    return size * sum(map(_estimate_character, text))
+
+
+def _estimate_character(character: str) -> float:
+    if character in _NARROW:
+        return 0.35
+    if character in _BROAD:
+        return 0.95
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.2
+    return 0.74 if character.isupper() else 0.58
+
+
+def shorten(label: object, most: int = 20) -> str:
+    """Return a label in one line of at most ``most`` characters, cut in the middle.
+
+    The end of the name of a model or metric has its settings.
+
+    >>> shorten("EASE + calibration(strength=0.2)")
+    'EASE + calibra…=0.2)'
+    """
+    return _cut(to_line(label), most, (most - 1) // 4 + 1)
+
+
+def shorten_all(labels: Iterable[object], most: int = 20) -> list[str]:
+    """Return labels of one plot, cut so that as many as possible stay distinct.
+
+    >>> shorten_all(["EASE + calibration(dial=0.2)", "EASE + calibrated_popularity(dial=0.2)"])
+    ['EASE + calibrati….2)', 'EASE + calibrate….2)']
+    """
+    lines = [to_line(label) for label in labels]
+    usual = (most - 1) // 4 + 1
+    ends = sorted(range(most), key=lambda end: abs(end - usual))
+    cuts = ([_cut(line, most, end) for line in lines] for end in ends)
+    return max(cuts, key=lambda texts: len({*texts}))
+
+
+def _cut(line: str, most: int, end: int) -> str:
+    """Return a text of at most ``most`` characters, of which the last ``end`` are its own."""
+    if len(line) <= most:
+        return line
+    end = max(0, min(end, most - 1))
+    return f"{line[: max(0, most - 1 - end)]}…{line[len(line) - end :]}"
+
+
+class FileNames:
+    """File names of plots and tables that are in use: plain and unique."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def free(self, text: str) -> str:
+        """Return an unused name for a text, without suffix, and mark it as used.
+
+        It has lower case letters, digits and hyphens.
+
+        >>> FileNames().free("significance-nDCG@10/<x>")
+        'significance-ndcg-10-x'
+        """
+        stem = name = re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"
+        number = 2
+        while name in self._used:
+            name, number = f"{stem}-{number}", number + 1
+        self._used.add(name)
+        return name
+
+
+MARGIN = 14.0
+TALL = 560.0
+"""Plots of rows that are taller than this have tick labels at the top too."""
+
+LARGEST = 1e100
+"""The largest absolute value that an axis can show."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A map from the values ``low`` to ``high`` to the coordinates ``start`` to ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the coordinate of a value.
+
+        >>> Scale(0, 10, 100, 200).at(5), Scale(1, 100, 0, 2, log=True).at(10)
+        (150.0, 1.0)
+        """
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        share = (value - low) / (high - low) if high > low else 0.5
+        return self.start + share * (self.end - self.start)
+
+
+def pad_range(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
+    """Return the ends of an axis: the range of the values with a margin on both sides.
+
+    >>> pad_range([1.0, 2.0], 0.5), pad_range([0.0])
+    ((0.5, 2.5), (-1.0, 1.0))
+    """
+    values = list(values)
+    low, high = min(values), max(values)
+    margin = (high - low) * share or abs(high) * 0.1 or 1.0
+    return low - margin, high + margin
+
+
+def fits_axis(value: float) -> bool:
+    """Return whether an axis can show a value: it is finite and at most ``LARGEST``.
+
+    >>> fits_axis(2.5), fits_axis(math.inf), fits_axis(math.nan), fits_axis(-1e300)
+    (True, False, False, False)
+    """
+    return abs(value) <= LARGEST
+
+
+def describe_omitted(n: int) -> str:
+    """Return the caption's sentence on values that no axis can show, blank if there are none.
+
+    >>> describe_omitted(1), describe_omitted(0)
+    ('1 value that is infinite or too large for an axis is not drawn.', '')
+    """
+    values = "value that is" if n == 1 else "values that are"
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
+
+
+def choose_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return about ``most`` round values between two values.
+
+    >>> choose_ticks(0.013, 0.34), choose_ticks(-4.2, 2.1)
+    ([0.1, 0.2, 0.3], [-4.0, -2.0, 0.0, 2.0])
+    """
+    rough = (high - low) / max(most - 1, 1)
+    if not 1e-300 < rough < math.inf:
+        return [low] if math.isfinite(low) else []
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(n * step, 12) for n in range(first, last + 1)]
+
+
+def choose_log_ticks(low: float, high: float) -> list[float]:
+    """Return the powers of ten between two values.
+
+    >>> choose_log_ticks(1, 2810)
+    [1.0, 10.0, 100.0, 1000.0]
+    """
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    return [10.0**power for power in range(first, last + 1)]
+
+
+def format_tick(value: float) -> str:
+    """Return a tick's label, with a true minus sign and without an exponent down to 1e-7.
+
+    >>> format_tick(-0.5), format_tick(2000.0), format_tick(1e-5)
+    ('−0.5', '2000', '0.00001')
+    """
+    if 1e-7 < abs(value) < 1e-4:
+        return f"{value:.7f}".rstrip("0").replace("-", "\N{MINUS SIGN}")
+    return f"{value:{choose_separator(value)}.10g}".replace("-", "\N{MINUS SIGN}")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95% interval; ends that are not known are NaN."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Interval:
+        """Return the value and the interval of a metric row."""
+        return cls(row["value"], row["ci_low"], row["ci_high"])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether an axis can show the value and both ends."""
+        return len(self.ends()) == 3
+
+    def ends(self) -> list[float]:
+        """Return the value and the ends of the interval, those that an axis can show."""
+        return list(filter(fits_axis, (self.value, self.low, self.high)))
+
+    def describe(self, most: int = 3) -> str:
+        """Return the value with its interval in words, with at most ``most`` decimals.
+
+        >>> Interval(0.5, 0.4, 0.6).describe()
+        '0.500 (95% interval 0.400 to 0.600)'
+        """
+        digits = min(count_decimals(self.ends()), most)
+        value, low, high = (
+            format_value(number, digits) for number in (self.value, self.low, self.high)
+        )
+        return f"{value} (95% interval {low} to {high})" if self.bounded else value
+
+
+def describe_lines(intervals: Iterable[Interval]) -> list[str]:
+    """Return the caption's sentence on the lines of intervals, none if there is no interval."""
+    bounded = any(interval.bounded for interval in intervals)
+    return ["Lines are 95% intervals."] if bounded else []
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A horizontal and a vertical scale."""
+
+    x: Scale
+    y: Scale
+
+    def at(self, x: float, y: float) -> Point:
+        """Return the coordinates of a pair of values."""
+        return self.x.at(x), self.y.at(y)
+
+    def draw(
+        self,
+        x_ticks: Sequence[float] | None = None,
+        y_ticks: Sequence[float] | None = None,
+        *,
+        bottom: float | None = None,
+        unit: str = "",
+    ) -> Safe:
+        """Return both axes.
+
+        By default the ticks are round values, and the horizontal axis is at the lower end of the
+        vertical one, whose labels end in ``unit``.
+        """
+        x_ticks = choose_ticks(self.x.low, self.x.high) if x_ticks is None else x_ticks
+        y_ticks = choose_ticks(self.y.low, self.y.high) if y_ticks is None else y_ticks
+        elements = []
+        for tick in y_ticks:
+            y, label = self.y.at(tick), f"{format_tick(tick)}{unit}"
+            elements += [
+                draw_line((self.x.start, y), (self.x.end, y), "grid"),
+                draw_text((self.x.start - 7, y + 4.5), label, "tick end"),
+            ]
+        bottom = self.y.start if bottom is None else bottom
+        return join(*elements, draw_x_axis(self.x, x_ticks, self.y.end, bottom))
+
+
+def draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
+    """Return a horizontal axis at the bottom, with ticks, their labels and grid lines."""
+    elements = [draw_line((scale.start, bottom), (scale.end, bottom), "axis")]
+    for tick in ticks:
+        x = scale.at(tick)
+        elements += [
+            draw_line((x, top), (x, bottom), "grid"),
+            draw_text((x, bottom + 18), format_tick(tick), "tick mid"),
+        ]
+    return join(*elements)
+
+
+def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float) -> Safe:
+    """Return the axis of a plot of rows that begin at ``top``.
+
+    A tall plot has tick labels at the top too. The note is behind the title, if there is room.
+    """
+    ticks = choose_ticks(scale.low, scale.high, 7)
+    elements = [draw_x_axis(scale, ticks, top, height - 58)]
+    if height > TALL:
+        elements += [draw_text((scale.at(x), top - 6), format_tick(x), "tick mid") for x in ticks]
+    room = WIDTH - 2 * MARGIN
+    note = note if estimate_width(title + note) + 12 <= room else ""
+    title = shorten(title, int(room / estimate_width("x")))
+    return join(*elements, draw_title((WIDTH - MARGIN, height - 10), title, note, "end"))
+
+
+_COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
+_NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
+"""Angles of the spots next to a point: right, left, above and below."""
+
+Frame = tuple[float, float, float, float]
+"""Left, top, right and bottom of a region."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A candidate position of a label: its left end, baseline, width and own cost.
+
+    A line must connect a label that is ``far`` with its point.
+    """
+
+    x: float
+    y: float
+    width: float
+    cost: float = 0.0
+    far: bool = False
+
+    def box(self) -> Frame:
+        """Return left, top, right and bottom."""
+        return self.x, self.y - TEXT * 0.8, self.x + self.width, self.y + TEXT * 0.25
+
+
+def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
+    """Return spots around a point; those close to it and on its right cost least."""
+    width = estimate_width(label)
+    spots = []
+    for ring, radius in enumerate((gap, gap + 16, gap + 34, gap + 54, gap + 78)):
+        for n in range(4 if ring == 0 else 16):
+            angle = _NEAR[n] if ring == 0 else n * math.pi / 8
+            left = point[0] + radius * math.cos(angle) - width * (0.5 - 0.5 * math.cos(angle))
+            baseline = point[1] + radius * math.sin(angle) + 4.5 + 5 * math.sin(angle)
+            cost = 4.0 * ring + 0.3 * n * (ring == 0)
+            spots.append(Spot(left, baseline, width, cost, far=ring > 0))
+    return spots
+
+
+def place_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    frame: Frame,
+    *,
+    gap: float = 8.0,
+    spots: Sequence[Sequence[Spot]] | None = None,
+    obstacles: Sequence[Point] = (),
+) -> list[Spot | None]:
+    """Return the spot of each label, or None for a label that has no free one.
+
+    Greedy: the labels of the most crowded points choose first. Each takes the free spot of lowest
+    cost, where every point that it covers costs as well; if all its spots are taken, a spot
+    anywhere in the frame.
+
+    ``spots`` are candidates for each label, by default at a distance of ``gap`` around its point;
+    ``obstacles`` are further points that labels should not cover.
+    """
+    marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
+    chosen: list[Spot | None] = [None] * len(labels)
+    occupied = np.empty((0, 4))
+    own = marks[: len(labels)]
+    distances = np.abs(own[:, None] - own[None, :]) / [60.0, 20.0]
+    crowding = (distances.max(axis=2) < 1).sum(axis=1)
+    for n in np.argsort(-crowding, kind="stable").tolist():
+        candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
+        spot = _choose_spot(candidates, marks, occupied, frame)
+        if spot is None:
+            candidates = _list_far_spots(points[n], labels[n], frame)
+            spot = _choose_spot(candidates, marks, occupied, frame)
+        if spot is not None:
+            chosen[n] = spot
+            occupied = np.vstack([occupied, spot.box()])
+    return chosen
+
+
+def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
+    """Return a label at its spot, with a line to its point where it is far; None draws nothing."""
+    if spot is None:
+        return Safe("")
+    text = draw_text((spot.x, spot.y), label, class_)
+    if not spot.far:
+        return text
+    end = min(max(point[0], spot.x), spot.x + spot.width), spot.y - 4
+    return join(draw_line(point, end, "lead"), text)
+
+
+def draw_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    frame: Frame,
+    classes: Iterable[str] = itertools.repeat("halo"),
+    **options: Any,
+) -> list[Safe]:
+    """Place labels with the options of ``place_labels``; one without a free spot is blank."""
+    spots = place_labels(points, labels, frame, **options)
+    return list(map(draw_label, points, labels, spots, classes))
+
+
+def draw_curve_labels(
+    curves: Mapping[str, Sequence[Point]],
+    classes: Mapping[str, str],
+    frame: Frame,
+    *,
+    marks: Mapping[str, Point] = MappingProxyType({}),
+) -> Safe:
+    """Return the name of each curve beside it, where it covers other curves least.
+
+    ``marks`` are further points, whose names stand beside them.
+    """
+    curve_labels, mark_labels = (shorten_all(names, 22) for names in (curves, marks))
+    return join(
+        *draw_labels(
+            [*(curve[len(curve) // 2] for curve in curves.values()), *marks.values()],
+            [*curve_labels, *mark_labels],
+            frame,
+            [*(classes[name] for name in curves), *["halo"] * len(marks)],
+            spots=[
+                *map(_list_spots_beside, curves.values(), curve_labels),
+                *map(list_spots, marks.values(), mark_labels),
+            ],
+            obstacles=[
+                point for curve in curves.values() for point in interpolate_points(curve, 4)
+            ],
+        )
+    )
+
+
+def _list_spots_beside(curve: Sequence[Point], label: str) -> list[Spot]:
+    """Return spots along a curve: on its left and above, or on its right and below."""
+    width = estimate_width(label)
+    spots = []
+    for position, (x, y) in enumerate(curve):
+        cost = 0.04 * abs(position - len(curve) / 2)
+        spots.append(Spot(x - width - 6, y - 3, width, cost))
+        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
+    return spots
+
+
+def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
+    """Return points along a line, at most ``step`` apart: what a label must not cover."""
+    x, y = np.array(points, dtype=np.float64).T
+    lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
+    distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
+    columns = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
+    return list(zip(*columns, strict=True))
+
+
+def _choose_spot(
+    spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: Frame
+) -> Spot | None:
+    """Return the free spot of lowest cost within the frame, or None."""
+    if not spots:
+        return None
+    boxes = np.array([spot.box() for spot in spots])
+    left, top, right, bottom = boxes.T
+    inside: AnyArray = (
+        (left >= frame[0]) & (top >= frame[1]) & (right <= frame[2]) & (bottom <= frame[3])
+    )
+    free = inside & ~_find_overlaps(boxes, occupied).any(axis=1)
+    if not free.any():
+        return None
+    covered = _find_overlaps(boxes, np.hstack([marks - _MARGIN, marks + _MARGIN])).sum(axis=1)
+    costs = np.array([spot.cost for spot in spots]) + _COVERED * covered
+    return spots[int(np.argmin(np.where(free, costs, np.inf)))]
+
+
+def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
+    """Return which boxes of ``a`` overlap which of ``b``, ``bool[a, b]``."""
+    rows, columns = a[:, None, :], b[None, :, :]
+    apart = (rows[..., :2] >= columns[..., 2:]) | (columns[..., :2] >= rows[..., 2:])
+    return np.asarray(~apart.any(axis=2))
+
+
+def _list_far_spots(point: Point, label: str, frame: Frame) -> list[Spot]:
+    """Return spots all over the frame; the nearer to the point, the cheaper."""
+    width = estimate_width(label)
+    spots = []
+    for y in np.arange(frame[1] + TEXT, frame[3], TEXT + 2):
+        for x in np.arange(frame[0], max(frame[2] - width, frame[0]), 12.0):
+            distance = float(np.hypot(x + width / 2 - point[0], (y - 4 - point[1]) * 2))
+            spots.append(Spot(float(x), float(y), width, _LEAD + _DISTANCE * distance, far=True))
+    return spots
+
+
+def _list_vertices(radii: Sequence[float], turn: float) -> tuple[Point, ...]:
+    """Return points around the origin at equal angles, the first at ``turn`` of a full circle."""
+    angles = [2 * math.pi * (turn + n / len(radii)) for n in range(len(radii))]
+    return tuple(
+        (radius * math.cos(angle), radius * math.sin(angle))
+        for radius, angle in zip(radii, angles, strict=True)
+    )
+
+
+_ARM = 0.36
+_PLUS = (
+    *((_ARM, -1.1), (_ARM, -_ARM), (1.1, -_ARM), (1.1, _ARM), (_ARM, _ARM), (_ARM, 1.1)),
+    *((-_ARM, 1.1), (-_ARM, _ARM), (-1.1, _ARM), (-1.1, -_ARM), (-_ARM, -_ARM), (-_ARM, -1.1)),
+)
+SHAPES: tuple[tuple[Point, ...], ...] = (
+    (),
+    _list_vertices([1.25] * 4, 0.125),
+    _list_vertices([1.25] * 3, -0.25),
+    _list_vertices([1.25] * 4, 0.0),
+    _list_vertices([1.25] * 3, 0.25),
+    _PLUS,
+    tuple(((x - y) / math.sqrt(2), (x + y) / math.sqrt(2)) for x, y in _PLUS),
+    _list_vertices([1.4, 0.6] * 5, -0.25),
+)
+"""Vertices at radius 1: circle (none), square, triangle, diamond, triangle down, plus, x, star."""
+
+DIAMOND = 3
+_HEAD = 11.0
+
+
+def choose_look(series: int) -> tuple[str, int]:
+    """Return the colour's class and the shape of a series.
+
+    >>> choose_look(1), choose_look(9)
+    (('c1', 1), ('c1', 2))
+    """
+    turn, colour = divmod(series, COLOURS)
+    return f"c{colour}", (colour + turn) % len(SHAPES)
+
+
+def draw_marker(
+    centre: Point, shape: int, class_: str, *, radius: float = 4.2, title: str = ""
+) -> Safe:
+    """Return a marker, with a text that shows on hover."""
+    vertices = SHAPES[shape]
+    if not vertices:
+        return draw_circle(centre, radius, class_, title)
+    x, y = centre
+    points = [f"{x + radius * across:.1f},{y + radius * down:.1f}" for across, down in vertices]
+    return draw_path(f"M{' '.join(points)}Z", class_, title)
+
+
+def draw_arrow(start: Point, end: Point, *, gap: float = 0.0) -> Safe:
+    """Return an arrow that ends ``gap`` before its end; nothing if it is too short."""
+    length = math.dist(start, end)
+    if length <= gap:
+        return Safe("")
+    across, down = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+
+    def locate(distance: float, side: float) -> str:
+        x = start[0] + distance * across - side * down
+        return f"{x:.1f},{start[1] + distance * down + side * across:.1f}"
+
+    tip = length - gap
+    neck = max(tip - _HEAD, 0.0)
+    corners = f"{locate(tip, 0)} {locate(neck, 0.4 * _HEAD)} {locate(neck, -0.4 * _HEAD)}"
+    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", "arrow")
+
+
+_TOP = 8.0
+
+
+class Matrix:
+    """The layout of a matrix.
+
+    Names are shortened to ``longest`` characters; ``sizes`` are the smallest and largest cell.
+    """
+
+    def __init__(self, names: Sequence[str], longest: int, sizes: tuple[float, float]) -> None:
+        self._labels = shorten_all(names, longest)
+        widest = max(map(estimate_width, self._labels))
+        self._start = 12 + widest
+        self._size = min(sizes[1], max(sizes[0], (WIDTH - self._start - 8) / len(names)))
+        side = self._size * len(names)
+        self._bottom = _TOP + side
+        self.width = max(float(WIDTH), self._start + side + 8)
+        self.foot = self._bottom + 24 + 0.71 * widest
+
+    def draw_labels(self) -> Safe:
+        """Return the labels of the rows, and those of the columns at an angle."""
+        elements = []
+        y = self._bottom + 14
+        for position, label in enumerate(self._labels):
+            middle = (position + 0.5) * self._size
+            elements.append(draw_text((self._start - 8, _TOP + middle + 4.5), label, "end"))
+            x = self._start + middle + 2
+            turn = f"rotate(-45 {format_coordinate(x)} {format_coordinate(y)})"
+            elements.append(draw_text((x, y), label, "end", transform=turn))
+        return join(*elements)
+
+    def draw_cell(
+        self, cell: tuple[int, int], class_: str, title: str, text: tuple[str, str] = ("", "")
+    ) -> Safe:
+        """Return the cell in a row and column, with a tooltip, and a text and its class."""
+        x, y = self._start + cell[1] * self._size, _TOP + cell[0] * self._size
+        square = draw_square((x, y), self._size, class_, title)
+        if not text[0]:
+            return square
+        return join(square, draw_text((x + self._size / 2, y + self._size / 2 + 4.5), *text))
+
+
+def draw_square(corner: Point, size: float, class_: str, title: str = "") -> Safe:
+    """Return a square with rounded corners and a margin of 1."""
+    x, y = corner
+    return draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title)

@@ -1,0 +1,972 @@
+"""The metrics of a run: definitions, column titles and directions.
+
+The headline rows of a run: means over seeds and folds where there are several.
+The table of what re-ranking costs in accuracy and removes in bias.
+The comparisons of a run, grouped by metric, test and correction.
+Facts about a run: its data, settings, execution, models, stages and files.
+The values of metrics over the rounds of a feedback loop.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import add
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recbias.core import measures
+from recbias.core.measures import Direction, to_loss
+from recbias.core.queries import parse_uncertain_label
+from recbias.core.text import normalize_name
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.wording import (
+    Cell,
+    Table,
+    count_decimals,
+    format_count,
+    format_duration,
+    format_interval,
+    format_value,
+    make_columns,
+    make_heading,
+    strip_folders,
+    ungroup,
+)
+
+DIRECTION_LABELS: Mapping[Direction, str] = {
+    "higher": "higher is better",
+    "lower": "lower is better",
+    "zero": "nearer to 0 is better",
+    "none": "no preferred direction",
+}
+
+ACCURACY = (
+    *("nDCG", "MAP", "MRR", "Recall", "Precision", "HR", "F1", "R-Precision"),
+    "mean_precision",
+)
+"""Names of accuracy metrics, by preference."""
+
+POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
+"""Names of popularity metrics, by preference."""
+
+
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
+"""The cutoff in a title or heading."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The definition of a metric of the run.
+
+    Args:
+        title: The column header: ``nDCG@10``.
+        name: The plug-in's name.
+        direction: Which values are better.
+        summary: One sentence.
+        formula: The formula in plain text.
+        values: The range of the metric.
+        source: The paper.
+        unit: The unit of the per-unit values, or blank.
+        group_direction: Which values of a group of queries are better: for a gap, whose
+            ``direction`` is its own, that of the metric.
+        parameters: The metric's settings.
+    """
+
+    title: str
+    name: str
+    direction: Direction = "none"
+    summary: str = ""
+    formula: str = ""
+    values: str = ""
+    source: str = ""
+    unit: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    group_direction: Direction = "none"
+
+    @property
+    def heading(self) -> str:
+        """The title for people: ``nDCG@10, gap by gender``."""
+        has_own_label = self.gap and "gap=" not in self.title
+        return make_heading(
+            self.title, "" if has_own_label else str(self.parameters.get("by", ""))
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which people select the metric, the most specific first.
+
+        The values of groups have those of the metric over all queries too; a gap has its own only.
+        """
+        forms = [self.title, self.heading]
+        if not self.gap:
+            base, cutoff = ungroup(self.title), _CUTOFF.search(self.title)
+            forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
+        names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
+        return tuple(dict.fromkeys(names))
+
+    def describe_value(self, group: str = "", target: str = "") -> str:
+        """Return a value of the metric in words: ``nDCG@10 of gender=F``."""
+        place = " ".join(filter(None, (group, target)))
+        heading = self.name_values(group)
+        return f"{heading} of {place}" if place else heading
+
+    def name_values(self, group: str) -> str:
+        """Return the heading of values: without the grouping if their group stands beside it."""
+        return make_heading(ungroup(self.title)) if group else self.heading
+
+    @property
+    def least_marked(self) -> int:
+        """The least number of units of a group that is marked as the worst off."""
+        return max(2, int(self.parameters.get("min_group") or 0))
+
+    @property
+    def groups_heading(self) -> str:
+        """The heading of the groups of queries between which this is the gap."""
+        if not self.gap:
+            return self.heading
+        title = re.sub(r"(, )?gap=\w+(, min_group=\d+)?", "", self.title)
+        return make_heading(title, str(self.parameters.get("by", "")))
+
+    @property
+    def gap(self) -> str:
+        """``difference``, ``ratio`` or ``std`` of groups of queries; blank for other metrics."""
+        gap = str(self.parameters.get("gap", "")) if "by" in self.parameters else ""
+        return "" if gap == "groups" else gap
+
+
+def format_title(metric: str, k: float | None) -> str:
+    """Return the title of a metric at a cutoff.
+
+    >>> format_title("nDCG", 10.0), format_title("R-RIPA", float("nan"))
+    ('nDCG@10', 'R-RIPA')
+    """
+    return metric if k is None or math.isnan(k) else f"{metric}@{k:.0f}"
+
+
+@lru_cache(maxsize=2)
+def collect_definitions(run: RunTables) -> Mapping[str, Definition]:
+    """Return the definition of every metric in ``metrics.csv`` by title, in the file's order.
+
+    A metric that the manifest does not define has the direction ``none``.
+    """
+    entries = [entry for entry in run.manifest.get("metrics", []) if "metric" in entry]
+    by_title = {format_title(entry["metric"], entry.get("k")): entry for entry in entries}
+    by_metric = {entry["metric"]: entry for entry in entries}
+    definitions = {}
+    for metric, k in run.metrics[["metric", "k"]].drop_duplicates().to_numpy().tolist():
+        title = format_title(metric, k)
+        definitions[title] = _define(title, by_title.get(title) or by_metric.get(metric) or {})
+    return definitions
+
+
+def group_definitions(run: RunTables) -> list[list[Definition]]:
+    """Return the metrics of the run; those that differ in settings only are together."""
+    groups: dict[tuple[str, ...], list[Definition]] = {}
+    for metric in collect_definitions(run).values():
+        texts = (metric.summary, metric.formula, metric.values, metric.source, metric.unit)
+        groups.setdefault((metric.name, *texts), []).append(metric)
+    return [*groups.values()]
+
+
+def _define(title: str, entry: Mapping[str, Any]) -> Definition:
+    direction: Direction = entry.get("direction", "none")
+    texts = ("summary", "formula", "values", "source", "unit")
+    return Definition(
+        title=title,
+        name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
+        direction=direction if direction in DIRECTION_LABELS else "none",
+        group_direction=entry.get("group_direction", direction),
+        parameters=_drop_missing_grouping(entry.get("parameters") or {}),
+        **{name: str(entry.get(name) or "") for name in texts},
+    )
+
+
+def _drop_missing_grouping(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a metric without ``by`` where it is null: there are no groups."""
+    return {key: value for key, value in parameters.items() if key != "by" or value is not None}
+
+
+def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:
+    """Return the definition whose name comes first in ``names``, or None."""
+    by_name = {normalize_name(metric.name): metric for metric in reversed([*definitions])}
+    matches = (by_name.get(normalize_name(name)) for name in names)
+    return next(filter(None, matches), None)
+
+
+def select_accuracy_metric(definitions: Iterable[Definition]) -> Definition | None:
+    """Return nDCG, else the first accuracy metric of the run by preference, else None."""
+    return select_first(definitions, ACCURACY)
+
+
+def select_popularity_metric(definitions: Iterable[Definition]) -> Definition | None:
+    """Return the first popularity metric of the run by preference, or None."""
+    return select_first(definitions, POPULARITY)
+
+
+def flag_best(values: Iterable[float], direction: Direction) -> list[bool]:
+    """Return which values are the best: all that are tied, never NaN, none without a direction.
+
+    >>> flag_best([0.1, 0.3, 0.3, float("nan")], "higher")
+    [False, True, True, False]
+    """
+    scores = [to_loss(value, direction) for value in values]
+    least = min((score for score in scores if not math.isnan(score)), default=math.nan)
+    return [score == least for score in scores]
+
+
+ALL = measures.ALL
+"""The value of ``dataset``, ``seed`` or ``fold`` in rows that hold the mean over all of them."""
+
+
+def list_datasets(run: RunTables) -> list[str]:
+    """Return the datasets of ``metrics.csv``: ``all`` first, then in the manifest's order."""
+    labels = [ALL, *(str(dataset.get("label")) for dataset in run.manifest.get("datasets", []))]
+    return _sort_by(labels, run.metrics["dataset"])
+
+
+def list_single_datasets(run: RunTables) -> list[str]:
+    """Return the datasets, without the mean over all of them."""
+    return [dataset for dataset in list_datasets(run) if dataset != ALL]
+
+
+def list_models(run: RunTables) -> list[str]:
+    """Return the models of ``metrics.csv`` in the manifest's order, unlisted models last."""
+    labels = [str(model.get("label")) for model in run.manifest.get("models", [])]
+    return _sort_by(labels, run.metrics["model"])
+
+
+def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
+    position = {label: number for number, label in enumerate(labels)}
+    return sorted(column.unique(), key=lambda name: position.get(name, len(position)))
+
+
+@lru_cache(maxsize=2)
+def collect_estimates(run: RunTables) -> pd.DataFrame:
+    """Return ``run.metrics`` with the numbers of units in the rows that hold means.
+
+    In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
+    mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
+    ``undefined``; both are added over datasets. The groups of queries that tests compare have the
+    values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
+    undefined values of a gap are those of the compared groups, NaN where these have no rows.
+    """
+    estimates = replace_groups(_count_units(run.metrics), run.groups)
+    return estimates if run.groups is None else _count_compared(run, estimates)
+
+
+def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
+    counts = ["n", "undefined"]
+    is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
+    if not is_mean.any():
+        return metrics
+    single = metrics[~is_mean & (metrics["dataset"] != measures.POOLED)]
+    single = single.assign(n=single["n"].where(single["n"] > 0))
+    keys = ["model", *measures.METRIC_KEY_COLUMNS]
+    groups = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
+    units = groups.agg({"n": "min", "undefined": "max"}).reset_index()
+    totals = units.groupby(keys, dropna=False, sort=False)[counts].sum().reset_index()
+    units = pd.concat([units, totals.assign(dataset=ALL)])
+    found = metrics[["dataset", *keys]].merge(units, "left", on=["dataset", *keys])
+    found = found[counts].fillna({"n": 0.0}).set_axis(metrics.index)
+    return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
+
+
+def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+    """Return ``metrics`` with the rows of ``groups`` instead of those of the same keys."""
+    if groups is None:
+        return metrics
+    keys = [*measures.FIT_COLUMNS, *measures.METRIC_KEY_COLUMNS]
+    found = metrics[keys].merge(groups, "left", on=keys, indicator=True)
+    is_group = (found.pop("_merge") == "both").to_numpy()
+    values = list(measures.VALUE_COLUMNS)
+    replaced = metrics.copy()
+    replaced.loc[is_group, values] = found.loc[is_group, values].to_numpy()
+    others = groups.merge(metrics[keys], "left", on=keys, indicator=True)
+    others = others[others.pop("_merge") == "left_only"]
+    return pd.concat([replaced, others], ignore_index=True)
+
+
+def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
+    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups.
+
+    Of groups known as probabilities each holds all units, which are counted once.
+    """
+    definitions, records = collect_definitions(run), to_records(estimates)
+    metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
+    compared: dict[tuple[str, ...], float] = {}
+    for row, metric in zip(records, metrics, strict=True):
+        if metric and row["group"] and row["n"] >= int(metric.parameters.get("min_group") or 0):
+            key = _identify_groups(row, metric)
+            before = compared.get(key, 0)
+            is_uncertain = parse_uncertain_label(str(metric.parameters.get("by"))) is not None
+            compared[key] = (max if is_uncertain else add)(before, row["undefined"])
+    undefined = [
+        compared.get(_identify_groups(row, metric), math.nan)
+        if metric and metric.gap and not row["group"] and not math.isnan(row["value"])
+        else row["undefined"]
+        for row, metric in zip(records, metrics, strict=True)
+    ]
+    return estimates.assign(undefined=undefined)
+
+
+def _identify_groups(row: Mapping[str, Any], metric: Definition) -> tuple[str, ...]:
+    """Return what the rows of groups and of their gaps share."""
+    settings = sorted((name, repr(v)) for name, v in metric.parameters.items() if name != "gap")
+    return (*get_place(row), str(row["model"]), str(row["target"]), metric.name, repr(settings))
+
+
+def describe_means(run: RunTables) -> list[str]:
+    """Return what n and the interval of the means of a run are based on, if it has any."""
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    notes = []
+    each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
+    if varying and run.groups is not None:
+        notes.append(
+            f"Means over {over}: each unit has the mean of its values, n counts units, and the "
+            "interval is that of the units' means."
+        )
+    elif varying:
+        notes.append(
+            f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
+            f"differ); the interval is that of each unit's mean over {over}, and there is none if "
+            "only some of the units are the same."
+        )
+    if ALL in list_datasets(run):
+        notes.append(
+            "Means over datasets: n adds up the units of the datasets; the interval treats the "
+            "datasets as a sample."
+        )
+    return notes
+
+
+def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over seeds and folds, else the rows of the first seed and fold."""
+    headlines = []
+    for name in list_datasets(run):
+        rows = frame[frame["dataset"] == name]
+        for column in ("seed", "fold"):
+            values = rows[column].unique().tolist()
+            if len(values) > 1:
+                rows = rows[rows[column] == (ALL if ALL in values else values[0])]
+        headlines.append(rows)
+    return pd.concat(headlines) if headlines else frame
+
+
+def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the columns that hold more than one value."""
+    return [column for column in columns if len(frame[column].unique()) > 1]
+
+
+def get_place(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the dataset, seed and fold of a row."""
+    return str(row["dataset"]), str(row["seed"]), str(row["fold"])
+
+
+def rank_label(text: str) -> tuple[bool, int, str]:
+    """Return a sort key: ``all`` first, then numbers by value, then text.
+
+    >>> sorted(["10", "2", "all"], key=rank_label)
+    ['all', '2', '10']
+    """
+    return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text
+
+
+TITLE = "Accuracy lost for bias removed by re-ranking"
+"""The title of the table."""
+
+
+def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
+    """Return the headline rows of ``tradeoffs.csv`` for one metric of accuracy.
+
+    It is nDCG if there is one, else the first of the preferred names, else the first of the file.
+    """
+    table = run.tradeoffs
+    if table is None or table.empty:
+        return []
+    table = select_headline(run, table)
+    titles = list(dict.fromkeys(table["accuracy"]))
+    ranks = {name: rank for rank, name in enumerate(ACCURACY)}
+    best = min(titles, key=lambda title: ranks.get(title.partition("@")[0], len(ranks)))
+    return to_records(table[table["accuracy"] == best])
+
+
+def name_reranker(row: Mapping[str, Any]) -> str:
+    """Return the label of the re-ranker of a version without the setting that orders versions.
+
+    >>> row = {"model": "EASE + FA*IR(protected=F, share=0.2)", "baseline": "EASE"}
+    >>> name_reranker({**row, "setting": "share"}), name_reranker({**row, "setting": ""})
+    ('FA*IR(protected=F)', 'FA*IR(protected=F, share=0.2)')
+    """
+    label = str(row["model"]).removeprefix(f"{row['baseline']} + ")
+    name, _, settings = label.removesuffix(")").partition("(")
+    if not row["setting"] or not settings:
+        return label
+    parts = [part for part in settings.split(", ") if not part.startswith(f"{row['setting']}=")]
+    return f"{name}({', '.join(parts)})" if parts else name
+
+
+def build_tradeoff_table(run: RunTables) -> Table | None:
+    """Return one row for each re-ranked model and metric of bias; None without re-ranking."""
+    rows = select_tradeoffs(run)
+    if not rows:
+        return None
+    varying = select_varying(pd.DataFrame(rows), ("dataset", "target"))
+    measures = ("accuracy_lost", "bias_removed", "price")
+    numeric = [name.replace("_", " ") for name in measures]
+    columns = ("model", "beside", *varying, "bias", *numeric)
+    shares = {name: count_decimals([row[name] for row in rows]) for name in measures[:1]}
+    return Table(
+        TITLE,
+        make_columns(columns, numeric=numeric),
+        tuple(
+            (
+                Cell(row["model"]),
+                Cell(row["baseline"]),
+                *(Cell(row[name]) for name in varying),
+                Cell(make_heading(row["bias"])),
+                *(_build_cell(row, name, shares.get(name)) for name in measures),
+            )
+            for row in rows
+        ),
+        notes=tuple(_explain(rows)),
+    )
+
+
+def _build_cell(row: Mapping[str, Any], name: str, places: int | None) -> Cell:
+    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+    digits = count_decimals([value]) if places is None else places
+    interval = format_interval(low, high, digits)
+    if name == "price" and is_unbounded(row):
+        interval = "unbounded"
+    text = format_value(value, digits)
+    return Cell(f"{text} ({interval})" if interval else text, value)
+
+
+def is_unbounded(row: Mapping[str, Any]) -> bool:
+    """Return whether Fieller's set has no end: the bias removed may be 0."""
+    holds_zero = bool(row["bias_removed_low"] <= 0 <= row["bias_removed_high"])
+    is_defined = not math.isnan(row["price"]) and math.isnan(row["price_low"])
+    return holds_zero and is_defined
+
+
+def _explain(rows: list[dict[str, Any]]) -> list[str]:
+    accuracy = make_heading(rows[0]["accuracy"])
+    notes = [
+        f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
+        "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
+        "Price: accuracy lost for one unit of bias removed.",
+        "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
+        "Intervals of metrics of the whole set of lists are by a bootstrap of the queries.",
+    ]
+    if any(math.isnan(row["price"]) for row in rows):
+        notes.append("The price is undefined (n/a) where no bias is removed.")
+    if any(map(is_unbounded, rows)):
+        notes.append(
+            "Unbounded: the bias removed is not significantly different from 0, so the price may "
+            "be any number."
+        )
+    has_none = [not math.isnan(row["price"]) and math.isnan(row["price_low"]) for row in rows]
+    if any(none and not is_unbounded(row) for none, row in zip(has_none, rows, strict=True)):
+        notes.append("The price of a gap between groups has no interval.")
+    return notes
+
+
+Row = Mapping[str, Any]
+
+_GROUP_BY = [
+    *("dataset", "seed", "fold", "metric", "k", "test", "between"),
+    *("correction", "family", "alpha", "part"),
+]
+_PART = ("group", "target")
+_ESTIMATE = ("dataset", "seed", "fold", "metric", "k", *_PART)
+
+_TESTS = {
+    "paired_t": "paired t-test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "sign_flip": "sign-flip permutation test",
+    "chi_squared": "chi-squared test",
+    "fisher_exact": "Fisher's exact test",
+    "paired_bootstrap": "paired bootstrap",
+    "welch_t": "Welch's t-test",
+    "overlap_t": "t-test of groups that share units",
+    "uncertain_t": "t-test of groups known as probabilities",
+    "permutation": "permutation test",
+    "rank_sum": "Wilcoxon rank-sum test",
+    "random_direction": "test against random directions",
+    "welch_anova": "Welch's analysis of variance",
+}
+_CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
+_FAMILIES = {"metric": "over {} per metric", "report": "over all {} of the run"}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """All comparisons on a metric by one test and correction, in one dataset, seed and fold.
+
+    Args:
+        title: The metric, ``nDCG@10``.
+        metric: Its heading.
+        direction: Which values are better.
+        place: Dataset, seed and fold.
+        test: The test's name.
+        between: What was compared: ``models``, ``groups``, ...
+        part: The query label and item attribute value they are restricted to, blank for all.
+        rows: Rows of ``significance.csv``.
+    """
+
+    title: str
+    metric: str
+    direction: Direction
+    place: tuple[str, str, str]
+    test: str
+    between: str
+    part: str
+    rows: tuple[Row, ...]
+
+    @property
+    def compares_models(self) -> bool:
+        """Whether models are compared with each other."""
+        return self.between.startswith("model")
+
+    @property
+    def significant(self) -> int:
+        """The number of significant comparisons."""
+        return sum(map(is_significant, self.rows))
+
+    @property
+    def n_tested(self) -> int:
+        """The number of comparisons that have a p-value."""
+        return sum(not math.isnan(row["p_adjusted"]) for row in self.rows)
+
+    @property
+    def heading(self) -> str:
+        """The metric and the part of the queries and items."""
+        return ", ".join(filter(None, [self.metric, self.part]))
+
+    def names(self) -> list[str]:
+        """Return what is compared, in order of appearance."""
+        return list(dict.fromkeys(str(row[side]) for side in ("a", "b") for row in self.rows))
+
+    def method(self) -> str:
+        """Return the test, the correction and the corrected family as text."""
+        return describe_methods([self])
+
+
+def describe_methods(comparisons: Sequence[Comparisons]) -> str:
+    """Return the tests, corrections and families of comparisons as text, without repetition."""
+    kinds: dict[tuple[str, str, float], list[Comparisons]] = {}
+    for comparison in comparisons:
+        row = comparison.rows[0]
+        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(comparison)
+    return "; ".join(map(_describe_correction, kinds.values()))
+
+
+def describe_test(name: str) -> str:
+    """Return the name of a test as text, with the settings that tell it from others of the run.
+
+    >>> describe_test("sign_flip(permutations=99)")
+    'sign-flip permutation test (permutations=99)'
+    """
+    start, opening, settings = name.partition("(")
+    return f"{_TESTS[start]} {opening}{settings}".strip() if start in _TESTS else name
+
+
+def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
+    """Return the tests of comparisons that share correction, family and alpha."""
+    row = comparisons[0].rows[0]
+    names = dict.fromkeys(comparison.test for comparison in comparisons)
+    tests = " and ".join(map(describe_test, names))
+    alpha = f"alpha {row['alpha']:g}"
+    if all(math.isnan(row.get("p", 0.0)) for item in comparisons for row in item.rows):
+        return f"{tests}, no p-value"
+    if row["correction"] in {"", "none"}:
+        return f"{tests}, no correction, {alpha}"
+    correction = _CORRECTIONS.get(row["correction"], row["correction"])
+    sizes = {comparison.rows[0]["family_size"] for comparison in comparisons}
+    family = _FAMILIES.get(row["family"], "over {}").format(_format_sizes(sizes))
+    family = "over one comparison" if sizes == {1.0} else family
+    return f"{tests}, {correction} {family}, {alpha}"
+
+
+def _format_sizes(sizes: set[float]) -> str:
+    """Return the sizes of families as text: ``3 to 84 comparisons``."""
+    defined = sorted(size for size in sizes if not math.isnan(size))
+    if not defined:
+        return "n comparisons"
+    largest = format_count(defined[-1], "comparison")
+    return largest if defined[0] == defined[-1] else f"{defined[0]:,.0f} to {largest}"
+
+
+def is_significant(row: Row) -> bool:
+    """Return whether a row of ``significance.csv`` is significant."""
+    return str(row["significant"]).casefold() in {"true", "1"}
+
+
+def find_better_side(row: Row, direction: Direction) -> str:
+    """Return ``a`` or ``b``, whichever mean is better, or blank if neither is shown to be.
+
+    Where the direction is ``zero``, two means that differ may be equally far from 0 on opposite
+    sides: |a| and |b| differ only if both a - b and a + b differ from 0. The test of the row
+    covers the difference; the sum counts as different from 0 if it exceeds ``reach``.
+
+    The effect size of a rank test may contradict the means, which a few users can dominate. Then
+    neither side is better.
+
+    >>> find_better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
+    'a'
+    >>> find_better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
+    ''
+    """
+    a, b = to_loss(row["mean_a"], direction), to_loss(row["mean_b"], direction)
+    if row.get("effect_size", math.nan) * (row["mean_a"] - row["mean_b"]) < 0:
+        return ""
+    if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:
+        return ""
+    return "a" if a < b else "b" if b < a else ""
+
+
+@lru_cache(maxsize=2)
+def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
+    """Return the headline comparisons: between models first, then by order of the metrics."""
+    if run.significance.empty:
+        return ()
+    definitions = collect_definitions(run)
+    half_widths = {
+        (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
+        for row in to_records(run.metrics)
+    }
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in _select_rows(run):
+        key = tuple(str(row[name]) for name in _GROUP_BY)
+        groups.setdefault(key, []).append(_add_reach(row, half_widths))
+    comparisons = []
+    for rows in groups.values():
+        row = rows[0]
+        title = format_title(row["metric"], row["k"])
+        metric = definitions.get(title) or Definition(title, title)
+        kind = row["test"], row["between"], row["part"]
+        place = get_place(row)
+        comparisons.append(
+            Comparisons(title, metric.heading, metric.direction, place, *kind, tuple(rows))
+        )
+    order = {title: number for number, title in enumerate(definitions)}
+    comparisons.sort(
+        key=lambda item: (not item.compares_models, order.get(item.title, len(order)))
+    )
+    return tuple(comparisons)
+
+
+def _select_rows(run: RunTables) -> Iterator[Row]:
+    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first.
+
+    Of the tests within models, only those of metrics by group are made over seeds and folds.
+    """
+    of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
+    for row in to_records(select_headline(run, run.significance[of_models])):
+        yield {**row, "part": " ".join(row[name] for name in _PART).strip()}
+    within = run.significance[~of_models]
+    for _, rows in within.groupby(["metric", "k"], sort=False, dropna=False):
+        for row in to_records(select_headline(run, rows)):
+            yield {**row, "part": ""}
+
+
+def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
+    """Return, for each model, the models that it is significantly better than."""
+    wins: dict[str, set[str]] = {name: set() for name in comparisons.names()}
+    for row in filter(is_significant, comparisons.rows):
+        if side := find_better_side(row, comparisons.direction):
+            wins[row[side]].add(row["b" if side == "a" else "a"])
+    return wins
+
+
+def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
+    """Return a row with ``reach``: an upper bound of the corrected half width of a + b.
+
+    The standard error of a sum is at most the sum of the standard errors.
+    """
+    key = _identify(row)
+    widths = [half_widths.get((*key, row[side]), math.nan) for side in ("a", "b")]
+    tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
+    level = -NormalDist().inv_cdf(row["alpha"] / 2 / tests) / NormalDist().inv_cdf(0.975)
+    return {**row, "reach": level * sum(widths)}
+
+
+def _identify(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in _ESTIMATE)
+
+
+_BEFORE = "interactions_before_"
+
+
+class Fact(NamedTuple):
+    """A fact about a run, and what it is about."""
+
+    name: str
+    text: str
+
+
+def describe_data(run: RunTables) -> list[Fact]:
+    """Return the data and settings of the run: datasets, queries, split, k and seeds."""
+    manifest, spec = run.manifest, run.spec
+    facts = [fact for dataset in manifest.get("datasets", []) for fact in _describe(dataset, spec)]
+    facts += [_describe_queries(queries, run) for queries in manifest.get("queries", [])]
+    if limit := manifest.get("limit"):
+        queries = format_count(limit, "query")
+        facts.append(Fact("Smoke test", f"the first {queries} only (--limit)"))
+    if spec.get("split"):
+        facts.append(Fact("Split", format_setting(spec["split"])))
+    if spec.get("k"):
+        facts.append(Fact("List length k", str(spec["k"])))
+    if seeds := manifest.get("seeds"):
+        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
+    return facts
+
+
+def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield the size of a dataset and its filters."""
+    label, counts = dataset.get("label"), dataset.get("counts") or {}
+    sizes = ", ".join(
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in counts.items()
+        if number and not name.startswith(_BEFORE)
+    )
+    yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
+    before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
+    if before:
+        yield Fact("Before filtering", f"{before[0]:,} interactions")
+    if filters := _find_filters(spec, label):
+        yield Fact("Filters", format_setting(filters))
+
+
+def _find_filters(spec: Mapping[str, Any], label: object) -> object:
+    value = spec.get("dataset")
+    datasets = value if isinstance(value, list) else [value]
+    for dataset in datasets:
+        if isinstance(dataset, dict) and (len(datasets) == 1 or dataset.get("label") == label):
+            return dataset.get("filters")
+    return None
+
+
+def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
+    """Return the number of queries, the total and the conditions."""
+    settings = run.spec.get("queries")
+    conditions = dict(settings) if isinstance(settings, dict) else {}
+    folds = conditions.pop("folds", 1)
+    number, unit = queries.get("asked", 0), queries.get("unit", "query")
+    total = _count_units_of_facts(run, queries.get("dataset"), unit)
+    samples = f"{folds} disjoint samples of " if folds != 1 else ""
+    texts = [
+        samples + format_count(number, unit),
+        f"(of {total:,})" if total > number else "",
+        f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
+        format_setting(
+            {name: value for name, value in conditions.items() if name != "name" and value}
+        ),
+    ]
+    return Fact("Queries", " ".join(filter(None, texts)))
+
+
+def _count_units_of_facts(run: RunTables, label: object, unit: str) -> int:
+    """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
+    for dataset in run.manifest.get("datasets", []):
+        if dataset.get("label") == label:
+            return int((dataset.get("counts") or {}).get(f"{unit}s", 0))
+    return 0
+
+
+def format_setting(value: object) -> str:
+    """Return a value of the experiment file as text: a plug-in with its settings in brackets.
+
+    >>> format_setting([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
+    'threshold (at least 4), deduplicate'
+    """
+    if isinstance(value, dict):
+        name = str(value.get("name", ""))
+        settings = ", ".join(
+            f"{str(key).replace('_', ' ')} {format_setting(item)}"
+            for key, item in value.items()
+            if key != "name" and item not in (None, [], {})
+        )
+        return f"{name} ({settings})" if name and settings else name or settings
+    if isinstance(value, list):
+        return ", ".join(map(format_setting, value))
+    return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
+
+
+def describe_execution(run: RunTables) -> list[Fact]:
+    """Return how the run was executed: version, time, memory and platform."""
+    manifest = run.manifest
+    seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
+    texts = {
+        "recbias": manifest.get("recbias"),
+        "Started": manifest.get("started"),
+        "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
+        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
+        "Devices": _describe_devices(manifest),
+        "Spec digest": manifest.get("spec_digest"),
+        "Commit": manifest.get("commit"),
+        "Python": manifest.get("python"),
+        "Platform": manifest.get("platform"),
+    }
+    return [Fact(name, str(text)) for name, text in texts.items() if text]
+
+
+def _describe_devices(manifest: Mapping[str, Any]) -> str:
+    """Return each device and precision with the models that compute so; one alone without them.
+
+    >>> models = [{"label": "BPR-MF", "device": "cuda", "precision": "float32"}]
+    >>> _describe_devices({"models": models, "gpus": {"cuda": "NVIDIA H200"}})
+    'cuda (NVIDIA H200), float32'
+    >>> _describe_devices({"models": [{**models[0], "devices": 4}]})
+    '4 x cuda, float32'
+    """
+    labels: dict[str, list[str]] = {}
+    gpus = manifest.get("gpus") or {}
+    for model in [model for model in manifest.get("models", []) if "device" in model]:
+        device = model.get("device") or ""
+        number = f"{model['devices']} x " if model.get("devices") else ""
+        names = [number + (f"{device} ({gpus[device]})" if device in gpus else device)]
+        text = ", ".join(filter(None, [*names, model.get("precision")]))
+        labels.setdefault(text or "not known", []).append(str(model.get("label")))
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in labels.items())
+
+
+def build_models_table(run: RunTables) -> Table:
+    """Return one row per model with its settings."""
+    rows = []
+    for model in run.manifest.get("models", []):
+        parameters = format_setting(model.get("parameters") or {})
+        tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
+        settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
+        rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
+    return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))
+
+
+def build_stages_table(run: RunTables) -> Table:
+    """Return one row per stage: its cost, and whether its result came from the cache.
+
+    A cost that no stage has, such as energy where the machine does not tell, has no column.
+    """
+    stages = run.manifest.get("stages", [])
+    values = {
+        column: [_get_cost(stage, name) for stage in stages] for column, (name, _) in COSTS.items()
+    }
+    costs = [column for column in COSTS if any(values[column])]
+    columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
+    rows = tuple(
+        (
+            Cell(str(stage.get("stage"))),
+            Cell(str(stage.get("kind"))),
+            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in costs),
+            Cell("yes" if stage.get("reused") else "no"),
+        )
+        for row, stage in enumerate(stages)
+    )
+    return Table("Stages", columns, rows)
+
+
+COSTS: Mapping[str, tuple[str, str]] = {
+    "duration": ("seconds", ""),
+    "CPU time": ("cpu_seconds", ""),
+    "GPU time": ("gpu_seconds", ""),
+    "peak memory": ("peak_memory_mb", "MB"),
+    "GPU memory": ("gpu_memory_mb", "MB"),
+    "CPU energy": ("cpu_energy_joules", "J"),
+    "GPU energy": ("gpu_energy_joules", "J"),
+}
+"""The columns of the cost of stages: the key in the manifest, and the unit, if not of time."""
+
+
+def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
+    """Return a cost of a stage; None if it is not known, as of a reused one."""
+    cost = stage if name in {"seconds", "peak_memory_mb"} else stage.get("cost") or {}
+    return None if stage.get("reused") else cost.get(name)
+
+
+def _make_cost_cell(value: float | None, unit: str) -> Cell:
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:,.0f} {unit}" if unit else format_duration(value), value)
+
+
+def build_files_table(run: RunTables) -> Table:
+    """Return one row per data file with its SHA-256 digest."""
+    rows = tuple(
+        (Cell(str(dataset.get("label"))), Cell(str(name)), Cell(str(digest)))
+        for dataset in run.manifest.get("datasets", [])
+        for name, digest in (dataset.get("files") or {}).items()
+    )
+    return Table("Data files", make_columns(("dataset", "file", "SHA-256")), rows)
+
+
+def list_libraries(run: RunTables) -> list[Fact]:
+    """Return the versions of the libraries."""
+    libraries = run.manifest.get("libraries") or {}
+    return [Fact(str(name), str(version)) for name, version in libraries.items()]
+
+
+@dataclass(frozen=True)
+class RoundCurve:
+    """The values of one model, group and target over rounds: means over seeds and folds.
+
+    Args:
+        values: The value by round, in order; NaN is undefined.
+    """
+
+    metric: Definition
+    model: str
+    group: str
+    target: str
+    values: Mapping[int, float]
+
+
+def list_round_curves(run: RunTables, dataset: str) -> list[RoundCurve]:
+    """Return the curves of a dataset by metric, group, target and model; none without feedback.
+
+    The ratio and the standard deviation of groups are left out where their difference is there.
+    """
+    if run.rounds is None:
+        return []
+    table = run.rounds[run.rounds["dataset"] == dataset]
+    columns = ["metric", "k", "group", "target", "model", "round"]
+    definitions = collect_definitions(run)
+    gaps = {row.groups_heading for row in definitions.values() if row.gap == "difference"}
+    values: dict[tuple[str, ...], dict[int, list[float]]] = {}
+    for row in to_records(table[[*columns, "value"]]):
+        title = format_title(row["metric"], row["k"])
+        keys = (title, str(row["group"]), str(row["target"]), str(row["model"]))
+        values.setdefault(keys, {}).setdefault(int(row["round"]), []).append(row["value"])
+    models = {model: at for at, model in enumerate(list_models(run))}
+    places = {title: at for at, title in enumerate(definitions)}
+    curves = [
+        RoundCurve(
+            metric=definitions[title],
+            model=model,
+            group=group,
+            target=target,
+            values={number: float(np.mean(points)) for number, points in rounds.items()},
+        )
+        for (title, group, target, model), rounds in values.items()
+        if title in definitions and not _is_beside(definitions[title], gaps)
+    ]
+    return sorted(
+        curves,
+        key=lambda curve: (
+            *(places[curve.metric.title], curve.group, curve.target),
+            models.get(curve.model, len(models)),
+        ),
+    )
+
+
+def _is_beside(metric: Definition, gaps: Container[str]) -> bool:
+    """Return whether a metric is the ratio or spread of groups whose difference is shown."""
+    return metric.gap in {"ratio", "std"} and metric.groups_heading in gaps

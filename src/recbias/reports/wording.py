@@ -1,0 +1,440 @@
+"""Text for HTML and SVG: everything from data is escaped.
+
+Readable headings of metrics; the files keep the names of the spec.
+Numbers as text: the same number of decimals in a column, and about four significant digits.
+The failures and warnings of a run, once per cause.
+Tables for display: columns, cells with the values behind their text, and footnotes.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from recbias.core.context import summarize_failures
+from recbias.core.measures import Direction
+from recbias.reports.run import RunTables
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_EMPTY = frozenset({"input", "rect", "line"})
+_SPECIAL = re.compile(f"[&<>\"']|{_UNPRINTABLE.pattern}")
+_PATH = re.compile(r"(?<![\w.:/~-])(?:[A-Za-z]:[\\/]|/)(?:[^\s\\/:*?\"'<>|,;()]+[\\/]){1,}(?=\S)")
+
+
+class Safe(str):
+    """Markup, which is not escaped again, here or in a template."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Return the markup for Jinja."""
+        return str(self)
+
+
+def clean(text: object) -> str:
+    """Return a text with the characters that XML and HTML forbid replaced by U+FFFD.
+
+    >>> clean("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
+    True
+    """
+    return _UNPRINTABLE.sub("\ufffd", str(text))
+
+
+def to_line(text: object) -> str:
+    """Return a clean text with every run of white space replaced by one space.
+
+    >>> to_line("two  " + chr(10) + "lines")
+    'two lines'
+    """
+    return " ".join(clean(text).split())
+
+
+def escape(value: object) -> Safe:
+    """Return a value as markup: text is escaped, markup stays as it is.
+
+    >>> escape("<b>"), escape(Safe("<b>"))
+    ('&lt;b&gt;', '<b>')
+    """
+    if isinstance(value, Safe):
+        return value
+    text = str(value)
+    return Safe(html.escape(clean(text)) if _SPECIAL.search(text) else text)
+
+
+def join(*parts: object) -> Safe:
+    """Escape parts and concatenate them.
+
+    >>> join("1 < 2 ", Safe("<br>"))
+    '1 &lt; 2 <br>'
+    """
+    return Safe("".join(map(escape, parts)))
+
+
+def tag(name: str, *children: object, **attributes: object) -> Safe:
+    """Return an element with escaped children and attributes.
+
+    In an attribute's name, an underscore stands for a hyphen, and a final underscore is removed.
+    Attributes that are None or False are omitted.
+
+    >>> tag("td", "<script>", class_="n", data_value=0.5, hidden=None)
+    '<td class="n" data-value="0.5">&lt;script&gt;</td>'
+    """
+    text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in _EMPTY and not children:
+        return Safe(f"<{name}{text}/>")
+    return Safe(f"<{name}{text}>{join(*children)}</{name}>")
+
+
+def strip_folders(value: object) -> object:
+    """Return a JSON value in which every path is reduced to its last component.
+
+    Reports are shared, and must not reveal the folders of the machine that wrote them.
+
+    >>> strip_folders({"help": "no file '/home/ann/data/x.csv'"})
+    {'help': "no file '.../x.csv'"}
+    """
+    if isinstance(value, str):
+        return _PATH.sub(".../", value)
+    if isinstance(value, dict):
+        return {key: strip_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(strip_folders, value))
+    return value
+
+
+_TITLE = re.compile(r"(?P<name>[^()@]+)\((?P<settings>.*)\)(?P<cutoff>@\d+)?", re.DOTALL)
+_LABELLED_GAP = re.compile(r"(?P<label>.*), gap=(?P<gap>\w+)(, min_group=\d+)?(?P<cutoff>@\d+)?")
+_GAPS = {
+    "difference": "gap by",
+    "ratio": "ratio of groups by",
+    "std": "standard deviation of groups by",
+    "ugf": "UGF by",
+    "mad": "mean absolute difference of groups by",
+    "cross_entropy": "generalised cross entropy of groups by",
+    "atkinson": "Atkinson index between groups by",
+    "atkinson_within": "Atkinson index within groups by",
+    "atkinson_total": "Atkinson index within and between groups by",
+    "worst": "worst group by",
+    "worst_quarter": "worst quarter of groups by",
+}
+_GROUPING = frozenset({"by", "gap", "min_group", "reference_group"})
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def make_heading(title: str, by: str = "") -> str:
+    """Return a readable heading of a metric; a label without settings stays as it is.
+
+    Args:
+        title: The name or label of the metric, with its cutoff.
+        by: The grouping of a metric whose label does not contain it.
+
+    >>> make_heading("nDCG(by=gender & age < 25, gap=difference)@10")
+    'nDCG@10, gap by gender and age < 25'
+    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("nDCG@10")
+    ('REC-ST@10 (label truth.gender)', 'nDCG@10')
+    >>> make_heading("women, gap=difference@10", "gender"), make_heading("women@10", "gender")
+    ('women@10, gap by gender', 'women@10 by gender')
+    """
+    match = _TITLE.fullmatch(title)
+    pairs = [text.partition("=") for text in _split(match["settings"])] if match else []
+    if match is None or not all(sign for _, sign, _ in pairs):
+        return _add_grouping(title, by)
+    settings = {name.strip(): value.strip() for name, _, value in pairs}
+    by, gap = settings.pop("by", by), settings.pop("gap", "")
+    described = ", ".join(
+        f"{name.replace('_', ' ')} {value}".removesuffix(" True")
+        for name, value in settings.items()
+    )
+    heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
+    return _append_grouping(heading, by, gap)
+
+
+def ungroup(title: str) -> str:
+    """Return the title of a metric without its grouping.
+
+    >>> ungroup("nDCG(by=gender & age < 25, min_group=20)@10"), ungroup("women@10")
+    ('nDCG@10', 'women@10')
+    >>> ungroup("REC-ST(label=truth.gender, by=gender)@10")
+    'REC-ST(label=truth.gender)@10'
+    """
+    match = _TITLE.fullmatch(title)
+    if match is None:
+        return title
+    settings = [text.strip() for text in _split(match["settings"])]
+    kept = [text for text in settings if text.partition("=")[0] not in _GROUPING]
+    described = f"({', '.join(kept)})" if kept else ""
+    return f"{match['name']}{described}{match['cutoff'] or ''}"
+
+
+def _add_grouping(label: str, by: str) -> str:
+    match = _LABELLED_GAP.fullmatch(label)
+    if match is None or not by:
+        return _append_grouping(label, by, "")
+    return _append_grouping(f"{match['label']}{match['cutoff'] or ''}", by, match["gap"])
+
+
+def _append_grouping(heading: str, by: str, gap: str) -> str:
+    if not by:
+        return f"{heading}, {gap}" if gap else heading
+    grouping = re.sub(r"\s*&\s*", " and ", by)
+    return f"{heading}, {_GAPS[gap]} {grouping}" if gap in _GAPS else f"{heading} by {grouping}"
+
+
+def _split(settings: str) -> Iterator[str]:
+    """Yield the settings, which commas separate unless they are in brackets."""
+    depth = start = 0
+    for position, character in enumerate(settings):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            yield settings[start:position]
+            start = position + 1
+    yield settings[start:]
+
+
+def quote_labels(group: str, by: str) -> list[str]:
+    """Return the parts of a group; labels with blanks at an end are quoted, so that they show.
+
+    >>> quote_labels("gender=M &age <= 25", "gender & age <= 25")
+    ["gender='M '", 'age <= 25']
+    """
+    columns, parts = [part.strip() for part in by.split("&")], group.split("&")
+    if len(parts) != len(columns):  # a label contains the sign
+        return [group]
+    quoted = []
+    for part, column in zip(parts, columns, strict=True):
+        label = part.removeprefix(f"{column}=")
+        is_hidden = label != part and label != label.strip()
+        quoted.append(f"{column}='{label}'" if is_hidden else part)
+    return quoted
+
+
+def name_group(group: str, by: str) -> str:
+    """Return a group in a sentence.
+
+    >>> name_group("gender=F&age < 25", "gender & age < 25"), name_group("genre=R&B", "genre")
+    ('gender=F and age < 25', 'genre=R&B')
+    """
+    return " and ".join(quote_labels(group, by))
+
+
+UNDEFINED = "n/a"
+"""The text of an undefined value."""
+
+
+def count_decimals(values: Iterable[float]) -> int:
+    """Return the number of decimals for a column: four for values near one, none for counts.
+
+    >>> [count_decimals(column) for column in ([0.3406, 0.0079], [12.5], [1034.2], [0.0004])]
+    [4, 3, 1, 6]
+    >>> count_decimals([58.0, 3.0])
+    0
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    largest = max(map(abs, finite), default=0.0)
+    if largest >= 10 and all(value.is_integer() for value in finite):
+        return 0
+    if largest == 0.0 or 0.01 <= largest < 10:
+        return 4
+    if largest < 0.01:
+        return 6
+    return max(1, 4 - math.floor(math.log10(largest)))
+
+
+def format_value(value: float, places: int) -> str:
+    """Return a value with the given number of decimals; years have no thousands separator.
+
+    >>> format_value(0.34061, 4), format_value(float("nan"), 4), format_value(12345.6, 1)
+    ('0.3406', 'n/a', '12,345.6')
+    >>> format_value(1987.0, 0)
+    '1987'
+    >>> format_value(-0.00001, 4)
+    '0.0000'
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    text = f"{value:{choose_separator(value)}.{places}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def choose_separator(value: float) -> str:
+    """Return the thousands separator of a value: none up to 9999, which may be a year.
+
+    >>> choose_separator(-1987.5), choose_separator(10_000.0)
+    ('', ',')
+    """
+    return "," if abs(value) >= 10_000 else ""
+
+
+def format_interval(low: float, high: float, places: int) -> str:
+    """Return an interval as text, blank where a bound is undefined.
+
+    >>> format_interval(0.25, 0.35, 2), format_interval(float("nan"), 0.35, 2)
+    ('0.25 to 0.35', '')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    return f"{format_value(low, places)} to {format_value(high, places)}"
+
+
+def format_p_value(value: float, alpha: float = math.nan) -> str:
+    """Return a p-value with two significant digits, or the bound 0.0001.
+
+    It has more digits where two would round it down to ``alpha``.
+
+    >>> [format_p_value(value) for value in (0.0312, 1e-30, 1.0, float("nan"))]
+    ['0.031', '< 0.0001', '1.0', 'n/a']
+    >>> [format_p_value(value, 0.05) for value in (0.0501, 0.0499, 0.05 + 1e-9)]
+    ['0.0501', '0.05', '> 0.05']
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    if value < 1e-4:
+        return "< 0.0001"
+    if value > alpha >= float(f"{value:.2g}"):
+        texts = (f"{value:.{digits}g}" for digits in (3, 4, 5))
+        return next((text for text in texts if float(text) > alpha), f"> {alpha:g}")
+    return f"{value:.2g}" if value < 0.995 else "1.0"
+
+
+def format_count(value: float, noun: str) -> str:
+    """Return a count with its noun in the singular or plural.
+
+    >>> format_count(1, "model"), format_count(5949, "user"), format_count(2, "query")
+    ('1 model', '5,949 users', '2 queries')
+    """
+    if value != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{value:,.0f} {noun}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours.
+
+    >>> format_duration(0.42), format_duration(75), format_duration(3900)
+    ('0.42 s', '1 min 15 s', '1 h 5 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, remainder = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {remainder} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+_MEASURE = "measure "
+"""The start of the title of a stage that computes a metric: ``measure nDCG of EASE``."""
+
+
+def list_failures(run: RunTables) -> list[str]:
+    """Return one line per cause of failures: the first stage, the error and the remedy."""
+    return [
+        to_line(
+            f"{failure.stage} failed: {failure.message}."
+            + (f" Help: {failure.help}" if failure.help else "")
+        )
+        for failure in summarize_failures(run.manifest.get("failures", []))
+    ]
+
+
+def list_warnings(run: RunTables) -> list[str]:
+    """Return the warnings of the run, one line per cause with the metrics that it concerns."""
+    labels = [to_line(entry.get("metric", "")) for entry in run.manifest.get("metrics", [])]
+    names = {to_line(entry.get("name", "")) for entry in run.manifest.get("metrics", [])}
+    sources: dict[str, list[tuple[str, str]]] = {}
+    for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
+        stage, metric, text = _split_of_messages(line, labels)
+        start, _, cause = text.partition(": ")
+        is_named = metric and cause and start.partition("@")[0] in {*names, *labels}
+        sources.setdefault(cause if is_named else text, []).append((stage, metric))
+    return [_describe(cause, found) for cause, found in sources.items()]
+
+
+def _split_of_messages(line: str, metrics: Sequence[str]) -> tuple[str, str, str]:
+    """Return the stage of a warning, the metric that it computes (or blank), and the text."""
+    found = [name for name in metrics if line.startswith(f"{_MEASURE}{name} of ")]
+    metric = max(found, key=len, default="")
+    end = line.find(": ", len(_MEASURE + metric) if metric else 0)
+    return (line[:end], metric, line[end + 2 :]) if end >= 0 else ("", "", line)
+
+
+def _describe(cause: str, sources: Sequence[tuple[str, str]]) -> str:
+    """Return a warning with its stage, or with its metrics and the number of its stages."""
+    stage = sources[0][0]
+    if len(sources) == 1:
+        return f"{stage}: {cause}" if stage else cause
+    metrics = dict.fromkeys(make_heading(metric) for _, metric in sources if metric)
+    return f"{cause} ({'; '.join([*metrics, format_count(len(sources), 'stage')])})"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: the text that is displayed, and the number that its column is sorted by.
+
+    The value is NaN for text and for undefined numbers. A mark is a superscript behind the text:
+    letters or a star. The note has the standard deviation, the 95% interval and counts.
+    """
+
+    text: str
+    value: float = math.nan
+    best: bool = False
+    mark: str = ""
+    interval: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; its note is a sentence that explains it."""
+
+    title: str
+    numeric: bool = False
+    direction: Direction = "none"
+    note: str = ""
+
+
+def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
+    """Return columns, of which some hold numbers."""
+    return tuple(Column(title, numeric=title in numeric) for title in titles)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for display: rows with one cell per column, and footnotes."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def row_headers(self) -> int:
+        """The number of columns that head a row: those before the first numeric column."""
+        numeric = (at for at, column in enumerate(self.columns) if column.numeric)
+        return next(numeric, 1)
+
+    @property
+    def mark_width(self) -> int:
+        """The length of the longest mark behind a value."""
+        cells = (cell for row in self.rows for cell in row[self.row_headers :])
+        return max((len(cell.mark) for cell in cells), default=0)
+
+    def select(self, *titles: str) -> Table:
+        """Return the table with the columns of these titles only."""
+        return self.select_columns(
+            [at for at, column in enumerate(self.columns) if column.title in titles]
+        )
+
+    def select_columns(self, positions: Sequence[int]) -> Table:
+        """Return the table with the columns at these positions only."""
+        columns = tuple(self.columns[at] for at in positions)
+        rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
+        return replace(self, columns=columns, rows=rows)

@@ -1,0 +1,162 @@
+"""Writes the reports of a run folder; every file is replaced atomically."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from recbias.core.errors import MissingRun, UnknownName, Unwritable
+from recbias.core.files import digest_file
+from recbias.core.text import suggest
+from recbias.formats.manifest import Manifest
+from recbias.reports.card import build_card, render_card_files
+from recbias.reports.environments import render_latex
+from recbias.reports.published import compare_published, list_remarks, resolve_name
+from recbias.reports.render import Content, render_html, render_json, render_markdown
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.svg import FileNames
+from recbias.reports.wording import Table, strip_folders
+
+FORMATS = ("csv", "json", "md", "html", "latex", "card")
+"""The formats of reports; the CSV files are written by the run itself."""
+
+_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
+
+
+def write_reports(
+    folder: Path,
+    *,
+    formats: Sequence[str],
+    reference: str | Sequence[str] | None = None,
+    tolerance: float = 0.01,
+    key: bytes | None = None,
+) -> list[Path]:
+    """Write the reports of a run into its folder and return the paths of the files.
+
+    Args:
+        folder: The run folder.
+        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex`` and
+            ``card`` (the audit card).
+        reference: A published table to compare with, or several; ``reference.csv`` is written too.
+        tolerance: The largest difference from a published value that counts as within.
+        key: The key that signs the audit card.
+
+    Raises:
+        MissingRun: The folder does not hold a run.
+        UnknownName: There is no such format or published table.
+        MixedRuns: The published table has no values that a run could have.
+        Unwritable: A file cannot be written.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        message = f"no report format is called {unknown[0]!r}"
+        raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
+    run = read_run(folder)
+    content = _load_content(run, reference, tolerance)
+    files = [*_render_files(content, set(formats))]
+    if "card" in formats:
+        files += render_card_files(build_card(content.run, key), content)
+    paths = [_write_file(folder, name, text) for name, text in files]
+    _record_digests(run, paths)
+    return paths
+
+
+def _record_digests(run: RunTables, paths: Sequence[Path]) -> None:
+    """Add the digests of the reports to the manifest; ``card.json`` has its own."""
+    written = {
+        path.relative_to(run.folder).as_posix(): digest_file(path)
+        for path in paths
+        if path.name != "card.json"
+    }
+    reports = {**run.manifest.get("reports", {}), **written}
+    if reports != run.manifest.get("reports", {}):
+        manifest = Manifest.model_validate({**run.manifest, "reports": reports})
+        _write_file(run.folder, "manifest.json", manifest.render())
+
+
+def _load_content(
+    run: RunTables, reference: str | Sequence[str] | None, tolerance: float
+) -> Content:
+    manifest = strip_folders(dict(run.manifest))
+    if not isinstance(manifest, dict):
+        raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
+    run = replace(run, manifest=manifest)
+    if reference is None:
+        return Content(run)
+    names = [
+        resolve_name(name) for name in ([reference] if isinstance(reference, str) else reference)
+    ]
+    tables = [compare_published(run, name, tolerance=tolerance) for name in names]
+    filled = [table for table in tables if len(table)] or tables[:1]
+    comparison = pd.concat(filled, ignore_index=True)
+    return Content(run, comparison, {name: list_remarks(run, name) for name in names})
+
+
+def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each file."""
+    if content.reference is not None:
+        yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
+    if "json" in formats:
+        yield "report.json", render_json(content.run, content.reference)
+    if formats & _FORMATS_WITH_PLOTS:
+        search_plots = (plot for result in content.searches for plot in result.plots)
+        for plot in (*content.gallery.plots(), *search_plots):
+            yield f"figures/{plot.name}.svg", plot.document()
+    if "md" in formats:
+        yield "report.md", render_markdown(content)
+    if "html" in formats:
+        yield "report.html", render_html(content)
+    if "latex" in formats:
+        yield from _render_latex_tables(content)
+
+
+def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
+    tables = {
+        "summary": content.summary,
+        "checks": content.checks,
+        **{f"reference{suffix}": table for suffix, table in _name_published(content)},
+        "parts": content.fold_table,
+    }
+    for name, table in tables.items():
+        if table is not None:
+            yield f"tables/{name}.tex", render_latex(table)
+    names = FileNames()
+    for table in (*content.settings_tables, *content.group_tables):
+        yield f"tables/{names.free(table.title)}.tex", render_latex(table)
+
+
+def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
+    """Yield the comparisons with published tables, with a suffix where there are several."""
+    tables = content.published
+    for name, table in tables.items():
+        yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
+
+
+def _write_file(folder: Path, name: str, text: str) -> Path:
+    """Write a temporary file beside the file of a run folder and rename it.
+
+    Raises:
+        Unwritable: It cannot be written, or would be written outside the folder.
+    """
+    path = folder / name
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    if path.parent != folder and path.parent.is_symlink():
+        message = "it is a link to another folder, and reports are written to the run folder only"
+        raise Unwritable(message, where=str(path.parent), remedy="remove the link")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("xb") as stream:
+            stream.write(text.encode("utf-8", errors="backslashreplace"))
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        message = f"{path.name} cannot be written: {error.strerror or error}"
+        remedy = "free some space, or give a folder that you may write to"
+        raise Unwritable(message, where=str(path.parent), remedy=remedy) from error
+    return path

@@ -1,0 +1,401 @@
+"""The digest of the source code that a stage runs: comments and docstrings do not count.
+
+The address of a stored result, which decides whether it is reused.
+The software of the process, for the manifest of a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import Any
+
+from recbias.core.files import compute_digest, digest_file, digest_text, to_canonical_json
+from recbias.core.packages import is_installed
+from recbias.core.plugins import is_cuda
+from recbias.runner.stage import Stage
+
+DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
+"""The files of a package besides its modules that can change a result."""
+
+_LITERAL = (
+    r'(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"
+)
+"""A string, without possessive quantifiers: Python 3.11.2 finds fewer matches of those."""
+
+_TOKEN = re.compile(
+    rf"(?P<statement>(?<!\\\n)^[ \t]*[rRuU]?{_LITERAL}(?=[ \t]*(?:\#|$)))"
+    rf"|(?P<literal>{_LITERAL})"
+    r"|\#[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*"
+    r"(?:from[ \t]+([.\w]+)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([^\n;]+))",
+    re.MULTILINE,
+)
+
+_ALIAS = re.compile(r"\bas\s+\w+")
+
+_NAME = re.compile(r"[.\w]+")
+
+
+def digest_sources(work: object) -> str:
+    """Return the digest of the source code that the work of a stage can run.
+
+    It covers the modules of the work's class and of each dataclass instance among its fields; the
+    modules of recbias and of their own top-level package (or folder, for ``./file.py``) that these
+    import, at any depth; and the data files of the packages of these modules.
+    """
+    return _digest_modules(frozenset(_iterate_modules(work)))
+
+
+def digest_own_sources(works: Iterable[object]) -> str:
+    """Return the digest of the modules outside recbias that the work of stages can run."""
+    names = {name for work in works for name in _iterate_modules(work)}
+    own = (name for name in names if name.partition(".")[0] != _RECBIAS.top)
+    modules = set[_Module]().union(*map(_list_modules, own))
+    return compute_digest(
+        sorted((each.place, _digest(each)) for each in modules if each.tree != _RECBIAS)
+    )
+
+
+@cache
+def digest_package() -> str:
+    """Return the digest of the source of all modules of recbias, as they are."""
+    base = _RECBIAS.base / _RECBIAS.top
+    paths = sorted(base.rglob("*.py"))
+    return compute_digest(
+        [(path.relative_to(base).as_posix(), digest_file(path)) for path in paths]
+    )
+
+
+def strip_source(source: str) -> str:
+    r"""Return Python source without comments, strings that are statements, and blank lines.
+
+    >>> strip_source("x = 1  # one\n'The docstring of x.'\n\ny = '#'\n")
+    "x = 1\ny = '#'"
+    """
+    pieces, end, depth = [], 0, 0
+    for match in _TOKEN.finditer(source):
+        code = source[end : match.start()]
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+        pieces.append(code)
+        end = match.end()
+        if match.lastgroup == "literal" or (match.lastgroup == "statement" and depth):
+            pieces.append(match.group().replace("\n", "\0"))  # blank lines in a value stay
+    pieces.append(source[end:])
+    lines = (line.rstrip() for line in "".join(pieces).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The modules among which imports are followed: a package, or a folder if ``top`` is blank."""
+
+    base: Path
+    top: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Module:
+    tree: _Tree
+    name: str
+    path: Path
+    content: bytes | None = None  # As it was imported, if its loader kept that
+
+    @cached_property
+    def place(self) -> str:
+        """The path in its tree."""
+        return self.path.relative_to(self.tree.base).as_posix()
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def package(self) -> str:
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+_RECBIAS = _Tree(Path(__file__).parents[2], "recbias")
+
+
+def _iterate_modules(value: object) -> Iterator[str]:
+    """Yield the modules of the dataclass instances that a value consists of."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        for element in value:
+            yield from _iterate_modules(element)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__module__
+        for field in fields(value):
+            yield from _iterate_modules(getattr(value, field.name))
+
+
+@cache
+def _digest_modules(names: frozenset[str]) -> str:
+    """Return the digest of the source and data files that modules depend on."""
+    modules = set[_Module]().union(*map(_list_modules, names))
+    folders = {(each.path.parent, each.tree.base) for each in modules}
+    data = (_digest_data(folder, base) for folder, base in folders if folder != base)
+    return compute_digest(sorted({(each.place, _digest(each)) for each in modules}.union(*data)))
+
+
+@cache
+def _list_modules(name: str) -> frozenset[_Module]:
+    """Return a module and those that it imports, at any depth."""
+    modules: set[_Module] = set()
+    waiting = [*_locate(name)]
+    while waiting:
+        module = waiting.pop()
+        if module not in modules:
+            modules.add(module)
+            waiting += _list_imports(module) - modules
+    return frozenset(modules)
+
+
+def _locate(name: str) -> tuple[_Module, ...]:
+    """Return an imported module and its parent packages, nothing where it has no file."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return ()
+    path = Path(file)
+    parts = name.split(".")
+    stem = path.parent if path.name == "__init__.py" else path.with_suffix("")
+    if stem.name != parts[-1]:  # imported by its path: ./file.py
+        content = getattr(sys.modules[name].__loader__, "content", None)
+        return (_Module(_Tree(path.parent), path.stem, path, content),)
+    return _find(name, _Tree(stem.parents[len(parts) - 1], parts[0]))
+
+
+@cache
+def _list_imports(module: _Module) -> frozenset[_Module]:
+    """Return the modules that a module imports from recbias and from its own tree."""
+    trees = {_RECBIAS, module.tree}
+    names = set(_list_imported_names(module))
+    return frozenset(
+        imported for tree in trees for name in names for imported in _find(name, tree)
+    )
+
+
+def _list_imported_names(module: _Module) -> Iterator[str]:
+    """Yield the names of the modules that a module may import, those of its members included."""
+    code = _read_source(module).replace("\\\n", " ")
+    for origin, members, names in _IMPORT.findall(code):
+        yield from _NAME.findall(_ALIAS.sub("", names))
+        if origin:
+            is_relative = origin.startswith(".") and module.package
+            parent = resolve_name(origin, module.package) if is_relative else origin
+            yield parent
+            for member in _NAME.findall(_ALIAS.sub("", members)):
+                yield f"{parent}.{member}"
+
+
+@cache
+def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
+    """Return the module of a name and its parent packages, as far as a tree has them."""
+    # ``recbias`` itself imports the interface for users only when that is used.
+    package, _, last = name.rpartition(".")
+    if not last or name == "recbias" or (tree.top and name.partition(".")[0] != tree.top):
+        return ()
+    parents = _find(package, tree)
+    if parents and parents[0].name == package and not parents[0].is_package:
+        return parents
+    stem = tree.base.joinpath(*name.split("."))
+    paths = (stem / "__init__.py", stem.with_name(f"{last}.py"))
+    modules = [_Module(tree, name, path) for path in paths if path.is_file()]
+    return (*modules[:1], *parents)
+
+
+@cache
+def _read_source(module: _Module) -> str:
+    """Return the stripped source of a module; bytes that are no text stand as escapes."""
+    content = module.path.read_bytes() if module.content is None else module.content
+    return strip_source(content.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
+
+
+@cache
+def _digest(module: _Module) -> str:
+    return hashlib.sha256(_read_source(module).encode()).hexdigest()
+
+
+@cache
+def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
+    """Return the path and digest of the data files of a package and of its plain sub-folders."""
+    digests: set[tuple[str, str]] = set()
+    for entry in os.scandir(folder):
+        path = Path(entry.path)
+        if entry.is_file():
+            if path.suffix in DATA_SUFFIXES:
+                digests.add((path.relative_to(base).as_posix(), digest_file(path)))
+        elif entry.name != "__pycache__" and not (path / "__init__.py").exists():
+            digests |= _digest_data(path, base)
+    return frozenset(digests)
+
+
+LIBRARIES = ("numpy", "scipy", "pandas")
+"""Packages whose version is part of every address."""
+
+
+def assign_address(
+    stage: Stage,
+    identity: Mapping[str, object],
+    *,
+    inputs: tuple[Stage, ...] | None = None,
+    libraries: tuple[str, ...] = (),
+    code: str = "",
+) -> Stage:
+    """Return a stage at the content address of its result.
+
+    The modules of its work and of its plug-ins count, with all that they import.
+
+    Args:
+        stage: The stage.
+        identity: The plug-ins with their settings, the seed, and so on.
+        inputs: The inputs that count, if not all of the stage.
+        libraries: Packages whose version matters besides ``LIBRARIES``.
+        code: The digest of the modules, if it is known.
+    """
+    digest = compute_address(
+        stage, to_canonical_json(identity), inputs=inputs, libraries=libraries, code=code
+    )
+    return replace(stage, digest=digest)
+
+
+def compute_address(
+    stage: Stage,
+    identity: str,
+    *,
+    inputs: tuple[Stage, ...] | None = None,
+    libraries: tuple[str, ...] = (),
+    code: str = "",
+) -> str:
+    """Return the content address of the result of a stage.
+
+    It is the digest of canonical JSON, of which the parts that many stages share are made once.
+    ``identity`` is canonical JSON; see ``assign_address`` for the others.
+    """
+    return join_address(
+        stage.kind,
+        identity,
+        stage.inputs if inputs is None else inputs,
+        libraries,
+        code or digest_sources(stage.work),
+    )
+
+
+def join_address(
+    kind: str, identity: str, inputs: Iterable[Stage], libraries: tuple[str, ...], code: str
+) -> str:
+    """Return the content address of the result of a stage of a kind; see ``compute_address``."""
+    digests = ",".join([f'"{source.digest}"' for source in inputs])
+    return digest_text(
+        f'{{"code":"{code}","identity":{identity},"inputs":[{digests}],"kind":"{kind}",'
+        f'"libraries":{_list_versions(libraries)}}}'
+    )
+
+
+@cache
+def _list_versions(libraries: tuple[str, ...]) -> str:
+    """Return the versions of ``LIBRARIES`` and of other packages as canonical JSON."""
+    names = (*LIBRARIES, *libraries)
+    return to_canonical_json({name: library_version(name) for name in names})
+
+
+def address_values(
+    plugin: object, identity: Mapping[str, object], libraries: tuple[str, ...]
+) -> str:
+    """Return the digest of what could change the values that a plug-in gives to a text."""
+    return compute_digest(
+        {
+            "identity": identity,
+            "code": digest_sources(plugin),
+            "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
+        }
+    )
+
+
+@cache
+def library_version(name: str) -> str:
+    """Return the installed version of a package, blank where it is absent."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+LIBRARIES_ENVIRONMENT = (
+    *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),
+    *("implicit", "lenskit", "numba", "optuna", "torch", "transformers"),
+)
+"""Packages whose versions the manifest lists."""
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return the versions, the commit and the platform of this run."""
+    return {
+        "recbias": version("recbias"),
+        "commit": _find_commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": {name: library_version(name) for name in LIBRARIES_ENVIRONMENT},
+    }
+
+
+def name_gpus(devices: Iterable[str]) -> dict[str, str]:
+    """Return the product name of each device of CUDA, such as ``NVIDIA H200``."""
+    cuda = sorted({device for device in devices if is_cuda(device)})
+    if not cuda:
+        return {}
+    import torch
+
+    return {device: torch.cuda.get_device_name(device) for device in cuda}
+
+
+def measure_card() -> int:
+    """Return the bytes of memory of the smallest GPU of CUDA, 0 if there is none."""
+    if not is_installed("torch") or version("torch").endswith("+cpu"):
+        return 0
+    import torch
+
+    numbers = range(torch.cuda.device_count())
+    return min((torch.cuda.get_device_properties(n).total_memory for n in numbers), default=0)
+
+
+def limit_card(share: float) -> None:
+    """Limit this process to its share of the memory of a GPU, which it has with other tasks."""
+    if not 0 < share < 1:
+        return
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(share)
+
+
+def _find_commit() -> str | None:
+    """Return the git commit of the checkout that recbias runs from, None if it is installed."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603  fixed words
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return process.stdout.strip()

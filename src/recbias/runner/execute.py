@@ -1,0 +1,673 @@
+"""The stages of a model that a run has to ensure: not those whose results nothing reads.
+
+Execution of a plan: reuse stored results, compute the others, isolate failures by model.
+The parts of a plan that can run at the same time: trials of one batch, and models.
+Models and trials in worker processes of this machine, which share the store only.
+The execution of a plan's shared stages for checks, without storing or paying for anything.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+from recbias.config.experiment import Experiment
+from recbias.core.context import (
+    Failure,
+    StageRecord,
+    Stored,
+    collect_facts,
+    collect_warnings,
+    stage_context,
+)
+from recbias.core.errors import RecbiasError, Unwritable, UserError
+from recbias.core.machine import (
+    count_cores,
+    follow_parent,
+    hold_signals,
+    reset_peak_memory,
+    share_heap,
+)
+from recbias.core.plugins import AsksAboutItems, is_cuda
+from recbias.core.registry import import_files, list_imported_files
+from recbias.core.text import guard_messages
+from recbias.runner.address import digest_own_sources
+from recbias.runner.boundary import attempt
+from recbias.runner.estimate import MOST_RECORDS, measure_sizes
+from recbias.runner.plan import DataContext, ModelPlan, Plan
+from recbias.runner.remaining import RemainingWork, WatchesWork
+from recbias.runner.stage import (
+    NO_COST,
+    CostMeter,
+    Observer,
+    Silent,
+    Stage,
+    locate_error,
+    locate_failure,
+    make_record,
+    raise_failure,
+    skip_because,
+    to_error,
+)
+from recbias.runner.stages import LabelItems
+from recbias.runner.store import SCRATCH, StageCheckpoints, Store, describe_damage, find_values
+
+SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
+"""Kinds of stage that are not needed if the answers and searches that read them are stored."""
+
+
+class KnowsStored(Protocol):
+    """Knows which results may be reused."""
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Return whether the result of a stage is stored and may be reused."""
+
+
+def select_needed_stages(executor: KnowsStored, model_plan: ModelPlan) -> tuple[Stage, ...]:
+    """Return the stages of a model: without training if its answer is stored.
+
+    Nor are the trials of a search needed if its result is stored. Those of later rounds are last.
+    """
+    search = model_plan.search
+    results = {"fit": model_plan.asking, "trial": search, "baseline": search}
+    unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
+    if "fit" in unneeded:
+        unneeded |= {stage.digest for stage in model_plan.candidates}
+    elif model_plan.candidates and all(map(executor.is_stored, model_plan.candidates)):
+        unneeded.add("fit")
+    needed = [
+        stage for stage in model_plan.own_stages if unneeded.isdisjoint({stage.kind, stage.digest})
+    ]
+    for later in model_plan.rounds:
+        needed += [later.data_context.split, *select_needed_stages(executor, later)]
+    return tuple(needed)
+
+
+def look_up_results(plan: Plan, store: Store) -> None:
+    """Ask a store at a URL for the results of a plan at the same time and not one by one."""
+    store.look_up(stage.digest for stage in plan.stages if stage.kind not in SELDOM_NEEDED)
+
+
+__all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
+
+ModelRunner: TypeAlias = Callable[[Plan, "Executor"], Iterable[list[StageRecord]]]
+"""Runs the models of a plan, and yields the records of each."""
+
+
+@dataclass
+class Executor:
+    """Computes stages on demand: the inputs of a stage are loaded only if it has to be computed.
+
+    Args:
+        fresh: Do not reuse results from before this run; its own results are reused.
+        values: Results in memory, by address.
+        run_id: Identifies the run, whose processes share the budget of a language model.
+    """
+
+    store: Store
+    observer: Observer
+    fresh: bool = False
+    values: dict[str, Any] = field(default_factory=dict)
+    records: dict[str, StageRecord] = field(default_factory=dict)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def ensure(self, stage: Stage) -> StageRecord:
+        """Compute a stage unless its result is stored; return its record."""
+        if stage.digest in self.records:
+            return self.records[stage.digest]
+        self._look_again(stage)
+        if not self.is_stored(stage):
+            return self._compute(stage)
+        stored = self.store.record(stage.digest)
+        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
+        self.store.touch(stage.digest)
+        return self._record(make_record(stage, reused=True, **notes))
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Return whether the result of a stage is stored and may be reused."""
+        return not self.fresh and self.store.has(stage.digest)
+
+    def _look_again(self, stage: Stage) -> None:
+        """Ask again for a result that was absent: another machine may have stored it."""
+        self.store.look_again(stage.digest)
+
+    def has_succeeded(self, stage: Stage) -> bool:
+        """Return whether a stage was computed or reused in this run."""
+        return stage.digest in self.records and self.records[stage.digest].failure is None
+
+    def value(self, stage: Stage) -> Any:
+        """Return the result of a stage: from memory, from the store, or computed.
+
+        Raises:
+            StageError: It failed for a reason that is not the user's.
+            UserError: It failed because of the user's input.
+        """
+        if stage.digest not in self.values:
+            raise_failure(self.ensure(stage))
+        if stage.digest not in self.values:
+            with collect_warnings() as damage:
+                value = self.store.load(stage.digest)
+            if value is None:
+                self.records.pop(stage.digest, None)
+                raise_failure(self._compute(stage, damage))
+            else:
+                self.values[stage.digest] = value
+        return self.values[stage.digest]
+
+    def forget(self, stages: Iterable[Stage]) -> None:
+        """Drop results from memory; they stay in the store."""
+        for stage in stages:
+            self.values.pop(stage.digest, None)
+
+    def _compute(self, stage: Stage, damage: Sequence[str] = ()) -> StageRecord:
+        inputs = []
+        for source in stage.inputs:
+            value, failure = attempt(lambda source=source: self.value(source))  # type: ignore[misc]
+            if failure is not None:
+                record = self.records.get(source.digest)
+                reason = skip_because(source, (record and record.failure) or failure)
+                return self._record(make_record(stage, failure=reason))
+            inputs.append(value)
+        return self._call(stage, inputs, damage)
+
+    def _call(self, stage: Stage, inputs: Sequence[Any], damage: Sequence[str]) -> StageRecord:
+        """Compute a stage; ``damage`` are warnings for this run only."""
+        self.observer.started(stage)
+        reset_peak_memory()
+        meter = CostMeter()
+        checkpoints = StageCheckpoints(self.store, stage)
+        discard = checkpoints.discard
+        if self.fresh:
+            discard()
+        elif not damage and self.store.is_damaged(stage.digest):
+            damage = [describe_damage(stage.title)]
+        with (
+            collect_warnings() as warnings,
+            collect_facts() as facts,
+            stage_context(on_progress=self.observer.progressed, checkpoint_store=checkpoints),
+            stage_context(scratch_folder=self.store.folder / SCRATCH),
+            stage_context(reply_folder=self.store.reply_folder, run_id=self.run_id),
+            stage_context(open_values=find_values(self.store, self.run_id if self.fresh else "")),
+        ):
+            value, failure = attempt(
+                lambda: checkpoints.inputs.call(stage.work, *inputs),
+                on_lasting_failure=discard,
+            )
+        seconds, peak = checkpoints.seconds, checkpoints.peak_memory_mb
+        is_resumed = checkpoints.earlier_seconds > 0  # the cost until then is not known
+        cost = NO_COST if is_resumed else meter.measure(seconds)
+        sizes = measure_sizes((*inputs, value), stage.files)
+        spent = dict[str, Any](seconds=seconds, cost=dict(cost), sizes=sizes, facts=facts)
+        if failure is None:
+            stored = Stored(
+                *(stage.title, stage.kind, {}),
+                warnings=tuple(warnings),
+                peak_memory_mb=peak,
+                subject=stage.subject,
+                settings=stage.settings,
+                **spent,
+            )
+            _, failure = attempt(
+                lambda: self._save(stage, value, stored), on_lasting_failure=discard
+            )
+        if failure is None:
+            discard()
+        return self._record(
+            make_record(
+                stage,
+                **spent,
+                peak_memory_mb=peak or None,
+                resumed_seconds=checkpoints.earlier_seconds,
+                warnings=(*damage, *warnings),
+                failure=locate_failure(stage, failure),
+            )
+        )
+
+    def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
+        """Store a result; this fails for a value that is not of the stage's kind."""
+        self.store.save(stage.digest, value, stored, replace=self.fresh)
+        self.values[stage.digest] = value
+
+    def _record(self, record: StageRecord) -> StageRecord:
+        self.records[record.digest] = record
+        self.observer.finished(record)
+        return record
+
+
+def run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
+    """Compute the stages that models share; an error of the user names the entry of the spec.
+
+    Raises:
+        UserError: One of them failed because of the user's input.
+    """
+    dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
+    split, queries = experiment.split or dataset.source, experiment.queries
+    specs = (dataset.source, *experiment.labels, split, queries, queries)
+    for stage, spec in zip(context.stages, specs, strict=False):
+        try:
+            raise_failure(executor.ensure(stage))
+        except Unwritable:  # the disk is at fault and no entry of the spec
+            raise
+        except UserError as error:
+            n = len(executor.value(context.dataset).interactions) if stage is context.split else 1
+            raise locate_error(error, spec if n else dataset, experiment) from error
+
+
+def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
+    """Compute the stages of one model; after a failure other than a metric's, skip the rest."""
+    records = []
+    for stage in select_needed_stages(executor, model_plan):
+        records.append(executor.ensure(stage))
+        if records[-1].failure is not None and stage.kind != "measure":
+            break
+    executor.forget([*model_plan.stages, *model_plan.choices])
+    return records
+
+
+def execute(  # noqa: PLR0913  the options of a run, each by name
+    plan: Plan,
+    store: Store,
+    observer: Observer,
+    *,
+    fresh: bool,
+    stop: bool,
+    run_models: ModelRunner,
+    workers: int = 1,
+) -> Executor:
+    """Compute every stage of a plan.
+
+    With ``fresh`` no stored result is reused. With ``stop`` the first failure is raised; otherwise
+    the other models are still run. ``workers`` is their number, for the time that is left.
+
+    Raises:
+        UserError: A stage that models share failed because of the user's input.
+        StageError: It failed for another reason.
+    """
+    executor = Executor(store, observer, fresh=fresh)
+    if isinstance(observer, WatchesWork):
+        observer.planned(_list_work(plan, executor, workers))
+    for context in plan.data_contexts:
+        run_shared_stages(executor, context, plan.experiment)
+    for records in run_models(plan, executor):
+        failure = next((record for record in records if record.failure is not None), None)
+        if failure is not None and stop:
+            raise to_error(failure)
+    return executor
+
+
+def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
+    stages = [stage for context in plan.data_contexts for stage in context.stages]
+    for model_plan in plan.model_plans:
+        stages += select_needed_stages(executor, model_plan)
+    stored = {stage.digest for stage in stages if executor.is_stored(stage)}
+    earlier = (record for _, record in islice(executor.store, MOST_RECORDS))
+    return RemainingWork(stages, stored, earlier, workers=workers)
+
+
+NO_SHARES: Mapping[str, float] = MappingProxyType({})
+"""The shares of a GPU if nothing is known of the memory of models."""
+
+SEARCHING = frozenset({"baseline", "trial"})
+"""Kinds of stage that come before the result of a search."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The unit of work of a worker.
+
+    Args:
+        needs: The addresses of the stages that must succeed before: trials and their baseline,
+            and an answer that the models of several folds share.
+        after: The addresses of the stages that must end before: answers of earlier models by which
+            metrics choose members, or whose training or candidates a re-ranked model shares.
+    """
+
+    work: Stage | ModelPlan
+    needs: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Its stages, in order."""
+        return self.work.stages if isinstance(self.work, ModelPlan) else (self.work,)
+
+
+@dataclass
+class Jobs:
+    """The remaining jobs of a plan.
+
+    If every trial of a search depends on the one before, the trials stay with their model, and one
+    worker runs them in order.
+
+    Args:
+        waiting: The jobs that no worker has started, in the order of the plan.
+        done: The addresses of the stored trials and shared answers.
+        ended: The addresses of the stages of ended jobs, also of those without a record.
+    """
+
+    executor: Executor
+    waiting: list[Job] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+
+    @classmethod
+    def from_plan(cls, plan: Plan, executor: Executor) -> Jobs:
+        """Return the jobs of a plan, without the trials that are already stored."""
+        jobs, planned = cls(executor), set[str]()
+        for model_plan in plan.model_plans:
+            answer = model_plan.shared_answer
+            if answer is not None and answer.digest in planned:
+                jobs.waiting.append(Job(model_plan, frozenset({answer.digest})))
+                continue
+            planned |= {answer.digest} if answer is not None else set()
+            stages = select_needed_stages(executor, model_plan)
+            trials = [stage for stage in stages if stage.kind in SEARCHING]
+            if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
+                jobs.waiting.append(Job(model_plan))
+                continue
+            for trial in trials:
+                if trial.digest in planned:
+                    continue
+                if executor.is_stored(trial):
+                    executor.ensure(trial)
+                    jobs.done.add(trial.digest)
+                else:
+                    jobs.waiting.append(Job(trial, _list_earlier(trial)))
+            digests = frozenset(trial.digest for trial in trials)
+            planned |= digests
+            jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
+        jobs.waiting = _wait_for_models(jobs.waiting)
+        return jobs
+
+    def take(self, limit: int | None = None) -> Sequence[Job]:
+        """Remove the next jobs that can start from the queue and return them."""
+        ended = self.executor.records.keys() | self.ended | self._list_lost_answers()
+        ready = [job for job in self.waiting if job.needs <= self.done and job.after <= ended][
+            :limit
+        ]
+        self.waiting = [job for job in self.waiting if job not in ready]
+        return ready
+
+    def _list_lost_answers(self) -> set[str]:
+        """Return the addresses of the answers of waiting jobs that need a failed stage."""
+        records = self.executor.records
+        failed = {digest for digest, record in records.items() if record.failure is not None}
+        return {
+            stage.digest
+            for job in self.waiting
+            if job.needs & failed
+            for stage in job.stages
+            if stage.kind == "answer"
+        }
+
+    def count_gpus(self, job: Job, shares: Mapping[str, float] = NO_SHARES) -> float:
+        """Return the number of GPUs that a job needs: the most of a stage to run, 0 without CUDA.
+
+        ``shares`` are the shares of a GPU that stages need, by address; others need a whole one.
+        """
+        stages = job.stages
+        if isinstance(job.work, ModelPlan):
+            stages = select_needed_stages(self.executor, job.work)
+        missing = [stage for stage in stages if not self.executor.is_stored(stage)]
+        needs = [
+            (sum(map(is_cuda, stage.devices)), shares.get(stage.digest, 1.0)) for stage in missing
+        ]
+        return max((n if n > 1 else n * share for n, share in needs), default=0)
+
+    def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
+        """Return the records of this run for the inputs of a job."""
+        inputs = {source.digest for stage in job.stages for source in stage.inputs}
+        records = self.executor.records
+        return {digest: records[digest] for digest in inputs if digest in records}
+
+    def report_dead_worker(self, job: Job, exit_code: int | None = None) -> list[StageRecord]:
+        """Return the record of the stage that a worker was computing when its process died.
+
+        Args:
+            job: What it was computing.
+            exit_code: The exit code of the process, negative for a signal; None if unknown.
+        """
+        executor, stages = self.executor, job.stages
+        for stage in stages:
+            executor.store.look_again(stage.digest)
+        if isinstance(job.work, ModelPlan):
+            stages = select_needed_stages(executor, job.work)
+        unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
+        stage = next(unfinished, stages[0])
+        failure = _describe_death(exit_code)
+        return [make_record(stage, failure=failure)]
+
+    def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
+        """Take over the records of a worker for a job, and pass them to the observer.
+
+        Jobs that need a failed trial never start.
+        """
+        self.ended |= {stage.digest for stage in job.stages} if job else set()
+        for record in records:
+            self.executor.records[record.digest] = record
+            self.executor.store.look_again(record.digest)
+            self.executor.observer.finished(record)
+            if record.failure is None and record.kind in {*SEARCHING, "answer"}:
+                self.done.add(record.digest)
+        return records
+
+
+def _describe_death(exit_code: int | None) -> Failure:
+    how = ""
+    if exit_code is not None:
+        how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
+    remedy = (
+        "it may have run out of memory: use --workers 1, lower what makes it large (batch_size, "
+        "negatives, embedding_size, the dataset), or give it more memory"
+    )
+    return Failure(f"the worker process died{how}", remedy)
+
+
+def _list_earlier(trial: Stage) -> frozenset[str]:
+    """Return the addresses of the baseline and of the trials that a trial depends on."""
+    return frozenset(stage.digest for stage in trial.inputs if stage.kind in SEARCHING)
+
+
+def digest_code(job: Job) -> str:
+    """Return the digest of the code outside recbias that a job can run, as it was first read."""
+    return digest_own_sources(stage.work for stage in job.stages)
+
+
+def run_job(
+    store: Store,
+    job: Job,
+    records: Mapping[str, StageRecord],
+    *,
+    fresh: bool,
+    run_id: str,
+    code: str,
+) -> list[StageRecord]:
+    """Run a job in a worker process.
+
+    ``records`` are those of this run for its inputs; ``code`` is the digest of the code when the
+    run was planned: with other code the job fails.
+    """
+    if digest_code(job) != code:
+        message = "the code of its plug-in changed while the run was using it"
+        remedy = "run again, and do not change the code before the run has ended"
+        return [make_record(job.stages[0], failure=Failure(message, remedy, user=True))]
+    executor = Executor(store, Silent(), fresh=fresh, records=dict(records), run_id=run_id)
+    if isinstance(job.work, ModelPlan):
+        return run_model(executor, job.work)
+    return [executor.ensure(job.work)]
+
+
+def _wait_for_models(waiting: Sequence[Job]) -> list[Job]:
+    """Return the jobs, those of a model after the earlier models that it depends on.
+
+    They choose members for it, or have its training or its candidates.
+    """
+    jobs, answers, owners = [], set[str](), dict[str, str]()
+    for job in waiting:
+        after = set[str]()
+        if isinstance(job.work, ModelPlan):
+            after = {stage.digest for stage in job.work.choices} & answers
+            shared = [*job.work.candidates, *filter(None, [job.work.fit])]
+            digests = [stage.digest for stage in (shared if job.work.candidates else ())]
+            after |= {owners[digest] for digest in digests if digest in owners}
+            if job.work.answer is not None:
+                answers.add(job.work.answer.digest)
+                for stage in shared:
+                    owners.setdefault(stage.digest, job.work.answer.digest)
+        else:
+            inputs = job.work.inputs  # of a re-ranker, candidates whose inputs a model shares
+            digests = [each.digest for stage in inputs for each in (stage, *stage.inputs)]
+            after = {owners[digest] for digest in digests if digest in owners}
+        jobs.append(replace(job, after=frozenset(after)))
+    return jobs
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Runs the models of a plan, and independent trials, in worker processes.
+
+    A worker that dies (out of memory, a crash in a library) fails its own model only.
+
+    Args:
+        workers: The number of processes; 1 runs the models in this process.
+    """
+
+    workers: int
+
+    def prepare(self, plan: Plan, store: Store) -> AbstractContextManager[None]:
+        """Return an empty context: this machine needs no preparation."""
+        return nullcontext()
+
+    def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+        """Yield the records of each job as it finishes."""
+        if self.workers <= 1:
+            return _run_in_sequence(plan, executor)
+        return _run_in_workers(Jobs.from_plan(plan, executor), self.workers)
+
+
+def _run_in_sequence(plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
+    for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
+        yield run_model(executor, model_plan)
+        needed = () if next_plan is None else next_plan.data_context.stages
+        context = model_plan.data_context
+        executor.forget(stage for stage in (context.split, context.queries) if stage not in needed)
+
+
+def _run_in_workers(jobs: Jobs, n_workers: int) -> Iterator[list[StageRecord]]:
+    n_threads = max(1, count_cores() // min(n_workers, max(1, len(jobs.waiting))))
+    idle: list[_Worker] = []
+    running: dict[Any, tuple[_Worker, Job]] = {}
+    try:
+        while True:
+            for job in jobs.take(n_workers - len(running)):
+                worker = idle.pop() if idle else _Worker.start(n_threads)
+                running[worker.connection] = worker, job
+                worker.send(jobs, job)
+            if not running:
+                return
+            for connection in wait([*running]):
+                worker, job = running.pop(connection)
+                records = worker.receive()
+                if records is None:
+                    records = jobs.report_dead_worker(job, worker.process.exitcode)
+                else:
+                    idle.append(worker)
+                yield jobs.finish(records, job)
+    finally:
+        for worker in [*idle, *(worker for worker, _ in running.values())]:
+            worker.process.kill()  # the store holds complete results only
+            worker.process.join()
+
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process that runs jobs, one after the other."""
+
+    process: BaseProcess
+    connection: Connection
+
+    @classmethod
+    def start(cls, n_threads: int) -> _Worker:
+        here, there = Pipe()
+        process = multiprocessing.get_context("spawn").Process(
+            target=_work, args=(there, n_threads, list_imported_files())
+        )
+        with hold_signals():
+            process.start()
+        there.close()
+        return cls(process, here)
+
+    def send(self, jobs: Jobs, job: Job) -> None:
+        """Let the process run a job; that it has died is seen when its answer is received."""
+        executor, records = jobs.executor, jobs.select_input_records(job)
+        options = {"fresh": executor.fresh, "run_id": executor.run_id, "code": digest_code(job)}
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send(((executor.store, job, records), options))
+
+    def receive(self) -> list[StageRecord] | None:
+        """Return the records of its job, None if the process has died.
+
+        Raises:
+            RecbiasError: The run cannot go on, as when the disk is full.
+        """
+        try:
+            answer: list[StageRecord] | RecbiasError = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            return None
+        if isinstance(answer, RecbiasError):
+            raise answer
+        return answer
+
+
+def _work(
+    connection: Connection, n_threads: int, plugin_files: Sequence[tuple[Path, bytes]]
+) -> None:
+    """Run the jobs that arrive, until there are no more."""
+    from threadpoolctl import threadpool_limits
+
+    follow_parent()
+    share_heap()
+    with suppress(OSError):  # a stream is closed
+        os.dup2(2, 1)  # what plug-ins print is not the result
+    guard_messages()
+    threadpool_limits(n_threads)
+    import_files(plugin_files)
+    with suppress(EOFError, OSError):  # the run has ended
+        while True:
+            inputs, options = connection.recv()
+            try:
+                answer: list[StageRecord] | RecbiasError = run_job(*inputs, **options)
+            except RecbiasError as error:
+                answer = error
+            connection.send(answer)
+
+
+@dataclass
+class Rehearsal(Executor):
+    """An executor that stores nothing and asks no language model: its results stay in memory.
+
+    Labels that a language model would give are 0 for all items.
+    """
+
+    def _look_again(self, stage: Stage) -> None:
+        """Ask for no result twice: the run looks again before it computes one."""
+
+    def _call(self, stage: Stage, inputs: Sequence[Any], damage: Sequence[str]) -> StageRecord:
+        work = stage.work
+        if isinstance(work, LabelItems) and isinstance(work.detector, AsksAboutItems):
+            stage = replace(stage, work=work.rehearse)
+        return super()._call(stage, inputs, damage)
+
+    def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
+        self.values[stage.digest] = value

@@ -1,0 +1,467 @@
+"""The manifest of a run: its spec, its environment and the record of each stage.
+
+The files of a run in ``results/<name>/<run id>/``, published all at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.experiment import PluginSpec
+from recbias.core.context import Failure, StageRecord, warn
+from recbias.core.dataset import Dataset, Split
+from recbias.core.docstrings import read_formula, read_section, read_summary
+from recbias.core.errors import Unwritable
+from recbias.core.evidence import RankedLists
+from recbias.core.files import digest_file
+from recbias.core.machine import point_link
+from recbias.core.queries import Queries, parse_uncertain_label
+from recbias.formats import manifest
+from recbias.formats.manifest import FailedStep, Manifest
+from recbias.formats.yaml import dump
+from recbias.runner.address import describe_environment, name_gpus
+from recbias.runner.boundary import attempt
+from recbias.runner.execute import Executor
+from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.results import (
+    ModelMeasurement,
+    QueryDigests,
+    TableWriter,
+    build_groups_table,
+    build_metrics_table,
+    describe_searches,
+    encode_column,
+    encode_constant,
+    list_searches,
+    make_fit_keys,
+    write_label_replies,
+    write_learning_curves,
+    write_response_lines,
+    write_rounds,
+    write_searches,
+    write_supplements,
+)
+from recbias.runner.stage import Stage
+from recbias.runner.stage_planner import describe_devices
+from recbias.runner.stages import ModelOutputs
+from recbias.runner.store import Store, report_unwritable
+from recbias.runner.tuning import SearchResult, nan_to_none
+from recbias.statistics.groups import DEFINITIONS, UNCERTAIN_MEANS
+
+
+@dataclass(frozen=True)
+class RunTiming:
+    """The start, duration and memory of a run.
+
+    Args:
+        peak_memory_mb: The largest peak of its stages and of this process.
+    """
+
+    started: datetime
+    seconds: float
+    peak_memory_mb: float
+
+
+def build_manifest(
+    plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
+) -> Manifest:
+    """Return the manifest of a run, as far as its plan and stages determine it."""
+    records = [*executor.records.values()]
+    experiment, searches = plan.experiment, list_searches(plan, executor)
+    failed = [
+        _describe_failure(record, record.failure)
+        for record in records
+        if record.failure is not None
+    ]
+    return Manifest(
+        schema_version=1,
+        name=experiment.name,
+        spec_digest=plan.spec_digest,
+        **describe_environment(),
+        started=timing.started.isoformat(timespec="seconds"),
+        seconds=round(timing.seconds, 3),
+        peak_memory_mb=round(timing.peak_memory_mb, 1),
+        seeds=list(experiment.seeds),
+        limit=plan.options.limit,
+        datasets=_describe_datasets(plan, executor),
+        queries=_describe_queries(plan, executor),
+        split=_describe_plugin(experiment.split) if experiment.split else None,
+        models=[_describe_model(model, plan) for model in experiment.models],
+        gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
+        searches=[_describe_search(model_plan, search) for model_plan, search in searches],
+        metrics=[describe_metric(metric) for metric in experiment.metrics],
+        undefined=[
+            manifest.Undefined(
+                metric=metric.label, k=metric.cutoff, model=model.label, missing=missing
+            )
+            for metric, model, missing in plan.undefined
+        ],
+        tests=[_describe_plugin(test) for test in experiment.tests],
+        addresses=[
+            manifest.Address(
+                **make_fit_keys(model_plan),
+                metric=metric.label,
+                k=metric.cutoff,
+                address=stage.digest,
+            )
+            for model_plan in plan.model_plans
+            for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
+        ],
+        stages=[_describe_stage(record) for record in records],
+        failures=failed,
+        warnings=_merge_warnings(records, warnings),
+    )
+
+
+def describe_metric(metric: PluginSpec) -> manifest.Metric:
+    """Return the definition of a metric."""
+    plugin = metric.plugin
+    definition: dict[str, Any] = {
+        "metric": metric.label,
+        "k": metric.parameters.get("k"),
+        "name": metric.name,
+        "parameters": metric.parameters | metric.split_settings,
+        "summary": read_summary(type(plugin)),
+        "formula": read_formula(type(plugin)),
+        "direction": metric.direction,
+        "values": read_section(type(plugin), "Range"),
+        "unit": plugin.unit,
+        "source": read_section(type(plugin), "Source"),
+    }
+    gap = metric.grouping.gap if metric.grouping else ""
+    label = parse_uncertain_label(metric.grouping.by) if metric.grouping else None
+    if label is not None:
+        means = UNCERTAIN_MEANS[label.assumption]
+        definition["formula"] = f"{means}. x: {definition['formula']}"
+    if gap not in DEFINITIONS:
+        return manifest.Metric(**definition)
+    words = DEFINITIONS[gap]
+    definition |= {
+        "summary": f"The {words.text} of the groups g of queries. Metric: {definition['summary']}",
+        "formula": f"{words.formula}, where {words.subject}\n\n{definition['formula']}",
+        "values": words.values or definition["values"],
+        "group_direction": plugin.direction,
+    }
+    return manifest.Metric(**definition)
+
+
+def _describe_plugin(spec: PluginSpec) -> manifest.Plugin:
+    return manifest.Plugin(label=spec.label, name=spec.name, parameters=spec.parameters)
+
+
+def _describe_model(model: PluginSpec, plan: Plan) -> manifest.Model:
+    """Return a model with its device; its tuned settings are listed without a value."""
+    placed = next(each.model for each in plan.model_plans if each.model.label == model.label)
+    parameters, settings = dict(model.parameters), describe_devices(placed.plugin)
+    if model.reranked is not None:
+        settings["baseline"] = model.reranked.base.label
+    if model.tune is not None:
+        tuned = [dimension.parameter for dimension in model.tune.space]
+        parameters = {name: value for name, value in parameters.items() if name not in tuned}
+        settings["searched"] = tuned
+    return manifest.Model(label=model.label, name=model.name, parameters=parameters, **settings)
+
+
+def _describe_search(model_plan: ModelPlan, search: SearchResult) -> manifest.Search:
+    states, tune = [trial.state for trial in search.trials], model_plan.model.tune
+    prefix = "p of " if tune is not None and tune.objective == "largest_p" else ""
+    return manifest.Search(
+        **make_fit_keys(model_plan),
+        tune=tune and tune.written,
+        metric=f"{prefix}{tune.metric.label}" if tune else None,
+        k=tune.metric.cutoff if tune else None,
+        direction=tune.direction if tune else None,
+        settings=dict(search.best.settings),
+        value=search.best.value,
+        trial=search.best.number,
+        failed=states.count("failed"),
+        pruned=states.count("pruned"),
+        excluded=states.count("excluded"),
+        seconds=round(sum(trial.seconds for trial in search.trials), 3),
+        trials=[
+            {"trial": trial.number, "state": trial.state, "value": nan_to_none(trial.value)}
+            for trial in search.trials
+        ],
+    )
+
+
+def _describe_datasets(plan: Plan, executor: Executor) -> list[manifest.Dataset]:
+    descriptions = []
+    for spec in plan.experiment.datasets:
+        context = next(
+            context for context in plan.data_contexts if context.keys.dataset == spec.label
+        )
+        dataset: Dataset = executor.value(context.dataset)
+        rows = dataset.interactions
+        counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+        descriptions.append(
+            manifest.Dataset(
+                label=spec.label,
+                name=spec.source.name,
+                parameters=spec.source.parameters,
+                filters=[_describe_plugin(data_filter) for data_filter in spec.filters],
+                files=dict(plan.files[spec.label]),
+                counts={name: int(n) for name, n in (counts | dataset.counts).items()},
+            )
+        )
+    return descriptions
+
+
+def _describe_queries(plan: Plan, executor: Executor) -> list[manifest.Asked]:
+    """Return the queries of each data context, without repetitions."""
+    descriptions = {}
+    for context in plan.data_contexts:
+        queries = executor.value(context.queries)
+        description = manifest.Asked(
+            dataset=context.keys.dataset,
+            asked=len(queries),
+            unit=queries.unit,
+            labels=list_cooccurring_labels(queries.labels.frame),
+            parameters=plan.experiment.queries.parameters,
+        )
+        descriptions[str(description)] = description
+    return list(descriptions.values())
+
+
+def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
+    """Return for each label the other labels that occur with it in a query.
+
+    >>> labels = {"race": ["white", None], "age": ["old", None], "place": [None, "bank"]}
+    >>> list_cooccurring_labels(pd.DataFrame(labels))
+    {'race': ['age'], 'age': ['race'], 'place': []}
+    """
+    present = labels.notna().to_numpy().astype(np.float32)
+    names, counts = [str(name) for name in labels.columns], present.T @ present
+    return {
+        name: [other for other, n in zip(names, row, strict=True) if n and other != name]
+        for name, row in zip(names, counts, strict=True)
+    }
+
+
+def _describe_stage(record: StageRecord) -> manifest.Stage:
+    return manifest.Stage.model_validate(record, from_attributes=True, strict=False)
+
+
+def _describe_failure(record: StageRecord, failure: Failure) -> manifest.FailedStep:
+    keys = {name: getattr(record, name) for name in ("stage", "dataset", "model", "seed", "fold")}
+    return manifest.FailedStep(**keys, **asdict(failure))
+
+
+def _merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
+    """Return the warnings of the run, then those of its stages, once per fitted model."""
+    merged = dict.fromkeys(warnings)
+    for stage in stages:
+        keys = (stage.dataset, stage.seed, stage.fold, stage.model)
+        for warning in stage.warnings:
+            merged.setdefault(f"{keys}{warning}", f"{stage.stage}: {warning}")
+    return list(dict.fromkeys(text or warning for warning, text in merged.items()))
+
+
+REFERENCE = "reference.csv"
+"""A table that `recbias report` may write again."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder of results that is not published yet.
+
+    Args:
+        temporary: The folder, in one that is removed with it.
+        experiment: ``results/<name>``.
+        spec: The first eight digits of the spec's digest.
+    """
+
+    temporary: Path
+    experiment: Path
+    spec: str
+
+    def publish(self) -> Path:
+        """Rename the folder to its run id, point ``latest`` to it, and return its path."""
+        self.experiment.mkdir(parents=True, exist_ok=True)
+        while True:
+            stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            target = self.experiment / f"{stamp}-{self.spec}"
+            try:
+                self.temporary.rename(target)
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                time.sleep(0.05)
+                continue
+            self._point_latest(target.name)
+            return target
+
+    def _point_latest(self, name: str) -> None:
+        """Point ``latest`` to a run; the run is published also where this fails."""
+        link = self.experiment / "latest"
+        try:
+            point_link(link, name, scratch=self.temporary.parent)
+        except OSError as error:
+            warn(f"{link} does not lead to this run: it cannot be replaced: {error.strerror}")
+
+
+def check_latest(out: Path, plan: Plan) -> None:
+    """Raise Unwritable if something else lies where a run and its link ``latest`` are written."""
+    experiment = out / plan.experiment.name
+    if experiment.exists() and not experiment.is_dir():
+        message = "it is not a folder, and recbias writes runs there"
+        raise Unwritable(message, where=str(experiment), remedy="rename the file")
+    link = experiment / "latest"
+    if link.is_dir() and not link.is_symlink():
+        message = "it is a folder, and recbias writes a link to the latest run there"
+        raise Unwritable(message, where=str(link), remedy="rename the folder")
+
+
+@contextmanager
+def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
+    """Yield a folder for the results of a run; it is removed unless it is published.
+
+    Raises:
+        Unwritable: ``out`` cannot be written.
+    """
+    with report_unwritable(out), Store(out / "store").temporary() as temporary:
+        (folder := temporary / "run").mkdir()
+        yield RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
+
+
+def write_results(
+    folder: Path,
+    plan: Plan,
+    executor: Executor,
+    *,
+    measured: Sequence[ModelMeasurement],
+    significance: pd.DataFrame,
+    manifest: Manifest,
+) -> None:
+    """Write every file of a run except the reports."""
+    searches = list_searches(plan, executor)
+    spec = dump(plan.experiment.as_spec()) + "".join(describe_searches(searches))
+    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+    if searches:
+        write_searches(folder, searches)
+    _write_csv(folder / "metrics.csv", build_metrics_table(measured))
+    _write_csv(folder / "significance.csv", significance)
+    write_supplements(folder, measured, _digest_queries(plan, executor))
+    _write_lists(folder, plan, executor)
+    write_label_replies(folder / "label_replies.jsonl", plan, executor)
+    write_learning_curves(folder, plan, executor)
+    write_rounds(folder, plan, executor)
+    _write_manifest(folder, manifest)
+
+
+def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
+    """Write ``groups.csv`` if the run has metrics by group."""
+    if groups:
+        _write_csv(folder / "groups.csv", build_groups_table(groups))
+
+
+def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
+    """Return the digest of the queries of each dataset, seed and fold."""
+    contexts: dict[tuple[str, int | str, int | str], Stage] = {
+        (context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0): context.queries
+        for context in plan.data_contexts
+    }
+    return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
+
+
+def _write_csv(path: Path, table: pd.DataFrame) -> None:
+    table.to_csv(path, index=False, lineterminator="\n")
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, with the size in bytes and the SHA-256 digest of each table.
+
+    A reader refuses another size; `recbias verify` names another digest.
+    """
+    suffixes = {".csv", ".jsonl", ".parquet"}
+    tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
+    tables = [path for path in tables if path.name != REFERENCE]
+    files = {path.name: path.stat().st_size for path in tables}
+    digests = {path.name: digest_file(path) for path in tables}
+    content = manifest.model_copy(update={"files": files, "digests": digests})
+    (folder / "manifest.json").write_text(content.render(), encoding="utf-8")
+
+
+def attempt_reports(folder: Path, manifest: Manifest, write: Callable[[], object]) -> None:
+    """Write the reports of a run; a failure is recorded in its manifest, and the results stay.
+
+    Raises:
+        Unwritable: The folder cannot be written.
+    """
+    _, failure = attempt(write)
+    if failure is None:
+        return
+    remedy = failure.help or "the results are published; `recbias report` writes the reports again"
+    record = describe_failure("write the reports", replace(failure, help=remedy))
+    failures = [*manifest.failures, record]
+    _write_manifest(folder, manifest.model_copy(update={"failures": failures}))
+
+
+def describe_failure(step: str, failure: Failure) -> FailedStep:
+    """Return a failure after the stages as the manifest lists it."""
+    return FailedStep(stage=step, dataset="", model="", seed=None, fold=None, **asdict(failure))
+
+
+def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
+    with (
+        TableWriter(folder / "lists.parquet") as lists,
+        TableWriter(folder / "popularity.parquet") as popularity,
+    ):
+        for context in plan.data_contexts:
+            split: Split = executor.value(context.split)
+            queries: Queries = executor.value(context.queries)
+            n, keys = split.train.n_items, context.keys
+            popularity.add(
+                {
+                    "dataset": encode_constant(keys.dataset, n),
+                    "seed": np.full(n, keys.seed),
+                    "fold": np.full(n, keys.fold),
+                    "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
+                    "interactions": split.train.item_counts(),
+                }
+            )
+            for model_plan in plan.model_plans:
+                answer = model_plan.answer
+                if model_plan.data_context is not context or answer is None:
+                    continue
+                if executor.has_succeeded(answer):
+                    outputs: ModelOutputs = executor.value(answer)
+                    if outputs.lists is not None:
+                        for rows in _build_lists(model_plan, outputs.lists, queries, split):
+                            lists.add(rows)
+                    if outputs.responses is not None and len(outputs.responses):
+                        lines = write_response_lines(outputs.responses, make_fit_keys(model_plan))
+                        with (folder / "responses.jsonl").open("a", encoding="utf-8") as stream:
+                            stream.writelines(lines)
+                    executor.forget((answer,))
+            executor.forget((context.split, context.queries))
+
+
+def _build_lists(
+    model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
+) -> Iterator[dict[str, Any]]:
+    keys, size = model_plan.data_context.keys, max(1, TableWriter.GROUP // max(lists.k, 1))
+    item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
+    for start in range(0, len(lists), size):
+        block = lists.take(slice(start, start + size))
+        rows, columns = np.nonzero(block.filled)
+        yield {
+            "dataset": encode_constant(keys.dataset, rows.size),
+            "model": encode_constant(model_plan.model.label, rows.size),
+            "seed": np.full(rows.size, keys.seed),
+            "fold": np.full(rows.size, keys.fold),
+            "query_id": encode_column(rows + start, queries.ids.ids),
+            "rank": (columns + 1).astype(np.int32),
+            "item_id": encode_column(block.items[block.filled], item_ids),
+            "score": block.scores[block.filled],
+        }

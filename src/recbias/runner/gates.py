@@ -1,0 +1,398 @@
+"""``checks.xml``: the verdicts in the JUnit format, which continuous integration reads.
+
+Verdicts on values: whether an interval lies within limits.
+The checks of a spec on the values of a run: one row for each check, model and value.
+Tolerances of ``recbias compare --fail-over``: how much worse a value may become.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import pandas as pd
+
+from recbias.config.checks import Check
+from recbias.config.experiment import Experiment
+from recbias.core.errors import OutOfRange, UnknownName, WrongType
+from recbias.core.measures import (
+    ALL,
+    DATASET,
+    FIT_COLUMNS,
+    METRIC_KEY_COLUMNS,
+    POOLED,
+    Direction,
+    to_loss,
+)
+from recbias.core.text import make_printable, normalize_name, suggest
+from recbias.formats import manifest
+from recbias.runner.results import FailedValue, ModelMeasurement, build_metrics_table
+from recbias.runner.significance import collect_estimates
+from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
+
+
+def render_junit(name: str, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the JUnit document of the checks of a run.
+
+    A check that fails is a failure; one that is undecided is skipped, or a failure if the check
+    is strict. One whose value is undefined because a stage failed is an error.
+
+    Source:
+        https://github.com/testmoapp/junitxml
+    """
+    tags = Counter(_choose_tag(row) for row in rows)
+    counts = {"tests": len(rows), "failures": tags["failure"], "errors": tags["error"]}
+    counts |= {"skipped": tags["skipped"]}
+    texts = {key: str(count) for key, count in counts.items()}
+    root = Element("testsuites", {"name": "recbias checks", **texts})
+    suite = SubElement(root, "testsuite", {"name": name, **texts})
+    for row in rows:
+        _add_case(suite, name, row)
+    indent(root)
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _add_case(suite: Element, name: str, row: Mapping[str, Any]) -> None:
+    place = [str(row[key]) for key in ("dataset", "group", "target") if row[key]]
+    title = f"{describe_value(row)} {row['line']} [{', '.join(place)}]"
+    case = SubElement(
+        suite,
+        "testcase",
+        {"classname": _escape(f"{name}.{row['model']}"), "name": _escape(title), "time": "0"},
+    )
+    if tag := _choose_tag(row):
+        SubElement(case, tag, {"message": _escape(explain_verdict(row))})
+
+
+def _choose_tag(row: Mapping[str, Any]) -> str:
+    """Return the element of a verdict, blank if the check passes."""
+    if row["basis"] == "failure":
+        return "error"
+    if row["failed"]:
+        return "failure"
+    return "skipped" if row["verdict"] == "undecided" else ""
+
+
+def describe_value(row: Mapping[str, Any]) -> str:
+    """Return the metric with its cutoff.
+
+    >>> describe_value({"metric": "nDCG", "k": 10})
+    'nDCG@10'
+    """
+    return str(row["metric"]) if row["k"] is None else f"{row['metric']}@{row['k']}"
+
+
+def explain_verdict(row: Mapping[str, Any]) -> str:
+    """Return a verdict with the value and the interval it is based on.
+
+    >>> row = {"metric": "nDCG", "k": 10, "model": "EASE", "baseline": "", "line": "at least 0.5"}
+    >>> explain_verdict(row | {"value": 0.4, "ci_low": 0.3, "ci_high": 0.45, "verdict": "fail"})
+    'fail: nDCG@10 of EASE is 0.4 [0.3, 0.45], must be at least 0.5'
+    """
+    subject = f"{describe_value(row)} of {row['model']}"
+    if math.isnan(row["value"]):
+        because = " because a stage failed" if row["basis"] == "failure" else ""
+        return f"{row['verdict']}: {subject} is undefined{because}, must be {row['line']}"
+    low, high = row["ci_low"], row["ci_high"]
+    interval = "no interval" if math.isnan(low) else f"{low:.4g}, {high:.4g}"
+    than = f" minus {row['baseline']}" if row["baseline"] else ""
+    value = f"{row['value']:.4g} [{interval}]"
+    return f"{row['verdict']}: {subject}{than} is {value}, must be {row['line']}"
+
+
+def _escape(text: str) -> str:
+    """Return a text without the control characters that XML cannot hold."""
+    return make_printable(text, None).translate({0xFFFE: "?", 0xFFFF: "?"})
+
+
+Verdict: TypeAlias = Literal["pass", "fail", "undecided"]
+"""The result of a check."""
+
+Interval: TypeAlias = tuple[float, float]
+"""The lower and the upper end; NaN if a value has no interval."""
+
+
+def decide(value: float, interval: Interval, limits: Interval) -> Verdict:
+    """Return the verdict on a value with its 95% interval.
+
+        pass       if the interval lies within the limits:  L ≤ low and high ≤ U
+        fail       if it lies outside:                       high < L or low > U
+        undecided  if it contains a limit, or the value is undefined
+
+    A value without an interval (NaN) is decided by itself: low = high = value. For the difference
+    from a baseline and the limit -margin this is the test of non-inferiority at level 2.5%.
+
+    >>> limits = (-math.inf, 0.05)
+    >>> decide(0.03, (0.01, 0.05), limits), decide(0.03, (0.01, 0.06), limits)
+    ('pass', 'undecided')
+    >>> decide(0.08, (0.06, 0.1), limits), decide(0.06, (math.nan, math.nan), limits)
+    ('fail', 'fail')
+
+    Source:
+        Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 2012.
+    """
+    if math.isnan(value):
+        return "undecided"
+    low, high = (value, value) if has_no_interval(interval) else interval
+    if limits[0] <= low and high <= limits[1]:
+        return "pass"
+    return "fail" if high < limits[0] or low > limits[1] else "undecided"
+
+
+def has_no_interval(interval: Interval) -> bool:
+    """Return whether an end of an interval is undefined.
+
+    >>> has_no_interval((0.1, math.nan))
+    True
+    """
+    return any(map(math.isnan, interval))
+
+
+CheckRow: TypeAlias = dict[str, Any]
+"""A value with its limit and verdict, as in ``report.json``."""
+
+_Estimates: TypeAlias = Mapping[tuple[str, ...], SystemEstimates]
+
+
+def write_checks(
+    folder: Path,
+    experiment: Experiment,
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue],
+) -> list[manifest.Check]:
+    """Write ``checks.xml`` if the spec has checks, and return their rows for the manifest."""
+    if not experiment.checks:
+        return []
+    rows = evaluate_checks(experiment.checks, measurements, failed)
+    (folder / "checks.xml").write_bytes(render_junit(experiment.name, rows))
+    return [
+        manifest.Check(**{name: _to_json(value) for name, value in row.items()}) for row in rows
+    ]
+
+
+def evaluate_checks(
+    checks: Sequence[Check],
+    measurements: Sequence[ModelMeasurement],
+    failed: Sequence[FailedValue] = (),
+) -> list[CheckRow]:
+    """Return the verdict of each check on each of its models, groups and targets.
+
+    With several seeds or folds the mean over them is checked, with several datasets each of them.
+    A model without a value has one row, whose value is NaN and which is undecided, also on a
+    dataset where its stage failed; then ``basis`` is ``failure``. ``value`` is the difference from
+    the baseline if the check has one, with its paired interval.
+    """
+    metrics = _select_means(build_metrics_table(measurements))
+    metrics = metrics[~metrics["dataset"].isin([ALL, POOLED])]
+    defined = [row for row in measurements if not row.missing]
+    estimates = {
+        _make_key(estimate.keys, ESTIMATE_KEYS): estimate
+        for estimate in collect_estimates(defined)
+    }
+    return [row for check in checks for row in _evaluate(check, metrics, estimates, failed)]
+
+
+def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over seeds and folds, or all rows if there is one of each."""
+    for name in ("seed", "fold"):
+        if (metrics[name] == ALL).any():
+            metrics = metrics[metrics[name] == ALL]
+    return metrics
+
+
+def _evaluate(
+    check: Check, metrics: pd.DataFrame, estimates: _Estimates, failed: Sequence[FailedValue]
+) -> Iterator[CheckRow]:
+    metric = check.metric
+    has_cutoff = metrics["k"].isna() if metric.cutoff is None else metrics["k"] == metric.cutoff
+    metrics = metrics[(metrics["metric"] == metric.label) & has_cutoff]
+    stopped = [keys[:2] for keys in failed if keys[2:] == (metric.label, metric.cutoff)]
+    is_of_dataset = {*metrics["model"], *(model for _, model in stopped)} == {DATASET}
+    for model in (DATASET,) if is_of_dataset else check.models:
+        rows = metrics[metrics["model"] == model].to_dict("records")
+        undefined: dict[Any, Any] = {"model": model, "metric": metric.label}
+        lacking = [dataset for dataset, name in stopped if name == model]
+        measured = {row["dataset"] for row in rows}
+        rows += [undefined | {"dataset": name} for name in lacking if name not in measured]
+        for row in rows or [undefined]:
+            value, interval = _measure(check, row, metrics, estimates)
+            sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
+            has_failed = math.isnan(value) and not sides.isdisjoint(stopped)
+            yield _build_row(check, row, value, interval, has_failed=has_failed)
+
+
+def _measure(
+    check: Check, row: Mapping[Any, Any], metrics: pd.DataFrame, estimates: _Estimates
+) -> tuple[float, tuple[float, float]]:
+    """Return the value of a row, or its difference from the baseline, with the interval."""
+    undefined = math.nan, math.nan
+    if "value" not in row:
+        return math.nan, undefined
+    if check.baseline is None:
+        return float(row["value"]), (float(row["ci_low"]), float(row["ci_high"]))
+    estimate, systems = (
+        estimates.get(_make_key(row, ESTIMATE_KEYS)),
+        (row["model"], check.baseline),
+    )
+    if estimate is not None and estimate.comparable and {*systems} <= {*estimate.systems}:
+        test = compare_two(estimate, *systems)
+        return test["difference"], (test["ci_low"], test["ci_high"])
+    keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in {"model", "k"}]
+    others = metrics[metrics["model"] == check.baseline]
+    others = others[(others[keys] == [row[name] for name in keys]).all(axis=1)]
+    baseline = float(others["value"].iloc[0]) if len(others) else math.nan
+    return float(row["value"]) - baseline, undefined
+
+
+def _build_row(
+    check: Check,
+    row: Mapping[Any, Any],
+    value: float,
+    interval: tuple[float, float],
+    *,
+    has_failed: bool,
+) -> CheckRow:
+    verdict = decide(value, interval, check.spec.limits)
+    basis = "value" if has_no_interval(interval) else "interval"
+    if math.isnan(value):
+        basis = "failure" if has_failed else "undefined"
+    keys = {name: str(row.get(name, "")) for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
+    return {
+        **keys,
+        "k": check.metric.cutoff,
+        "baseline": check.baseline or "",
+        "value": value,
+        "ci_low": interval[0],
+        "ci_high": interval[1],
+        "line": check.spec.line,
+        "verdict": verdict,
+        "basis": basis,
+        "strict": check.spec.strict,
+        "failed": verdict == "fail" or (check.spec.strict and verdict == "undecided"),
+    }
+
+
+def _make_key(row: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple("" if pd.isna(row[name]) else str(row[name]) for name in names)
+
+
+def _to_json(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+OPTION = "--fail-over"
+"""The option of the command, for messages."""
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The largest difference that is tolerated, of one metric or, if it is blank, of all."""
+
+    metric: str
+    limit: float
+
+
+def parse_tolerance(text: str) -> Tolerance:
+    """Return the tolerance in ``0.05`` or ``nDCG@10=0.05``.
+
+    >>> parse_tolerance("nDCG(by=gender, gap=difference)@10=0.05")
+    Tolerance(metric='nDCG(by=gender, gap=difference)@10', limit=0.05)
+
+    Raises:
+        WrongType: It has no number.
+        OutOfRange: The number is negative.
+    """
+    metric, _, number = text.rpartition("=")
+    try:
+        limit = float(number)
+    except ValueError:
+        remedy = f"write {OPTION} 0.05, or {OPTION} nDCG=0.05"
+        raise WrongType(f"{text!r} has no number", where=OPTION, remedy=remedy) from None
+    if not 0 <= limit < math.inf:
+        raise OutOfRange(f"must be at least 0, found {number}", where=OPTION, remedy="give 0.05")
+    return Tolerance(metric.strip(), limit)
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The tolerances of a comparison; without any, nothing is out of tolerance."""
+
+    tolerances: Sequence[Tolerance] = ()
+
+    def require_known(self, names: Iterable[str]) -> None:
+        """Raise UnknownName if a tolerance is of a metric that is not compared."""
+        valid = sorted({*names})
+        known = {normalize_name(name) for name in valid}
+        for tolerance in self.tolerances:
+            if tolerance.metric and normalize_name(tolerance.metric) not in known:
+                message = f"no compared metric is called {tolerance.metric!r}"
+                remedy = suggest(tolerance.metric, valid)
+                raise UnknownName(message, where=OPTION, remedy=remedy)
+
+    def find_limit(self, names: Sequence[str], default: float = math.inf) -> float:
+        """Return the tolerance of a metric, or the default if it has none.
+
+        The first of its names that has a tolerance counts, and the last tolerance of that name.
+
+        >>> tolerances = Tolerances([Tolerance("", 0.1), Tolerance("nDCG", 0.01)])
+        >>> tolerances.find_limit(["nDCG@10", "nDCG"]), tolerances.find_limit(["HR@10", "HR"])
+        (0.01, 0.1)
+        """
+        by_name = {normalize_name(row.metric): row.limit for row in self.tolerances}
+        found = (by_name.get(normalize_name(name)) for name in (*names, ""))
+        return next((limit for limit in found if limit is not None), default)
+
+    def describe(self, default: float) -> str:
+        """Return the tolerances in words.
+
+        >>> Tolerances([Tolerance("nDCG", 0.05)]).describe(0.01)
+        '0.01 (nDCG: 0.05)'
+        """
+        special = [f"{row.metric}: {row.limit:g}" for row in self.tolerances if row.metric]
+        suffix = f" ({', '.join(special)})" if special else ""
+        return f"{self.find_limit([], default):g}{suffix}"
+
+
+def measure_worsening(old: float, new: float, direction: Direction) -> float:
+    """Return how much worse a new value is than the old one; negative if it is better.
+
+        old - new    if higher is better
+        new - old    if lower is better
+        |new| - |old|  if 0 is best, and for metrics without a better direction
+
+    Infinite if only the new value is undefined; 0 if the old one is undefined.
+
+    >>> measure_worsening(0.5, 0.25, "higher"), measure_worsening(-0.5, 0.25, "none")
+    (0.25, -0.25)
+    """
+    if math.isnan(old) or math.isnan(new):
+        return math.inf if math.isnan(new) and not math.isnan(old) else 0.0
+    judged: Direction = "zero" if direction == "none" else direction
+    return to_loss(new, judged) - to_loss(old, judged)
+
+
+def measure_distance(a: float, b: float) -> float:
+    """Return the absolute difference, infinite where only one value is undefined.
+
+    >>> measure_distance(0.5, 0.75), measure_distance(0.1, math.nan)
+    (0.25, inf)
+    """
+    if math.isnan(a) or math.isnan(b):
+        return 0.0 if math.isnan(a) and math.isnan(b) else math.inf
+    return abs(a - b)
+
+
+def is_within(difference: float, limit: float) -> bool:
+    """Return whether a difference is at most the limit, apart from rounding errors.
+
+    >>> is_within(0.3 - 0.2, 0.1)
+    True
+    """
+    return difference <= limit + _ROUNDING

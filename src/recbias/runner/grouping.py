@@ -1,0 +1,281 @@
+"""Metrics by groups that are known as probabilities: ``by: probability of p_female``.
+
+Metrics by group of queries: ``by:`` in a spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from recbias.config.specs import Grouping
+from recbias.core.context import warn
+from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
+from recbias.core.measures import Direction, Measurement
+from recbias.core.queries import (
+    Groups,
+    Queries,
+    UncertainGroups,
+    group_by,
+    parse_uncertain_label,
+    read_uncertain_groups,
+)
+from recbias.runner.stages import derive_bootstrap_seed
+from recbias.statistics.groups import MAX_PAIRS, compute_gap, list_group_pairs, summarize_groups
+from recbias.statistics.inequality import GroupInequality, InequalityKind
+from recbias.statistics.uncertain import compute_uncertain_gap, summarize_uncertain_groups
+
+LOW_INFORMATION = 0.1
+"""Below this share of explained variance, intervals are more than three times as wide."""
+
+
+def form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGroups:
+    """Return the probabilities of the groups that a metric is reported for.
+
+    Raises:
+        UserError: The probabilities are out of range, do not add up to 1, or tell nothing.
+        UnknownName: There is no such reference group.
+        Contradiction: ``ugf`` is asked for other than two groups.
+    """
+    groups = read_uncertain_groups(queries.labels, grouping.by)
+    if grouping.gap == "ugf" and len(groups.names) > 2:
+        message = f"ugf compares two groups, and {grouping.by!r} has {len(groups.names):,}"
+        raise Contradiction(message, where="gap", remedy="choose gap: difference")
+    find_reference(groups, grouping)
+    return groups
+
+
+def find_reference(groups: UncertainGroups, grouping: Grouping) -> int:
+    """Return the position of the reference group, -1 if there is none."""
+    if not grouping.reference_group:
+        return -1
+    try:
+        return groups.find_code(grouping.reference_group)
+    except UnknownName as error:
+        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
+
+
+def measure_by_probability(
+    measurements: Sequence[Measurement],
+    groups: UncertainGroups,
+    grouping: Grouping,
+    rng: np.random.Generator,
+) -> tuple[Measurement, ...]:
+    """Return the means of the groups, or their gap, of each target of a metric."""
+    reference, kind = find_reference(groups, grouping), grouping.gap
+    if kind in {"", "groups"}:
+        return tuple(
+            group
+            for measurement in measurements
+            for group in summarize_uncertain_groups(measurement, groups, reference=reference)
+        )
+    gap: Literal["difference", "ratio", "std"] = "difference"
+    if kind in {"ratio", "std"}:
+        gap = kind
+    return tuple(
+        compute_uncertain_gap(measurement, groups, gap, rng=rng) for measurement in measurements
+    )
+
+
+def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
+    """Warn of queries without a probability, and of probabilities that tell little."""
+    if groups.missing:
+        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+    least = int(groups.information.argmin())
+    share = float(groups.information[least])
+    if share < LOW_INFORMATION:
+        name, factor = groups.names[least], 1.0 / np.sqrt(share)
+        tells = f"{name} tells {share:.1%} of the variance of its label"
+        if groups.assumption == "probability":
+            cost = f"the interval is about {factor:.1f} times as wide as with certain labels"
+        else:
+            cost = "a difference that does not show in the probability is not seen"
+        warn(f"{metric}: {tells}, so {cost}")
+
+
+MAX_SHOWN = 5
+"""The number of small groups that a warning names."""
+
+EXAMPLE = "'age < 25'"
+"""A condition, for the remedy of a warning."""
+
+
+@dataclass(frozen=True)
+class GroupMeasurements:
+    """Group the stored values of a metric, so that the metric is computed once for all groups.
+
+    Args:
+        direction: Which values of the metric are better.
+    """
+
+    name: str
+    grouping: Grouping
+    direction: Direction = "none"
+
+    def __call__(
+        self, queries: Queries, measurements: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        """Return the values of the groups, or their gap."""
+        for measurement in measurements:
+            self._require_values(measurement, queries)
+        if parse_uncertain_label(self.grouping.by) is not None:
+            return self._group_by_probability(queries, measurements)
+        groups = form_groups(queries, self.grouping)
+        if self.grouping.gap == "groups":
+            _warn_of_missing_labels(groups, self.name)
+            _warn_of_groups(groups, self.grouping, self.name)
+        if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
+            _warn_of_undefined_gaps(measurements, groups, self.name)
+        return tuple(
+            grouped
+            for measurement in measurements
+            for grouped in self._group(measurement, groups, queries)
+        )
+
+    def _require_values(self, measurement: Measurement, queries: Queries) -> None:
+        units = measurement.units
+        if units is None or not np.array_equal(units.ids, queries.ids.ids):
+            message = f"{self.name} has no value for each query, so it cannot be grouped"
+            raise BrokenContract(message, remedy="remove `by`")
+
+    def _group_by_probability(
+        self, queries: Queries, measurements: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        groups = form_uncertain_groups(queries, self.grouping)
+        if self.grouping.gap == "groups":
+            warn_of_probabilities(groups, self.name)
+        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
+        return measure_by_probability(measurements, groups, self.grouping, rng)
+
+    def _group(
+        self, measurement: Measurement, groups: Groups, queries: Queries
+    ) -> Iterator[Measurement]:
+        gap, least = self.grouping.gap, self.grouping.min_group
+        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
+        if gap in {"difference", "ratio", "std"}:
+            yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
+        elif gap == "ugf":
+            gap_of_two = compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
+            yield replace(gap_of_two, contrasts=())  # the test belongs to the groups
+        elif gap not in {"", "groups"}:
+            kind: InequalityKind = gap  # type: ignore[assignment]  # the others are above
+            index = GroupInequality(kind=kind, direction=self.direction, min_group=least)
+            yield index.measure(measurement, groups, rng)
+        else:
+            reference = _find_reference(groups, self.grouping)
+            yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
+
+
+def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:
+    """Return the groups of queries, certain or known as probabilities; see both for errors."""
+    if parse_uncertain_label(grouping.by) is not None:
+        return form_uncertain_groups(queries, grouping)
+    return form_groups(queries, grouping)
+
+
+def form_groups(queries: Queries, grouping: Grouping) -> Groups:
+    """Return the groups of queries that a metric is reported for.
+
+    Raises:
+        NothingLeft: Fewer than two groups can be compared; see also ``group_by``.
+        UnknownName: There is no such reference group.
+        OutOfRange: The reference group is too small to be compared.
+        Contradiction: ``ugf`` is asked for other than two groups.
+    """
+    groups = group_by(queries.labels, grouping.by, split_cells=True)
+    if len(groups.names) < 2:
+        message = f"all queries with the label {grouping.by!r} are in one group, {groups.names[0]}"
+        raise NothingLeft(message, remedy="group by a label with at least two values")
+    least, reference = grouping.min_group, _find_reference(groups, grouping)
+    n_compared = int(np.count_nonzero(groups.counts >= least))
+    if grouping.gap == "ugf" and n_compared > 2:
+        message = f"ugf compares two groups, and {grouping.by!r} has {n_compared:,}"
+        remedy = f"choose gap: mad, or group by a condition such as {EXAMPLE}"
+        raise Contradiction(message, where="gap", remedy=remedy)
+    if n_compared < 2:
+        message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
+        second = int(np.sort(groups.counts)[-2])
+        remedy = f"min_group: {second} is the largest with which two groups are compared"
+        raise NothingLeft(message, where="min_group", remedy=remedy)
+    if reference >= 0 and groups.counts[reference] < least:
+        n = int(groups.counts[reference])
+        message = f"{groups.names[reference]} has {n:,} queries, fewer than min_group: {least}"
+        remedy = "name a larger group, or lower min_group"
+        raise OutOfRange(message, where="reference_group", remedy=remedy)
+    return groups
+
+
+def _find_reference(groups: Groups, grouping: Grouping) -> int:
+    """Return the code of the reference group, -1 if there is none."""
+    if not grouping.reference_group:
+        return -1
+    try:
+        return groups.find_code(grouping.reference_group)
+    except UnknownName as error:
+        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
+
+
+def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
+    """Warn of groups that are not compared, and of queries in several groups."""
+    sizes = zip(groups.names, groups.counts.tolist(), strict=True)
+    small = [f"{name} ({n:,})" for name, n in sizes if n < grouping.min_group]
+    if small:
+        shown = ", ".join(small[:MAX_SHOWN]) + (", ..." if len(small) > MAX_SHOWN else "")
+        message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
+        warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
+    reference = _find_reference(groups, grouping)
+    pairs = list_group_pairs(groups.counts, grouping.min_group, reference)[0].size
+    if pairs > MAX_PAIRS:
+        message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
+        remedy = f"set min_group or reference_group, or group by conditions such as {EXAMPLE}"
+        if _are_shares(groups):
+            remedy += f"; if these are probabilities, write by: probability of {groups.by}"
+        warn(f"{metric}: {message} {MAX_PAIRS:,}; {remedy}")
+    if groups.overlap:
+        n = int(np.count_nonzero(np.bincount(groups.rows) > 1)) if groups.rows is not None else 0
+        message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
+        tests = "the tests allow for shared queries, and there is no analysis of variance"
+        warn(f"{metric}: {message}; {tests}")
+
+
+def _are_shares(groups: Groups) -> bool:
+    """Return whether the groups are of one label whose values are numbers from 0 to 1."""
+    try:
+        values = [float(value) for (value,) in groups.values]
+    except ValueError:
+        return False
+    return all(0.0 <= value <= 1.0 for value in values)
+
+
+def _warn_of_undefined_gaps(
+    measurements: Sequence[Measurement], groups: Groups, metric: str
+) -> None:
+    """Warn of groups in which no query has a value, which make every gap undefined."""
+    is_known = groups.codes >= 0
+    rows = np.flatnonzero(is_known) if groups.rows is None else groups.rows[is_known]
+    empty = np.zeros(len(groups.names), dtype=bool)
+    for measurement in measurements:
+        if measurement.units is not None:
+            has_value = ~np.isnan(measurement.units.values)[rows]
+            empty |= np.bincount(groups.codes[is_known], has_value, empty.size) == 0
+    if empty.any() and not empty.all():
+        first, n = groups.names[int(empty.argmax())], int(np.count_nonzero(empty))
+        subject = first if n == 1 else f"{n:,} groups, such as {first},"
+        remedy = "min_group: 1 leaves such groups out"
+        warn(f"{metric}: no query of {subject} has a value, so no gap is defined; {remedy}")
+
+
+def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
+    if groups.missing:
+        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+    singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
+    if singles:
+        subject, verb = f"{singles[0]} has", "it is"
+        if len(singles) > 1:
+            subject = f"{len(singles):,} groups, such as {singles[0]}, have"
+            verb = "they are"
+        reason = f"no interval, and {verb} left out of all tests"
+        warn(f"{metric}: {subject} only one query, so there is {reason}")

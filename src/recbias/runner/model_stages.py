@@ -1,0 +1,499 @@
+"""The stages of a model in one data context without its metrics: search, fit, answer, re-rank.
+
+The rounds of a feedback loop: each has the stages of a model on the data that it caused.
+The stages of one model in one data context: search, fit, answer, measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.config.specs import FeedbackSpec, Reranked
+from recbias.core.dataset import KnowsOdds
+from recbias.core.errors import (
+    BrokenContract,
+    Contradiction,
+    MissingEvidence,
+    OutOfRange,
+    UserError,
+)
+from recbias.core.measures import DATASET
+from recbias.core.packages import list_libraries
+from recbias.core.plugins import OUTPUTS, ChecksFiles, Restores, sends_requests
+from recbias.runner.address import digest_sources
+from recbias.runner.feedback import AcceptItems
+from recbias.runner.grouping import GroupMeasurements
+from recbias.runner.plan import DataContext, ModelPlan, find_chooser, list_missing_outputs
+from recbias.runner.stage import Keys, Stage
+from recbias.runner.stage_planner import (
+    StageFacts,
+    StagePlanner,
+    find_learner,
+    identify_learner,
+    list_devices,
+)
+from recbias.runner.stages import AnswerQueries, ComputeMetric, FitModel, RerankLists, TakeAnswers
+from recbias.runner.tuning import (
+    AnswerValidationQueries,
+    RunRerankTrial,
+    RunTrial,
+    ScoreBaseline,
+    TunedWork,
+    UseBestSettings,
+    find_perplexity_limit,
+    is_exhaustive,
+    plan_search,
+    plan_trials,
+)
+
+SMOKE_TEST_TRIALS = 2
+"""The largest number of trials in a smoke test."""
+
+
+@dataclass(frozen=True)
+class OutputPlanner(StagePlanner):
+    """Plans the stages of a model; a smoke test runs a few trials of a search only."""
+
+    is_smoke_test: bool = False
+
+    def plan_outputs(self, context: DataContext, model: PluginSpec, k: int) -> ModelPlan:
+        """Return the plan of a model without metrics, with lists of ``k`` items."""
+        if model.reranked is not None:
+            return self._plan_reranked(context, model, model.reranked)
+        keys = replace(context.training_keys, model=model.label)
+        trials, search = self._plan_search(context, model, keys)
+        # A model that selects rows of a file by the dataset receives the label of the dataset.
+        several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
+        dataset = keys.dataset if several else ""
+        seed, fold = _get_training_fold(keys)
+        identity = {"seed": seed, "fold": fold, "dataset": dataset}
+        fit, learner = None, model if model.tune else find_learner(model)
+        if isinstance(learner.plugin, Restores):
+            fit = self._place_model(
+                Stage(
+                    "fit",
+                    f"fit {learner.label}",
+                    "",
+                    _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model),
+                    join_stages(search, context.dataset, context.split),
+                    keys,
+                ),
+                learner,
+                identity | {"model": identify_learner(learner, self.fingerprints)},
+            )
+        answer = self._place_model(
+            Stage(
+                "answer",
+                f"ask {model.label}",
+                "",
+                _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model),
+                join_stages(search, context.dataset, context.split, context.asked, fit),
+                keys,
+            ),
+            model,
+            identity | {"model": self.identify(model), "k": k},
+        )
+        planned = ModelPlan(context, model, fit, answer, (), (), trials, search)
+        return self._take_sample(planned)
+
+    def _take_sample(self, planned: ModelPlan) -> ModelPlan:
+        """Return a plan whose answer is that for the queries of the fold."""
+        context, model, shared = planned.data_context, planned.model, planned.answer
+        if context.sampled is None or shared is None:
+            return planned
+        keys = replace(shared.keys, fold=context.keys.fold)
+        title = f"take sample {keys.fold} of {model.label}"
+        inputs = (context.sampled, shared, context.queries)
+        answer = self.place(Stage("answer", title, "", TakeAnswers(), inputs, keys), identity={})
+        return replace(planned, answer=answer, shared_answer=shared)
+
+    def _plan_reranked(
+        self, context: DataContext, model: PluginSpec, reranked: Reranked
+    ) -> ModelPlan:
+        """Return the plan of a model whose lists are re-ranked: the other one is trained once."""
+        keys = replace(context.training_keys, model=model.label)
+        reranker, n = reranked.reranker, int(reranked.reranker.plugin.candidates)
+        base = self.plan_outputs(context, reranked.base, n)
+        if base.asking is None:
+            raise BrokenContract(f"{reranked.base.label} has no answer to re-rank")
+        candidates = replace(base.asking, title=f"ask {reranked.base.label} for {n} candidates")
+        validation = self._plan_validation(context, model, base, n)
+        searched = replace(reranker, label=model.label, tune=model.tune)
+        trials, search = self._plan_search(context, searched, keys, validation)
+        labels = context.labels if "items" in reranker.plugin.needs else ()
+        shared = (context.dataset, context.split, context.asked)
+        rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
+        read = join_stages(search, *shared, candidates, *labels)
+        answer = self.place(
+            Stage("answer", f"re-rank {model.label}", "", rerank, read, keys, self.locate(model)),
+            reranker,
+            identity={"reranker": self.identify(reranker), "k": self.experiment.k},
+            libraries=tuple(reranker.plugin.libraries),
+        )
+        planned = ModelPlan(
+            *(context, model, base.fit, answer, (), (), trials, search),
+            candidates=join_stages(validation, candidates),
+        )
+        return self._take_sample(planned)
+
+    def _plan_validation(
+        self, context: DataContext, model: PluginSpec, base: ModelPlan, n: int
+    ) -> Stage | None:
+        """Return the stage that asks a model for the candidates of the users with validation rows.
+
+        None without a search of the re-ranker.
+        """
+        if model.tune is None:
+            return None
+        keys = replace(context.training_keys, model=model.label)
+        asked, (seed, fold) = base.model, _get_training_fold(keys)
+        ask = AnswerValidationQueries(
+            *(asked.plugin, asked.name, n, seed, fold, model.tune.metric, keys.dataset)
+        )
+        return self._place_model(
+            Stage(
+                "answer",
+                f"ask {asked.label} for {n} candidates of the validation users",
+                "",
+                _tune(ask, asked),
+                join_stages(base.search, context.dataset, context.split, base.fit),
+                keys,
+            ),
+            asked,
+            {"model": self.identify(asked), "k": n, "seed": seed, "fold": fold},
+        )
+
+    def _place_model(
+        self, stage: Stage, model: PluginSpec, identity: Mapping[str, object]
+    ) -> Stage:
+        location, devices = self.locate(model), list_devices(model.plugin)
+        stage = replace(stage, spec_location=location, devices=devices)
+        return self.place(stage, model, identity=identity, libraries=list_libraries(model.plugin))
+
+    def locate(self, spec: PluginSpec) -> str:
+        """Return the entry of a plug-in in the spec: ``FILE:LINE:COLUMN: models[0]``."""
+        location: str = self.recall(
+            "location", spec, make=lambda: self.experiment.fault(spec.where, "").where
+        )
+        return location
+
+    def _plan_search(
+        self,
+        context: DataContext,
+        model: PluginSpec,
+        keys: Keys,
+        candidates: Stage | None = None,
+    ) -> tuple[tuple[Stage, ...], Stage | None]:
+        """Return the trials of a hyperparameter search, and the stage that selects the best.
+
+        Those of a re-ranker read the candidates that it re-ranks. Before the trials is their
+        baseline, if they are compared with one.
+        """
+        if model.tune is None:
+            return (), None
+        (seed, fold), tune = _get_training_fold(keys), model.tune
+        if self.is_smoke_test:
+            tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
+        k, limit = (
+            tune.metric.cutoff or self.experiment.k,
+            find_perplexity_limit(tune, model.plugin),
+        )
+        identity = {
+            "model": self.identify(model),
+            "metric": self.identify(tune.metric) | tune.metric.split_settings,
+            "space": tune.written["space"],
+            "objective": tune.objective,
+            "limit": limit,
+            "k": k,
+            "seed": seed,
+            "fold": fold,
+        }
+        needs = tune.metric.needs | frozenset(model.plugin.needs if candidates else ())
+        labels = context.labels if "items" in needs else ()
+        # A smoke test runs the first trials of the full search.
+        exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
+        run_trial = RunRerankTrial if candidates else RunTrial
+        work = run_trial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
+        files = self.list_files(model, tune.metric)
+        baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
+        first = Stage(
+            "trial",
+            "",
+            "",
+            work,
+            join_stages(context.dataset, context.split, candidates, *labels, *baseline),
+            keys,
+            self.locate(model),
+            files,
+            list_devices(model.plugin),
+            **self.describe(model),
+        )
+        trials = plan_trials(first, work, identity)
+        return (*baseline, *trials), plan_search(trials, work)
+
+    def _plan_baseline(
+        self, context: DataContext, model: PluginSpec, keys: Keys, work: RunTrial
+    ) -> Stage:
+        """Return the stage that scores the validation sentences before any training."""
+        answer = work.answer_baseline(model.plugin)
+        pretrained = replace(model, plugin=answer.model)
+        stage = Stage(
+            "baseline",
+            f"score {model.label} without training",
+            "",
+            ScoreBaseline(answer, work.tune.metric),
+            (context.dataset, context.split),
+            keys,
+        )
+        identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
+        return self._place_model(
+            stage, pretrained, identity | {"model": self.identify(pretrained)}
+        )
+
+
+def _get_training_fold(keys: Keys) -> tuple[int, int]:
+    """Return the seed and the fold of the split, 1 if the folds are samples of queries."""
+    return keys.seed or 0, keys.fold or 1
+
+
+def join_stages(*stages: Stage | None) -> tuple[Stage, ...]:
+    """Return the stages that are there."""
+    return tuple(filter(None, stages))
+
+
+def _tune(work: TunedWork, model: PluginSpec) -> TunedWork | UseBestSettings:
+    """Return the work of a stage, with the settings of the best trial if there is a search."""
+    return work if model.tune is None else UseBestSettings(work, model.tune.space)
+
+
+PlanModel = Callable[[DataContext, PluginSpec], ModelPlan]
+"""Returns the plan of a model in a data context, with its metrics."""
+
+
+def plan_rounds(
+    first: ModelPlan,
+    feedback: FeedbackSpec,
+    plan_model: PlanModel,
+    place: Callable[..., Stage],
+) -> Iterator[ModelPlan]:
+    """Yield the plans of a model in the rounds after the first.
+
+    The data context of a round is that of the first with another split: that of the round before
+    and the items accepted in it. Every model has a history of its own.
+    """
+    previous = first
+    for number in range(2, feedback.rounds + 1):
+        split = _plan_acceptance(previous, feedback, number, first.model.label, place)
+        context = replace(first.data_context, split=split)
+        previous = plan_model(context, _name_round(first.model, number))
+        yield previous
+
+
+def _plan_acceptance(
+    previous: ModelPlan,
+    feedback: FeedbackSpec,
+    number: int,
+    label: str,
+    place: Callable[..., Stage],
+) -> Stage:
+    """Return the stage that adds what users accept to the training data of a round."""
+    context = previous.data_context
+    keys = context.training_keys
+    seed, fold = keys.seed or 0, keys.fold or 1
+    accept = AcceptItems(get_world(context), feedback, seed, fold, number)
+    title = f"accept items of {label} for round {number}"
+    shared = (context.dataset, context.split, context.asked)
+    inputs = (*shared, *filter(None, (previous.asking,)))
+    identity: Mapping[str, object] = {
+        "choice": {**vars(feedback), "rounds": None},  # more rounds reuse the first ones
+        "seed": seed,
+        "fold": fold,
+        "round": number,
+    }
+    return place(Stage("split", title, "", accept, inputs, keys), identity=identity)
+
+
+def get_world(context: DataContext) -> object:
+    """Return the dataset plug-in of a data context."""
+    return getattr(context.dataset.work, "source", None)
+
+
+def _name_round(model: PluginSpec, number: int) -> PluginSpec:
+    """Return a model whose label, which titles of stages show, has the number of the round."""
+    reranked = model.reranked
+    if reranked is not None:
+        reranked = replace(reranked, base=_name_round(reranked.base, number))
+    return replace(model, label=f"{model.label}, round {number}", reranked=reranked)
+
+
+def find_feedback_faults(experiment: Experiment) -> Iterator[UserError]:
+    """Yield what a feedback loop cannot be run with."""
+    feedback = experiment.feedback
+    if feedback is None:
+        return
+    for dataset in experiment.datasets:
+        yield from _check_dataset(experiment, dataset, feedback)
+    for model in experiment.models:
+        yield from _check_model(experiment, model)
+    for metric in experiment.metrics:
+        if label := find_chooser(metric):
+            message = f"{metric.label} reads {label}, which has another history in each round"
+            remedy = "remove feedback, or the metric"
+            yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
+
+
+def _check_dataset(
+    experiment: Experiment, dataset: DatasetSpec, feedback: FeedbackSpec
+) -> Iterator[UserError]:
+    source, key_path = dataset.source, ("feedback",)
+    if not isinstance(source.plugin, KnowsOdds):
+        message = (
+            f"how users of {dataset.label} choose is not known, so what they would accept is not"
+        )
+        remedy = "choose the dataset demo, or remove feedback"
+        yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
+        return
+    n_items = getattr(source.plugin, "n_items", None)
+    accepted = (feedback.rounds - 1) * min(feedback.picks, experiment.k)
+    if n_items is not None and n_items - n_items // 2 < accepted + experiment.k:
+        message = (
+            f"a user may have {n_items // 2:,} of the {n_items:,} items and accept {accepted:,} "
+            f"in {feedback.rounds} rounds, which leaves less than a list of {experiment.k}"
+        )
+        remedy = "use more items, fewer rounds or picks, or shorter lists"
+        yield experiment.fault((*key_path, "rounds"), message, remedy=remedy, kind=OutOfRange)
+
+
+def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserError]:
+    requested = model.reranked.base if model.reranked else model
+    message, remedy = "", "remove feedback, or the model"
+    if "lists" not in model.plugin.provides:
+        message = f"{model.label} has no lists from which users could accept items"
+    elif model.tune is not None or requested.tune is not None:
+        message = f"{model.label} would be searched again in every round"
+        remedy = "search it in a spec without feedback, and give the best settings here"
+    elif sends_requests(requested.plugin):
+        message = f"{model.label} sends requests whose number in later rounds is not known"
+    if message:
+        yield experiment.fault(model.where, message, remedy=remedy, kind=Contradiction)
+
+
+NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
+"""The model of the plan for metrics of a dataset alone."""
+
+
+def measures_models(metric: PluginSpec) -> bool:
+    """Return whether a metric measures the output of models, and not a dataset alone."""
+    return bool(metric.needs & OUTPUTS)
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """What the stages of a metric in one data context share.
+
+    These two are kept, as their identities, by which this is found, would be used again.
+
+    Args:
+        location: The entry of the metric in the spec.
+        before: Their inputs before the answer of the model.
+        after: Those after it.
+    """
+
+    data_context: DataContext
+    metric: PluginSpec
+    location: str
+    work: ComputeMetric
+    facts: StageFacts
+    before: tuple[Stage, ...]
+    after: tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
+class ModelPlanner(OutputPlanner):
+    """Plans the stages of each model, with those that measure it."""
+
+    _measures: dict[tuple[object, ...], _Measure] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
+        """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
+        feedback = self.experiment.feedback
+        for model in self.experiment.models:
+            planned = self._plan_model(context, model)
+            if feedback is not None:
+                rounds = plan_rounds(planned, feedback, self._plan_model, self.place)
+                planned = replace(planned, rounds=tuple(rounds))
+            yield planned
+        metrics = [metric for metric in self.experiment.metrics if not measures_models(metric)]
+        if metrics:
+            keys = replace(context.keys, model=DATASET)
+            measures = tuple(self._plan_metric(context, None, metric, keys) for metric in metrics)
+            yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
+
+    def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
+        planned = self.plan_outputs(context, model, self.experiment.k)
+        keys = replace(context.training_keys, model=model.label, fold=context.keys.fold)
+        metrics = tuple(
+            metric
+            for metric in self.experiment.metrics
+            if measures_models(metric) and not list_missing_outputs(metric, model)
+        )
+        measures = tuple(
+            self._plan_metric(context, planned.answer, metric, keys) for metric in metrics
+        )
+        return replace(planned, metrics=metrics, measures=measures)
+
+    def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
+        """Return the answer of the model in which a metric chooses members, if it names one."""
+        label = self.recall("chooser", metric, make=lambda: find_chooser(metric))
+        if label is None:
+            return None
+        models = [model for model in self.experiment.models if model.label == label]
+        k = self.experiment.k
+        return self.plan_outputs(context, models[0], k).answer if models else None
+
+    def _gather_measure(
+        self, context: DataContext, metric: PluginSpec, keys: Keys, *, has_answer: bool
+    ) -> _Measure:
+        """Return what the stages of a data context that measure by a metric have in common."""
+        choice = self._plan_choice(context, metric)
+        world = get_world(context) if "odds" in metric.needs else None
+        compute = ComputeMetric(metric.plugin, metric.name, has_answer, choice is not None, world)
+        seed, fold = keys.seed or 0, keys.fold or 0
+        facts: StageFacts = self.recall(
+            f"facts {seed} {fold} {world is not None}",
+            metric,
+            make=lambda: self.gather_facts(
+                metric,
+                identity={"metric": self.identify(metric), "seed": seed, "fold": fold},
+                libraries=list_libraries(metric.plugin),
+                code="" if world is not None else digest_sources(compute),
+            ),
+        )
+        labels = context.labels if "items" in metric.needs else ()
+        before = (context.dataset, context.split, context.queries)
+        after = join_stages(choice, *labels)
+        return _Measure(context, metric, self.locate(metric), compute, facts, before, after)
+
+    def _plan_metric(
+        self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
+    ) -> Stage:
+        """Return the stage that measures; values by group come from a stage without groups."""
+        title = f"measure {metric.label} of {keys.model}"
+        if metric.grouping is not None:
+            ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
+            inputs = (context.queries, ungrouped)
+            group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
+            stage = Stage("measure", title, "", group, inputs, keys, self.locate(metric))
+            return self.place(stage, identity={"split": metric.split_settings})
+        has_answer = answer is not None
+        key = id(context), id(metric), keys.seed, keys.fold, has_answer
+        measure = self._measures.get(key)
+        if measure is None:
+            measure = self._gather_measure(context, metric, keys, has_answer=has_answer)
+            self._measures[key] = measure
+        read = (*measure.before, *((answer,) if answer else ()), *measure.after)
+        return measure.facts.measure(title, measure.work, read, keys, measure.location)

@@ -1,0 +1,296 @@
+"""Validation of what the class of another author declares: settings, evidence, documentation.
+
+The plan of a run: its stages, by dataset, seed and fold, and by model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+
+from recbias.config.experiment import Experiment, PluginSpec
+from recbias.config.settings import (
+    Setting,
+    as_plain,
+    build_adapter,
+    describe_hint,
+    describe_value,
+    is_open,
+    is_selected_model,
+    is_valid,
+    read_settings,
+)
+from recbias.core.docstrings import read_formula
+from recbias.core.errors import BrokenContract
+from recbias.core.evidence import REMEDIES
+from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings, ChoosesMembers
+from recbias.core.queries import AsksInFolds
+from recbias.core.registry import locate_code
+from recbias.core.text import suggest
+from recbias.runner.options import RunOptions
+from recbias.runner.stage import Keys, Stage
+
+PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
+"""The parts that a dataset may have."""
+
+NAMES: Mapping[tuple[str, str], frozenset[str]] = {
+    ("metrics", "needs"): PARTS | set(REMEDIES),
+    ("models", "needs"): PARTS | {"times", "validation"},
+    ("models", "provides"): OUTPUTS,
+    ("rerankers", "needs"): PARTS,
+    ("datasets", "gives"): PARTS,
+    ("splits", "gives"): frozenset({"train", "test", "validation"}),
+}
+"""The names that a member of a kind of plug-in may hold."""
+
+
+def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield what is wrong with the declarations of a plug-in that is not built in."""
+    cls: Any = type(spec.plugin)
+    if not locate_code(cls):
+        return
+    if not cls.__dataclass_params__.frozen:
+        message = f"{spec.name} is not frozen, so its settings could change during a run"
+        remedy = "write @dataclass(frozen=True, kw_only=True) above it"
+        yield BrokenContract(message, remedy=remedy)
+    for name, setting in read_settings(cls).items():
+        yield from _find_setting_faults(spec.name, name, setting)
+    for (kind, member), allowed in NAMES.items():
+        if kind == spec.kind:
+            names = getattr(spec.plugin, member)
+            yield from _find_name_faults(
+                spec, member, set(names() if callable(names) else names) - allowed, allowed
+            )
+
+
+def _find_name_faults(
+    spec: PluginSpec, member: str, unknown: set[str], allowed: frozenset[str]
+) -> Iterator[BrokenContract]:
+    for name in sorted(unknown):
+        message = f"{member} of {spec.name} names {name!r}, which is not one of its values"
+        yield BrokenContract(message, remedy=suggest(name, sorted(allowed)))
+
+
+def _find_setting_faults(plugin: str, name: str, setting: Setting) -> Iterator[BrokenContract]:
+    """Yield why no spec could give a setting, or why its default is not valid."""
+    if is_selected_model(setting.hint):
+        return
+    if not _can_be_given(setting.hint):
+        message = f"the type of {name} of {plugin} cannot be that of a setting: {setting.hint}"
+        remedy = "use numbers, text, lists, mappings, InputFile or dataclasses of these"
+        yield BrokenContract(message, remedy=remedy)
+        return
+    default = as_plain(setting.default)
+    if not setting.needed and not is_valid(setting.hint, default):
+        message = (
+            f"the default of {name} of {plugin} must be {describe_hint(setting.hint)}, "
+            f"found {describe_value(default)}"
+        )
+        yield BrokenContract(message, remedy="correct the default, or the type of the field")
+
+
+def _can_be_given(hint: Any) -> bool:
+    """Return whether a spec can give a setting of a type, and can be checked against it."""
+    try:
+        build_adapter(hint)
+    except (BrokenContract, PydanticUndefinedAnnotation, PydanticUserError):
+        return False
+    return not is_open(hint)
+
+
+def list_undocumented(experiment: Experiment) -> tuple[str, ...]:
+    """Return a warning for each metric of another author that has no formula for reports."""
+    remedy = "write it as an indented block in the docstring"
+    return tuple(
+        f"{place}: {name} has no formula, so reports show none: {remedy}"
+        for name, cls in {
+            metric.name: type(metric.plugin) for metric in experiment.metrics
+        }.items()
+        if (place := locate_code(cls)) and not read_formula(cls)
+    )
+
+
+@dataclass(frozen=True)
+class DataContext:
+    """One fold of one dataset under one seed: the stages that all its models share.
+
+    Args:
+        sampled: The queries of all folds, if the folds are samples of queries; else None.
+    """
+
+    dataset: Stage
+    split: Stage
+    queries: Stage
+    labels: tuple[Stage, ...] = ()
+    sampled: Stage | None = None
+
+    @property
+    def keys(self) -> Keys:
+        """The dataset's label, the seed and the fold."""
+        return self.queries.keys
+
+    @property
+    def asked(self) -> Stage:
+        """The queries that models are run on: those of all folds, if the folds are samples."""
+        return self.sampled or self.queries
+
+    @property
+    def training_keys(self) -> Keys:
+        """The keys of training: without a fold if the folds are samples of queries."""
+        return self.split.keys
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of its stages, in order."""
+        queries = (self.sampled, self.queries) if self.sampled else (self.queries,)
+        return (self.dataset, *self.labels, self.split, *queries)
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """The stages of one model in one data context.
+
+    Metrics of a dataset alone, such as the agreement of two detectors, have a plan of their own
+    under the name ``(dataset)``, without an answer.
+
+    Args:
+        fit: Training, None if the learned state cannot be stored.
+        answer: The model's output for the queries, None for a dataset alone.
+        shared_answer: The output for the queries of all folds, from which ``answer`` is taken, if
+            the folds are samples of queries; else None.
+        trials: The trials of a search, after the baseline that these are compared with, if any.
+        candidates: The stages that ask for the lists to re-rank, for the users with validation
+            rows and for the queries; empty for a model by itself.
+        rounds: The plans of the rounds of feedback after the first, which is this plan.
+    """
+
+    data_context: DataContext
+    model: PluginSpec
+    fit: Stage | None
+    answer: Stage | None
+    metrics: tuple[PluginSpec, ...]
+    measures: tuple[Stage, ...]
+    trials: tuple[Stage, ...] = ()
+    search: Stage | None = None
+    shared_answer: Stage | None = None
+    candidates: tuple[Stage, ...] = ()
+    rounds: tuple[ModelPlan, ...] = ()
+
+    @property
+    def asking(self) -> Stage | None:
+        """The stage that runs queries on the model."""
+        return self.shared_answer or self.answer
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of its stages, in order, those of later rounds last."""
+        later = [
+            stage for plan in self.rounds for stage in (plan.data_context.split, *plan.stages)
+        ]
+        return (*self.own_stages, *later)
+
+    @property
+    def own_stages(self) -> tuple[Stage, ...]:
+        """The stages of its first round, in order."""
+        fit = filter(None, (self.fit,))
+        answers = filter(None, (self.shared_answer, self.answer))
+        search = (*self.trials, *filter(None, (self.search,)))
+        if self.candidates:  # the model is trained before a re-ranker is searched
+            return (*fit, *self.candidates, *search, *answers, *self.measuring)
+        return (*search, *fit, *answers, *self.measuring)
+
+    @property
+    def choices(self) -> tuple[Stage, ...]:
+        """The answers of other models by which metrics choose members."""
+        answers = [
+            stage
+            for measure in self.measures
+            for stage in measure.inputs
+            if stage.kind == "answer" and stage != self.answer
+        ]
+        return tuple({stage.digest: stage for stage in answers}.values())
+
+    @property
+    def measuring(self) -> tuple[Stage, ...]:
+        """The stages that measure, each once: a metric before its values by group."""
+        ungrouped = [
+            stage
+            for measure in self.measures
+            for stage in measure.inputs
+            if stage.kind == "measure"
+        ]
+        return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
+
+
+def may_lack_files(source: object) -> bool:
+    """Return whether absent files of a dataset are skipped: ``missing: skip``."""
+    return getattr(source, "missing", "error") == "skip"
+
+
+def count_query_folds(experiment: Experiment) -> int:
+    """Return into how many disjoint samples the queries are divided, 1 for a single one."""
+    source = experiment.queries.plugin
+    return source.folds if isinstance(source, AsksInFolds) else 1
+
+
+def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
+    """Return the outputs that a metric needs and a model does not provide."""
+    return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
+
+
+def find_chooser(metric: PluginSpec) -> str | None:
+    """Return the label of the other model whose embeddings a metric uses, or None."""
+    plugin = metric.plugin
+    if isinstance(plugin, BorrowsEmbeddings):
+        return plugin.embeddings_of
+    return plugin.chosen_in if isinstance(plugin, ChoosesMembers) else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All stages of a run.
+
+    Args:
+        data_contexts: One for each dataset, seed and fold, in this order.
+        model_plans: One for each data context and model, in this order.
+        files: The digest of each input file of each dataset, by label.
+        spec_digest: The digest of the resolved spec.
+        skipped: A warning about the datasets of the spec that are skipped, if there are any.
+    """
+
+    experiment: Experiment
+    options: RunOptions
+    data_contexts: tuple[DataContext, ...]
+    model_plans: tuple[ModelPlan, ...]
+    files: Mapping[str, Mapping[str, str]]
+    spec_digest: str
+    skipped: tuple[str, ...] = ()
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Every stage once, after the stages that it depends on."""
+        stages: list[Stage] = []
+        for context in self.data_contexts:
+            stages += context.stages
+        for model_plan in self.model_plans:
+            stages += model_plan.stages
+        return tuple({stage.digest: stage for stage in stages}.values())
+
+    @property
+    def undefined(self) -> tuple[tuple[PluginSpec, PluginSpec, str], ...]:
+        """Each metric and model without its evidence, with the missing outputs."""
+        return tuple(
+            (metric, model, ", ".join(missing))
+            for metric in self.experiment.metrics
+            for model in self.experiment.models
+            if (missing := list_missing_outputs(metric, model))
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth knowing before the run: skipped datasets, metrics without a formula."""
+        return (*self.skipped, *list_undocumented(self.experiment))

@@ -1,0 +1,378 @@
+"""Errors about columns that cannot group queries.
+
+Models that plainly need more memory than this process may use are refused before training.
+Checks of files, models and metrics on the data, before any model is trained.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from recbias.config.experiment import Experiment
+from recbias.config.experiment import PluginSpec as PluginSpec_of_experiment
+from recbias.config.settings import read_settings
+from recbias.config.specs import PluginSpec, Range
+from recbias.core.context import StageRecord, collect_warnings
+from recbias.core.dataset import Interactions
+from recbias.core.errors import Faults, TooLittleMemory, UnknownColumn, UserError
+from recbias.core.evidence import ChecksLabels, Evidence, ListsLabels
+from recbias.core.machine import require_memory
+from recbias.core.plugins import (
+    ChecksData,
+    ChecksEarly,
+    ChecksFiles,
+    evaluates_texts,
+    get_least_memory,
+)
+from recbias.core.queries import list_part_columns, split_crossing
+from recbias.runner.boundary import blame_plugin
+from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
+from recbias.runner.grouping import check_groups
+from recbias.runner.plan import DataContext, Plan, may_lack_files
+from recbias.runner.stage import Stage
+from recbias.runner.stage_planner import raise_faults
+from recbias.runner.stages import add_labels, build_evidence, make_training_data
+
+
+def explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:
+    """Return the error of a label that no query has; another one if it is a column of items."""
+    if not isinstance(error, UnknownColumn) or evidence.items is None:
+        return error
+    labels = evidence.queries.labels
+    names = [name for part in split_crossing(by) for name in list_part_columns(part, labels)]
+    columns = [name for name in names if name in set(evidence.items.names) - set(labels.names)]
+    if not columns:
+        return error
+    texts = [name for name in labels.names if labels.column(name).dtype.kind != "f"]
+    column, label = columns[0], next(iter(texts), "LABEL")
+    message = f"{column!r} is a column of the items; by groups queries, that is users or prompts"
+    remedy = (
+        f"to compare groups of items, name the column in a metric of items, such as "
+        f"{{name: association, label: {label}, attribute: {column}}}; "
+        f"to group queries, name one of {', '.join(labels.names) or 'their labels'}"
+    )
+    return UnknownColumn(message, where=error.where, remedy=remedy)
+
+
+BYTES = 4
+"""A weight in single precision."""
+
+COPIES = 4
+"""A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
+
+
+def check_memory(model: PluginSpec, interactions: Interactions) -> None:
+    """Refuse a model, or a value of its search, that cannot fit into memory with some data.
+
+    Raises:
+        TooLittleMemory: The location is the setting that is large, if one is.
+    """
+    n_users, n_items, n_rows = interactions.n_users, interactions.n_items, len(interactions)
+    require_memory(
+        get_least_memory(model.plugin, n_users, n_items),
+        f"the matrices of {model.name} for {n_items:,} items",
+        where="",
+        remedy="filter more (k_core, sample_users), or choose another model",
+    )
+    check_widths(model.plugin, n_items, n_rows)
+    if model.tune:
+        _check_searched_widths(model, n_items, n_rows)
+
+
+def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
+    """Refuse a model whose weights, or the vectors of a batch, cannot fit into memory.
+
+    The estimate is a lower bound: one table of the items, one matrix for each layer, and one
+    vector for each of the ``n_rows`` interactions that are in a batch.
+
+    Raises:
+        TooLittleMemory: The location is the setting that is large.
+    """
+    copies = COPIES if "torch" in getattr(plugin, "libraries", ()) else 1
+    for setting, n_weights in _count_weights(plugin, n_items):
+        require_memory(
+            BYTES * copies * n_weights,
+            f"the {n_weights:,} weights of this size",
+            where=setting,
+            remedy=f"lower {setting}",
+        )
+    width = max(_get_number(plugin, setting) for setting in ("embedding_size", "hidden_size"))
+    batch = min(_get_number(plugin, "batch_size"), n_rows)
+    require_memory(
+        BYTES * width * batch,
+        f"the {width:,} values of each of the {batch:,} interactions of a batch",
+        where="batch_size",
+        remedy="lower batch_size",
+    )
+
+
+def _check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
+    """Refuse a search whose largest values, which a trial may combine, cannot fit into memory.
+
+    The location is the setting in the search space.
+    """
+    cls: type = type(model.plugin)
+    settings, largest = read_settings(cls), copy.copy(model.plugin)
+    searched = {}
+    for dimension in model.tune.space if model.tune else ():
+        values = (dimension.high,) if isinstance(dimension, Range) else dimension.parsed_values
+        if dimension.parameter in settings and all(isinstance(value, int) for value in values):
+            searched[dimension.parameter] = max(values)
+            name = settings[dimension.parameter].field.name
+            object.__setattr__(largest, name, max(values))
+    try:
+        check_widths(largest, n_items, n_rows)
+    except TooLittleMemory as error:
+        names = [error.where] if error.where in searched else [*searched]
+        message = ", ".join(f"{name} {searched[name]}" for name in searched)
+        raise TooLittleMemory(
+            f"the largest values ({message}): {error.message}",
+            where=f"tune.space.{names[0]}",
+            remedy=f"search lower values of {' or '.join(names)}",
+        ) from error
+
+
+def _count_weights(plugin: Any, n_items: int) -> Iterator[tuple[str, int]]:
+    """Yield the settings of widths with the number of weights that they need at least."""
+    width = _get_number(plugin, "embedding_size")
+    for setting in ("embedding_size", "factors", "hidden_size"):
+        yield setting, _get_number(plugin, setting) * n_items
+    hidden = getattr(plugin, "hidden_sizes", None)
+    if isinstance(hidden, tuple):
+        yield "hidden_sizes", sum(math.prod(pair) for pair in pairwise((max(width, 1), *hidden)))
+    words = _get_number(plugin, "word_size")
+    yield "word_size", words
+    yield "filters", words * _get_number(plugin, "filters")
+    if hasattr(plugin, "max_length") and hasattr(plugin, "layers"):  # a model of sequences
+        yield "max_length", width * _get_number(plugin, "max_length")
+        yield "layers", width**2 * _get_number(plugin, "layers")
+
+
+def _get_number(plugin: Any, setting: str) -> int:
+    value = getattr(plugin, setting, None)
+    return value if isinstance(value, int) else 0
+
+
+MAX_CHECKED_BYTES = 100 * 2**20
+"""The size of a dataset up to which a plan reads it for its checks: MovieLens-1M has 25 MB."""
+
+
+def add_preflight(run_models: ModelRunner) -> ModelRunner:
+    """Return a function that checks files, models and metrics before it runs the models."""
+
+    def run_checked(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+        raise_faults(_find_faults(plan, executor, plan.data_contexts))
+        yield from run_models(plan, executor)
+
+    return run_checked
+
+
+def check_inputs(plan: Plan, executor: Executor) -> list[str]:
+    """Refuse what a run of a plan would refuse for its data, labels, groups and given lists.
+
+    The datasets, splits, queries and labels of one data context per dataset are computed where
+    they are not stored, and the files of given lists are read.
+
+    Returns:
+        The labels of the datasets that are too large to be read for this, or whose texts a
+        language model would have to label.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    contexts = {context.keys.dataset: context for context in reversed(plan.data_contexts)}
+    unchecked = [name for name in contexts if _takes_long(executor, contexts[name])]
+    checked = [contexts[name] for name in contexts if name not in unchecked]
+    for context in checked:
+        run_shared_stages(executor, context, plan.experiment)
+    raise_faults(_find_faults(plan, executor, checked))
+    answers = [
+        executor.ensure(model_plan.answer)
+        for model_plan in plan.model_plans
+        if model_plan.data_context in checked
+        and model_plan.answer is not None
+        and isinstance(plugin := model_plan.model.plugin, ChecksFiles)
+        and getattr(plugin, "provides", None) == {"lists"}
+    ]
+    failures = [to_error(record) for record in answers if record.failure is not None]
+    raise_faults(error for error in failures if isinstance(error, UserError))
+    return unchecked
+
+
+def _takes_long(executor: Executor, context: DataContext) -> bool:
+    """Return whether the stages of a dataset that are not stored take too long for a plan."""
+    missing = [stage for stage in context.labels if _is_missing(executor, stage)]
+    if any(evaluates_texts(getattr(stage.work, "detector", None)) for stage in missing):
+        return True
+    if not _is_missing(executor, context.dataset):
+        return False
+    return sum(path.stat().st_size for path in context.dataset.files) > MAX_CHECKED_BYTES
+
+
+def _find_faults(
+    plan: Plan, executor: Executor, contexts: Sequence[DataContext]
+) -> list[UserError]:
+    """Return the faults of files, models, metrics and labels."""
+    faults = [*_check_files(plan, executor)]
+    for context in contexts:
+        faults += _check_models(plan, executor, context)
+        faults += _check_metrics(plan, executor, context)
+        faults += _check_labels(plan, executor, context)
+    return faults
+
+
+def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
+    """Yield the faults in the files of the models whose answers are not stored."""
+    several = len(plan.experiment.datasets) > 1
+    for model in plan.experiment.models:
+        labels = [
+            model_plan.data_context.keys.dataset
+            for model_plan in plan.model_plans
+            if model_plan.model.label == model.label and _is_missing(executor, model_plan.asking)
+        ]
+        if not labels or not isinstance(model.plugin, ChecksFiles):
+            continue
+        try:
+            with collect_warnings(), blame_plugin(f"check_files() of {model.label}"):
+                model.plugin.check_files(tuple(dict.fromkeys(labels)) if several else ("",))
+        except UserError as error:
+            for fault in error.faults if isinstance(error, Faults) else (error,):
+                yield _locate_file_error(model, fault, plan.experiment)
+
+
+def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Iterator[UserError]:
+    """Yield the faults that the data shows in the models whose answers are not stored."""
+    models = [
+        model_plan.model
+        for model_plan in plan.model_plans
+        if model_plan.data_context is context and _is_missing(executor, model_plan.asking)
+    ]
+    data = None
+    if any(isinstance(model.plugin, ChecksData) for model in models):
+        data = make_training_data(executor.value(context.dataset), executor.value(context.split))
+    faults: dict[tuple[str, str, str], tuple[UserError, list[PluginSpec_of_experiment]]] = {}
+    for model in models:
+        seen = data
+        if model.reranked is not None:  # a re-ranker may read the labels of detectors
+            labels = [executor.value(stage) for stage in context.labels]
+            dataset = add_labels(executor.value(context.dataset), labels)
+            seen = make_training_data(dataset, executor.value(context.split))
+        try:
+            with collect_warnings(), blame_plugin(f"a check of {model.label}"):
+                check_memory(model, executor.value(context.dataset).interactions)
+                if isinstance(model.plugin, ChecksData):
+                    model.plugin.check_data(seen)  # type: ignore[arg-type]
+        except UserError as error:
+            key = (error.where, error.message, error.remedy)
+            faults.setdefault(key, (error, []))[1].append(model)
+    for fault, faulty in faults.values():
+        first, labels = faulty[0], list(dict.fromkeys(model.label for model in faulty))
+        message = fault.message
+        if len({model.where for model in faulty}) > 1:
+            message = f"{message} (models: {', '.join(labels)})"
+        where = (*first.where, *filter(None, fault.where.split(".")))
+        yield plan.experiment.fault(where, message, remedy=fault.remedy)
+
+
+def _locate_file_error(
+    model: PluginSpec_of_experiment, error: UserError, experiment: Experiment
+) -> UserError:
+    """Return a fault in a file at the setting that names the file, as the user wrote it."""
+    for key, path in vars(model.plugin).items():
+        line = error.where.removeprefix(str(path)) if isinstance(path, Path) else error.where
+        if line != error.where and line[:1] in {"", ":"}:
+            message = f"{model.parameters[key]}{line}: {error.message}"
+            return experiment.fault((*model.where, key), message, remedy=error.remedy)
+    return experiment.fault(model.where, str(error), remedy=error.remedy)
+
+
+def _is_missing(executor: Executor, stage: Stage | None) -> bool:
+    return stage is not None and not executor.is_stored(stage)
+
+
+def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:
+    """Return the faults that the data shows in the metrics, unless stored or short of files."""
+    measures = [
+        stage
+        for model_plan in plan.model_plans
+        if model_plan.data_context is context
+        for stage in model_plan.measures
+    ]
+    metrics = [
+        metric
+        for metric in plan.experiment.metrics
+        if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+    ]
+    is_needed = metrics and not may_lack_files(getattr(context.dataset.work, "source", None))
+    is_measured = measures and not any(_is_missing(executor, stage) for stage in measures)
+    if not is_needed or is_measured:  # without measures if every model has a fault
+        return []
+    evidence = build_evidence(
+        executor.value(context.dataset),
+        executor.value(context.split),
+        executor.value(context.queries),
+        [executor.value(stage) for stage in context.labels],
+    )
+    with collect_warnings():
+        checks = [_check_metric(metric, evidence, plan.experiment) for metric in metrics]
+        faults = [fault for check in checks for fault in check]
+    if (limit := plan.options.limit) is None:
+        return faults
+    return [
+        type(fault)(
+            f"{fault.message}, among the first {limit:,} queries",
+            where=fault.where,
+            remedy=f"raise --limit; {fault.remedy}",
+        )
+        for fault in faults
+    ]
+
+
+def _check_metric(
+    metric: PluginSpec_of_experiment, evidence: Evidence, experiment: Experiment
+) -> Iterator[UserError]:
+    if metric.grouping is not None:
+        try:
+            check_groups(evidence.queries, metric.grouping)
+        except UserError as error:
+            fault = explain_item_column(error, metric.grouping.by, evidence)
+            yield _locate_setting(metric, fault.where or "by", fault, experiment)
+    if isinstance(metric.plugin, ChecksEarly):
+        try:
+            with blame_plugin(f"check() of {metric.label}"):
+                metric.plugin.check(evidence)
+        except UserError as error:
+            yield _locate_setting(metric, error.where, error, experiment)
+
+
+def _check_labels(plan: Plan, executor: Executor, context: DataContext) -> Iterator[UserError]:
+    """Yield the first fault of each metric in the labels of the models that know theirs."""
+    checked: set[str] = set()
+    for model_plan in plan.model_plans:
+        model = model_plan.model.plugin
+        if model_plan.data_context is not context or not isinstance(model, ListsLabels):
+            continue
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            is_read = metric.needs <= set(model_plan.model.plugin.provides)
+            if not (is_read and isinstance(metric.plugin, ChecksLabels)):
+                continue
+            if metric.label in checked or not _is_missing(executor, stage):
+                continue
+            try:
+                metric.plugin.check_labels(model.list_labels(executor.value(context.queries)))
+            except UserError as error:
+                checked.add(metric.label)
+                yield _locate_setting(metric, error.where, error, plan.experiment)
+
+
+def _locate_setting(
+    metric: PluginSpec_of_experiment, key: str, error: UserError, experiment: Experiment
+) -> UserError:
+    is_setting = key in metric.parameters or key in metric.split_settings
+    where = (*metric.where, key) if is_setting else metric.where
+    return experiment.fault(where, error.message, remedy=error.remedy)

@@ -1,0 +1,368 @@
+"""What the nodes of a Ray cluster have: this recbias, the results, GPUs and memory for tasks.
+
+Models and trials as Ray tasks, on this machine or on the cluster that ``RAY_ADDRESS`` names.
+
+Every machine of the cluster must see the data under the same paths, and the results folder too
+unless the store is also at a URL: a task reads its inputs from the store, writes its results
+there, and returns its records only. What a node did not finish when it died, another does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any
+
+from recbias.core.context import Failure, StageRecord
+from recbias.core.errors import Contradiction, UserError
+from recbias.core.packages import require_packages
+from recbias.core.plugins import is_cuda, sends_requests
+from recbias.core.registry import import_files, list_imported_files
+from recbias.runner.address import digest_package, limit_card, measure_card
+from recbias.runner.estimate import Step, preview
+from recbias.runner.execute import Executor, Job, Jobs, digest_code, run_job
+from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.stage import make_record
+from recbias.runner.store import Store
+from recbias.runner.store_url import RemoteStore
+
+MIB = 2**20
+
+CONTEXT_MB = 700
+"""The memory of a process on a card besides tensors: its context, and the libraries of CUDA."""
+
+MAX_TASKS_PER_CARD = 8
+"""The number of tasks that share a GPU at most: more would wait for each other."""
+
+CHECK_SECONDS = 60.0
+"""How long a node may take to answer."""
+
+
+def read_version() -> str:
+    """Return the version of the recbias that runs."""
+    version: str = sys.modules["recbias"].__version__
+    return version
+
+
+def check_nodes(ray: Any, store: Store) -> None:
+    """Refuse a cluster with a node that has another recbias, or that lacks the results folder.
+
+    Raises:
+        Contradiction: A node does not answer, has another version or other source code, or does
+            not see the results folder although there is no store at a URL.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
+        folder = None if marker is None else str(marker.absolute())
+        describe = ray.remote(num_cpus=0)(_make_probe(folder))
+        answers = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                placed = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                answers[describe.options(scheduling_strategy=placed).remote()] = node
+        ready, late = ray.wait([*answers], num_returns=len(answers), timeout=CHECK_SECONDS)
+        for answer in late:
+            message = f"node {_name_node(answers[answer])} does not answer"
+            raise Contradiction(message, remedy="remove it from the cluster, or start it again")
+        for answer in ready:
+            version, source, sees_folder = ray.get(answer)
+            name = _name_node(answers[answer])
+            require_same_recbias(version, source, name)
+            if not sees_folder:
+                message = f"node {name} does not see {store.folder.absolute()}"
+                remedy = "mount the results folder there under the same path, or give --store URL"
+                raise Contradiction(message, remedy=remedy)
+
+
+def _make_probe(marker: str | None) -> Any:
+    """Return a function that Ray sends to a node whole, which may lack recbias."""
+
+    def describe_node() -> tuple[str, str, bool]:
+        import os
+        from importlib import import_module
+
+        version, source = "", ""
+        try:
+            version = import_module("recbias").__version__
+            source = import_module("recbias.runner.address").digest_package()
+        except (ImportError, AttributeError):
+            pass
+        return version, source, marker is None or os.path.isdir(marker)  # noqa: PTH112
+
+    return describe_node
+
+
+def require_same_recbias(version: str, source: str, node: str) -> None:
+    """Refuse a node whose recbias would compute other results, or that has none.
+
+    Raises:
+        Contradiction: The version or the source code differs from this machine's.
+    """
+    here = read_version()
+    if not version:
+        message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
+    elif version != here:
+        message = f"node {node} has recbias {version}, this machine has {here}"
+        remedy = f"pip install recbias=={here} there, or {version} here"
+    elif source != digest_package():
+        message = f"node {node} has other source code of recbias {here} than this machine"
+        remedy = "install the same commit on both"
+    else:
+        return
+    raise Contradiction(message, remedy=remedy)
+
+
+def _name_node(node: Any) -> str:
+    return str(node.get("NodeName") or node.get("NodeManagerAddress") or node["NodeID"])
+
+
+def take_store(store: Store, *, node: str, origin: str) -> Store:
+    """Return the store of a task: on another node than the origin, in a folder of that node.
+
+    Args:
+        store: The store of the run.
+        node: The identifier of the node of the task.
+        origin: The identifier of the node on which the run was started.
+    """
+    if node == origin or not isinstance(store, RemoteStore):
+        return store
+    folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return replace(store, folder=folder / "store")
+
+
+def find_lacking_files(job: Job, store: Store) -> Failure | None:
+    """Return the failure of a job whose files this node lacks, None if it has all."""
+    absent = {
+        each.digest: [path for path in each.files if not path.exists()] for each in job.stages
+    }
+    needed = [paths for digest, paths in absent.items() if paths and not store.has(digest)]
+    lacking = [path for paths in needed for path in paths]
+    if not lacking:
+        return None
+    message = f"node {os.uname().nodename} lacks {_list_names(lacking)}"
+    return Failure(message, "put the data there under the same path", user=True)
+
+
+def _list_names(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - 1:,} more files" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
+
+
+def check_gpus(plan: Plan, ray: Any) -> None:
+    """Refuse a plan with models on CUDA if no node has a GPU, or if a model selects one of them.
+
+    Raises:
+        Contradiction: Ray would never start its tasks, or would hide the selected GPU from it.
+    """
+    devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
+    if numbered := sorted(devices - {"cuda"}):
+        message = f"device {numbered[0]}: Ray selects the GPU of each task"
+        raise Contradiction(message, remedy="set device: cuda")
+    if devices and not ray.cluster_resources().get("GPU", 0):
+        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
+        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
+
+
+def plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
+    """Return the bytes that stages are expected to take, by address, where it is known.
+
+    They are at most those of the largest node, as Ray would never start a task of more.
+    """
+    largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
+    return {
+        step.stage.digest: int(min(step.memory_mb * MIB, largest))
+        for step in steps
+        if not step.stored and step.memory_mb is not None
+    }
+
+
+def plan_cards(steps: Sequence[Step], card: int) -> Mapping[str, float]:
+    """Return the shares of a GPU that stages need, by address, where their memory is known.
+
+    ``card`` is the memory of a GPU in bytes, 0 if it is not known.
+    """
+    return {
+        step.stage.digest: choose_share((CONTEXT_MB + step.expected.card_mb) * MIB, card)
+        for step in (steps if card else ())
+        if step.expected is not None and step.expected.card_mb is not None
+    }
+
+
+def choose_share(n_bytes: float, card: float) -> float:
+    """Return the share of a GPU for a task: one of so many that fit together, to 4 digits.
+
+    >>> choose_share(20e9, 80e9), choose_share(25e9, 80e9), choose_share(50e9, 80e9)
+    (0.25, 0.3333, 1.0)
+    """
+    n_tasks = min(int(card // n_bytes), MAX_TASKS_PER_CARD)
+    return 10_000 // max(n_tasks, 1) / 10_000
+
+
+def count_memory(job: Job, needs: Mapping[str, int]) -> int:
+    """Return the bytes of the largest stage of a job, 0 if none is known."""
+    return max((needs.get(stage.digest, 0) for stage in job.stages), default=0)
+
+
+MAX_NODE_DEATHS = 3
+"""The number of nodes that may die under a task before it fails."""
+
+
+@dataclass(frozen=True)
+class RayTasks:
+    """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
+
+    A task that computes on CUDA has a GPU, which Ray selects: a share of it if the memory that it
+    needs is known, several if several train its model. A task whose process dies fails
+    its own model only; one whose node dies is started again on another. Models that send requests
+    to a language model stay on the node that started the run if the others do not share its
+    folder, because the replies are stored there.
+
+    Args:
+        workers: The number of cores of a local Ray; a running cluster has its own number.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+
+    workers: int
+
+    def __post_init__(self) -> None:
+        require_packages("--executor ray", "ray")
+
+    @contextmanager
+    def prepare(self, plan: Plan, store: Store) -> Iterator[None]:
+        """Connect to Ray and check its nodes, before the data are read.
+
+        Raises:
+            Contradiction: A node has another recbias or lacks the results folder, or a model needs
+                a GPU that none has.
+        """
+        import ray
+
+        starts_ray = not ray.is_initialized()
+        if starts_ray:
+            own = {"address": "local", "num_cpus": self.workers}  # not a cluster that runs here
+            options = {} if os.environ.get("RAY_ADDRESS") else own
+            ray.init(**options, include_dashboard=False, log_to_driver=False)
+        try:
+            check_gpus(plan, ray)
+            check_nodes(ray, store)
+            yield
+        finally:
+            if starts_ray:
+                ray.shutdown()
+
+    def __call__(self, plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
+        """Yield the records of each job as it finishes; Ray is connected."""
+        import ray
+
+        steps = preview(plan, executor.store).steps
+        needs = plan_memory(steps, ray), plan_cards(steps, measure_card())
+        tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
+        while True:
+            for job in tasks.jobs.take():
+                tasks.start(job)
+            if not tasks.running:
+                return
+            records = tasks.receive()
+            if records is not None:
+                yield records
+
+
+@dataclass(eq=False)
+class _RunningTasks:
+    """The jobs of a plan that Ray runs: started, and received as they end."""
+
+    ray: Any
+    executor: Executor
+    jobs: Jobs
+    memory: Mapping[str, int]  # The bytes that stages need at most, by address
+    shares: Mapping[str, float]  # The shares of a GPU that stages need, by address
+    running: dict[Any, Job] = field(default_factory=dict)
+    deaths: Counter[Job] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        store = self.executor.store
+        self.store = replace(store, folder=store.folder.absolute())
+        self.origin = self.ray.get_runtime_context().get_node_id()
+        self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
+        files = list_imported_files()
+        code = files, [str(Path(folder).absolute()) for folder in sys.path]
+        self.facts = (read_version(), digest_package()), self.origin, self.ray.put(code)
+
+    def start(self, job: Job) -> None:
+        executor, records = self.executor, self.jobs.select_input_records(job)
+        arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
+        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job, self.shares)}
+        if n_bytes := count_memory(job, self.memory):
+            options["memory"] = n_bytes
+        if isinstance(self.store, RemoteStore) and _sends_requests(job):
+            options |= _stay_on(self.origin, self.ray)
+        # A task unpickles its job after it has imported the plug-in files.
+        pickled = bytes(ForkingPickler.dumps(arguments))
+        self.running[self.task.options(**options).remote(*self.facts, pickled)] = job
+
+    def receive(self) -> list[StageRecord] | None:
+        """Return the records of the next job that ends; None if it was started again."""
+        errors = self.ray.exceptions
+        (ready,), _ = self.ray.wait(list(self.running), num_returns=1)
+        job = self.running.pop(ready)
+        try:
+            return self.jobs.finish(self.ray.get(ready), job)
+        except errors.NodeDiedError:
+            self.deaths[job] += 1
+            if self.deaths[job] < MAX_NODE_DEATHS:
+                message = "a node of Ray died: its task starts again on another node"
+                self.executor.observer.warned(message)
+                self.start(job)
+                return None
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError):
+            pass
+        except errors.RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, UserError) else error) from None
+        return self.jobs.finish(self.jobs.report_dead_worker(job), job)
+
+
+def _sends_requests(job: Job) -> bool:
+    return isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
+
+
+def _stay_on(node: str, ray: Any) -> dict[str, Any]:
+    """Return the options of a task that stays on a node, whose cores may all be kept from Ray."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    cores = next(each["Resources"].get("CPU", 0) for each in ray.nodes() if each["NodeID"] == node)
+    strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+    return {"scheduling_strategy": strategy, "num_cpus": min(1, cores)}
+
+
+def _run_task(
+    expected: tuple[str, str],
+    origin: str,
+    imported: tuple[Sequence[tuple[Path, bytes]], Sequence[str]],
+    pickled: bytes,
+) -> list[StageRecord]:
+    import ray
+
+    context = ray.get_runtime_context()
+    node = context.get_node_id()
+    limit_card(context.get_assigned_resources().get("GPU", 0))
+    require_same_recbias(*expected, "that started the run")
+    files, search_path = imported
+    sys.path += [folder for folder in search_path if folder not in sys.path]
+    import_files(files)
+    store, job, records, fresh, run_id, code = ForkingPickler.loads(pickled)
+    store = take_store(store, node=node, origin=origin)
+    failure = find_lacking_files(job, store)
+    if failure is not None:
+        return [make_record(job.stages[0], failure=failure)]
+    return run_job(store, job, records, fresh=fresh, run_id=run_id, code=code)

@@ -1,0 +1,873 @@
+"""Means of a metric over folds and seeds, with intervals, and counts summed over datasets.
+
+The rows of ``metrics.csv``.
+The rows of ``groups.csv``: the groups of queries that a run compares, over seeds and folds.
+Parquet files written in chunks, so that memory holds one chunk at a time.
+The lines of ``responses.jsonl`` and ``label_replies.jsonl``: texts of language models.
+The values of each round of a feedback loop: ``rounds.csv``.
+What is behind the values of a run: units, bootstrap samples, counts and directions.
+What trainings and searches recorded: losses by step, trials and the best settings.
+Warnings about values: lists of other tools without any hit, and values without a spread.
+
+A user in five folds is one user, not five: the uncertainty is in the sample of users, so the
+interval of a mean over folds is that of the users' means, not of the five values. Where the folds
+are disjoint samples of users, it is that of the users of all samples together.
+
+Two groups are compared as two models are: by the mean of each unit over seeds and folds. A test
+within one seed answers another question, and its difference may have another sign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.experiment import PluginSpec
+from recbias.config.specs import PluginSpec as PluginSpec_of_specs
+from recbias.core import measures
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, FloatArray, Ids
+from recbias.core.docstrings import read_section
+from recbias.core.evidence import Responses
+from recbias.core.measures import (
+    ALL,
+    FIT_COLUMNS,
+    LEARNING_CURVE,
+    METRIC_KEY_COLUMNS,
+    METRICS_COLUMNS,
+    POOLED,
+    ROUND_COLUMNS,
+    ROUNDING,
+    VALUE_COLUMNS,
+    Bounds,
+    Contrast,
+    Measurement,
+    limit_interval,
+    widen_ends,
+)
+from recbias.core.plugins import ChecksFiles, Pools
+from recbias.core.queries import parse_uncertain_label
+from recbias.runner.execute import Executor
+from recbias.runner.grouping import GroupMeasurements
+from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.tuning import (
+    IMPORTANCES,
+    TRIALS,
+    SearchResult,
+    make_importance_rows,
+    make_trial_rows,
+)
+from recbias.statistics.bootstrap import compute_sample_interval
+from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
+from recbias.statistics.uncertain import compare_pooled_contributions
+
+
+def share_units(measurements: Sequence[Measurement]) -> bool:
+    """Return whether all measurements with units have the same units in the same order."""
+    units = [measurement.units.ids for measurement in measurements if measurement.units]
+    return all(ids is units[0] or np.array_equal(ids, units[0]) for ids in units[1:])
+
+
+def can_pool(measurements: Sequence[Measurement]) -> bool:
+    """Return whether measurements have the same units, or no unit in common."""
+    if share_units(measurements):
+        return True
+    ids = [measurement.units.ids for measurement in measurements if measurement.units]
+    return len(set(np.concatenate(ids).tolist())) == sum(map(len, ids))
+
+
+def pool_units(measurements: Sequence[Measurement]) -> FloatArray | None:
+    """Return the value of each unit, ``float64[u]``; None if a measurement has no units.
+
+    It is the mean of the unit if all measurements have the same units; if they have disjoint
+    units, those of one measurement follow those of the other.
+    """
+    values = [measurement.units.values for measurement in measurements if measurement.units]
+    if len(values) < len(measurements):
+        return None
+    return average_defined(values) if share_units(measurements) else np.concatenate(values)
+
+
+def pool_ids(measurements: Sequence[Measurement]) -> Ids | None:
+    """Return the units of ``pool_units``, ``[u]``; None if a measurement has no units."""
+    ids = [measurement.units.ids for measurement in measurements if measurement.units]
+    if len(ids) < len(measurements):
+        return None
+    return ids[0] if share_units(measurements) else np.concatenate(ids)
+
+
+def _are_shares(measurements: Sequence[Measurement]) -> bool:
+    """Return whether the pooled values are 0 and 1, as those of disjoint units can be."""
+    shares = [
+        measurement.units is not None and measurement.units.share for measurement in measurements
+    ]
+    return all(shares) and (len(shares) == 1 or not share_units(measurements))
+
+
+def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
+    """Return the mean of each bootstrap replicate, ``float64[b]``; None if there are none."""
+    replicates = [row.replicates for row in measurements if row.replicates is not None]
+    return average_defined(replicates) if len(replicates) == len(measurements) else None
+
+
+def find_df(measurements: Sequence[Measurement]) -> float:
+    """Return the smallest degrees of freedom of the bootstrap samples; NaN if none has some."""
+    return min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan)
+
+
+def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
+    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
+
+    Samples without a spread give none where those of single folds gave none.
+
+    Intervals that do not follow from the units are averaged, which is conservative: the standard
+    error of a mean is at most the mean of the standard errors.
+    """
+    if not can_pool(measurements):
+        return math.nan, math.nan
+    if any(row.own_interval for row in measurements):
+        ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
+        low, high = ends.mean(axis=0)
+        return float(low), float(high)
+    values, replicates = pool_units(measurements), average_replicates(measurements)
+    if replicates is not None:
+        log_scale = all(row.log_scale for row in measurements)
+        low, high = compute_sample_interval(
+            mean, replicates, df=find_df(measurements), log_scale=log_scale
+        )
+        has_interval = any(not math.isnan(row.ci_low) for row in measurements)
+        return (low, high) if has_interval or low != high else (math.nan, math.nan)
+    if values is not None:
+        summary = Measurement.from_values(values, share=_are_shares(measurements))
+        shift = mean - summary.value
+        return summary.ci_low + shift, summary.ci_high + shift
+    return math.nan, math.nan
+
+
+def widen_interval(
+    ends: Bounds, measurements: Sequence[Measurement], bounds: Bounds, mean: float
+) -> Bounds:
+    """Return the interval of a mean over folds and seeds; see ``widen_ends`` for equal values."""
+    values = pool_units(measurements) if ends[0] == ends[1] else None
+    if values is None or any(row.own_interval for row in measurements):
+        return ends
+    return widen_ends(ends, bounds, mean, int((~np.isnan(values)).sum()))
+
+
+def average_defined(values: Sequence[FloatArray | float]) -> FloatArray:
+    """Return the mean over the first axis without NaN; NaN if all values are NaN.
+
+    >>> average_defined([np.array([1.0, np.nan]), np.array([3.0, np.nan])]).tolist()
+    [2.0, nan]
+    """
+    stacked = np.stack([np.asarray(value, dtype=np.float64) for value in values])
+    defined = ~np.isnan(stacked)
+    total = np.where(defined, stacked, 0.0).sum(axis=0)
+    counts = defined.sum(axis=0)
+    mean: FloatArray = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+    return mean
+
+
+def sum_counts(
+    counts: Mapping[str, FloatArray | None], group_counts: Mapping[str, FloatArray | None]
+) -> FloatArray:
+    """Return the sum of the counts of a target over the datasets.
+
+    Counts of one row are added. Counts of two rows hold the counts of the target, then the totals
+    that all targets of a group share, such as the number of recommended items: a dataset without
+    the target adds 0 to the first row and its totals to the second.
+
+    Args:
+        counts: The counts of each dataset that has the target.
+        group_counts: The counts of any target of the same group, for each dataset.
+
+    >>> sum_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
+    [[1.0], [10.0]]
+    """
+    total = np.sum([array for array in counts.values() if array is not None], axis=0)
+    if total.ndim == 2:
+        for dataset, array in group_counts.items():
+            if dataset not in counts and array is not None:
+                total[1] += array[1]
+    return np.asarray(total, dtype=np.float64)
+
+
+MIN_DATASETS = 3
+"""The mean of fewer datasets has no interval."""
+
+FailedValue: TypeAlias = tuple[str, str, str, int | None]
+"""The dataset, model, metric and cutoff of a value whose stage failed."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelMeasurement:
+    """One value of a metric for a fitted model; folds count from 1, ``all`` for all of them.
+
+    Args:
+        missing: The outputs that the metric needs and the model does not provide; then the value
+            is undefined.
+        bounds: Those of the values, and of the intervals of their means.
+    """
+
+    dataset: str
+    model: str
+    seed: int | str
+    fold: int | str
+    metric: PluginSpec
+    measurement: Measurement
+    missing: str = ""
+    bounds: measures.Bounds = measures.UNBOUNDED
+
+    @property
+    def metric_keys(self) -> dict[str, Any]:
+        """Metric, k, group and target."""
+        group, target = self.measurement.group, self.measurement.target
+        keys = (self.metric.label, self.metric.cutoff, group, target)
+        return dict(zip(METRIC_KEY_COLUMNS, keys, strict=True))
+
+    def row(self) -> dict[str, Any]:
+        """Return its row of ``metrics.csv``."""
+        fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
+        values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
+        return {**fit_keys, **self.metric_keys, **values}
+
+
+def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
+    """Return the dataset, model, seed and fold of a model plan."""
+    keys = model_plan.data_context.keys
+    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
+    return dict(zip(FIT_COLUMNS, values, strict=True))
+
+
+def make_measurement(
+    fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
+) -> ModelMeasurement:
+    """Return a value of a model, whose interval is within the range of the metric."""
+    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
+    text = gap.values if gap else ""
+    bounds = measures.read_bounds(text or read_section(type(metric.plugin), "Range"))
+    return ModelMeasurement(
+        *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
+    )
+
+
+def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
+    """Return all measurements of a run in the order of the plan; a metric without evidence too."""
+    measurements = []
+    for model_plan in plan.model_plans:
+        keys = model_plan.data_context.keys
+        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            values = executor.value(stage) if executor.has_succeeded(stage) else ()
+            measurements += [make_measurement(fit_keys, metric, value) for value in values]
+        measurements += [
+            ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
+            for metric, model, missing in plan.undefined
+            if model.label == model_plan.model.label
+        ]
+        executor.forget(model_plan.measures)
+    return measurements
+
+
+def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
+    """Return each value of which a stage failed for a seed or fold, in the order of the plan."""
+    keys = (
+        (row.data_context.keys.dataset, row.model.label, metric.label, metric.cutoff)
+        for row in plan.model_plans
+        for metric, stage in zip(row.metrics, row.measures, strict=True)
+        if not executor.has_succeeded(stage)
+    )
+    return [*dict.fromkeys(keys)]
+
+
+def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
+    """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
+    rows = _build_table([measurement.row() for measurement in measurements])
+    means = []
+    if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
+        means.append(_add_intervals(_average_over(rows, averaged), measurements))
+    if len(set(rows["dataset"])) > 1:
+        over_datasets = _average_over(means[0] if means else rows, ["dataset"])
+        means.append(_limit_intervals(over_datasets, measurements))
+    means += _pool_datasets(measurements)
+    return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
+
+
+def _build_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
+
+
+def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the mean and spread of each value over some columns.
+
+    A mean over three or more datasets has the t interval that treats them as a sample. A mean
+    over folds and seeds has none here: they share their data, see ``_add_intervals``.
+    """
+    keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in columns]
+    means = []
+    for key, group in rows.groupby(keys, sort=False, dropna=False):
+        summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
+        mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
+        mean |= {name: vars(summary)[name] for name in VALUE_COLUMNS}
+        if "dataset" not in columns or summary.n < MIN_DATASETS:
+            mean |= {"ci_low": math.nan, "ci_high": math.nan}
+        means.append(mean)
+    return _build_table(means)
+
+
+def _limit_intervals(
+    means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
+) -> pd.DataFrame:
+    """Return means over datasets, whose intervals are within the ranges of the metrics."""
+    bounds = {row.metric.label: row.bounds for row in measurements}
+    columns = (means[name].astype(float) for name in ("value", "n", "ci_low", "ci_high"))
+    limited = [
+        measures.limit_ends(
+            measures.widen_ends((low, high), bounds[metric], value, int(n)), bounds[metric], value
+        )
+        for metric, value, n, low, high in zip(means["metric"], *columns, strict=True)
+    ]
+    lows, highs = zip(*limited, strict=True)
+    return means.assign(ci_low=list(lows), ci_high=list(highs))
+
+
+def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
+    """Return means over folds and seeds with the intervals of the units' means."""
+    averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in measurements:
+        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
+    intervals = []
+    for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
+        folds, bounds = [row.measurement for row in rows], rows[0].bounds
+        ends = widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
+        intervals.append(measures.limit_ends(ends, bounds, mean))
+    lows, highs = zip(*intervals, strict=True)
+    return means.assign(ci_low=list(lows), ci_high=list(highs))
+
+
+def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
+    """Return the values of all datasets pooled, for metrics whose counts can be added."""
+    if len({row.dataset for row in measurements}) < 2:
+        return []
+    pooled: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    group_counts: dict[tuple[Any, ...], dict[str, FloatArray | None]] = defaultdict(dict)
+    for row in measurements:
+        if row.measurement.counts is not None:
+            *group_keys, target = (row.model, row.seed, row.fold, *row.metric_keys.values())
+            pooled[*group_keys, target].append(row)
+            group_counts[*group_keys,][row.dataset] = row.measurement.counts
+    rows = []
+    for keys, datasets in pooled.items():
+        template = datasets[0]
+        if isinstance(metric := template.metric.plugin, Pools):
+            counts = {row.dataset: row.measurement.counts for row in datasets}
+            measurement = Measurement(
+                metric.of_counts(sum_counts(counts, group_counts[keys[:-1]])),
+                n=sum(row.measurement.n for row in datasets),
+                undefined=sum(row.measurement.undefined for row in datasets),
+            )
+            together = replace(template, dataset=POOLED, measurement=measurement)
+            rows.append(together.row() | template.metric_keys)
+    return [_build_table(rows)] if rows else []
+
+
+def collect_groups(
+    measured: Sequence[ModelMeasurement], plan: Plan, executor: Executor
+) -> list[ModelMeasurement]:
+    """Return the groups of each metric by group, also those of a ``gap: difference`` alone.
+
+    With several seeds or folds a group has the mean of each of its units, and the tests of these
+    means are contrasts of the first group. The test of all groups belongs to the metric with
+    ``gap: difference``; where another metric has the rows of the groups, it stands in a row
+    without a group. With one seed and fold there are no contrasts: ``measured`` has them.
+    """
+    rows = [row for row in measured if _get_gap(row.metric) == "groups"]
+    listed = {_identify(row.metric) for row in rows}
+    gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
+    alone = [spec for spec in gaps if _identify(spec) not in listed]
+    rows += _measure_groups(alone, plan, executor)
+    varying = [name for name in ("seed", "fold") if len({vars(row)[name] for row in measured}) > 1]
+    if not varying:
+        return [replace(row, measurement=replace(row.measurement, contrasts=())) for row in rows]
+    beside = {_identify(spec): spec for spec in gaps if spec not in alone}
+    return [
+        pooled
+        for folds in _gather_folds(rows)
+        for pooled in _pool(folds, varying, beside.get(_identify(folds[0].metric)))
+    ]
+
+
+def build_groups_table(groups: Sequence[ModelMeasurement]) -> pd.DataFrame:
+    """Return ``groups.csv``, with the columns of ``metrics.csv``."""
+    rows = [group.row() for group in groups if group.measurement.group]
+    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
+
+
+def _get_gap(metric: PluginSpec_of_specs) -> str:
+    return metric.grouping.gap if metric.grouping else ""
+
+
+def _identify(metric: PluginSpec_of_specs) -> tuple[Any, ...]:
+    """Return what metrics of the same groups share."""
+    grouping = metric.grouping
+    by = (grouping.by, grouping.min_group) if grouping else ()
+    return (metric.name, repr(metric.parameters), *by)
+
+
+def _measure_groups(
+    metrics: Sequence[PluginSpec_of_specs], plan: Plan, executor: Executor
+) -> Iterator[ModelMeasurement]:
+    """Yield the groups of gaps, from the stored values of the queries."""
+    for model_plan in plan.model_plans:
+        keys = model_plan.data_context.keys
+        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            if metric.grouping is None or metric not in metrics:
+                continue
+            if not executor.has_succeeded(stage):
+                continue
+            queries, values = map(executor.value, stage.inputs)
+            group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
+            for group in group_values(queries, values):
+                yield make_measurement(fit_keys, metric, group)
+            executor.forget(stage.inputs[1:])
+
+
+def _gather_folds(rows: Sequence[ModelMeasurement]) -> list[list[ModelMeasurement]]:
+    """Return the groups of all seeds and folds of each model, metric and target."""
+    folds: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in rows:
+        key = (row.dataset, row.model, row.metric.label, row.metric.cutoff, row.measurement.target)
+        folds[key].append(row)
+    return [*folds.values()]
+
+
+def _pool(
+    folds: Sequence[ModelMeasurement], varying: Sequence[str], beside: PluginSpec_of_specs | None
+) -> Iterator[ModelMeasurement]:
+    """Yield the pooled groups, and the test of all of them for the metric ``beside`` theirs."""
+    row = replace(folds[0], **dict.fromkeys(varying, ALL))  # type: ignore[arg-type]
+    groups = pool_groups([fold.measurement for fold in folds])
+    groups[0] = replace(groups[0], contrasts=tuple(_compare(groups, row.metric, folds)))
+    for group in groups:
+        yield replace(row, measurement=limit_interval(group, row.bounds))
+    if beside is not None and (tests := _compare(groups, beside, folds)):
+        test = Measurement(tests[0].difference, tests[0].n, 0, target=groups[0].target)
+        yield replace(row, metric=beside, measurement=replace(test, contrasts=tuple(tests)))
+
+
+def _compare(
+    groups: Sequence[Measurement], metric: PluginSpec_of_specs, folds: Sequence[ModelMeasurement]
+) -> list[Contrast]:
+    if metric.grouping is None:
+        return []
+    is_uncertain = parse_uncertain_label(metric.grouping.by) is not None
+    # With a reference group, it is the second side of each test in each fold.
+    tests = [test for fold in folds for test in fold.measurement.contrasts]
+    reference = tests[0].b if metric.grouping.reference_group and tests else ""
+    gap: Literal["groups", "difference"]
+    gap = "groups" if metric.grouping.gap == "groups" else "difference"
+    if is_uncertain:
+        is_tested = gap == "groups" or len(groups) == 2
+        return compare_pooled_contributions(groups, reference=reference) if is_tested else []
+    least = metric.grouping.min_group
+    return compare_pooled_groups(groups, gap, min_group=least, reference=reference)
+
+
+def encode_constant(value: str, length: int) -> Any:
+    """Return a column that repeats one text, as an Arrow dictionary array."""
+    return encode_column(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+
+
+def encode_column(codes: AnyArray, texts: Ids) -> Any:
+    """Return the column ``texts[codes]`` as an Arrow dictionary array."""
+    import pyarrow as pa
+
+    indices = pa.array(codes.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string()))
+
+
+class TableWriter:
+    """Writes chunks of one table to a Parquet file, which is not created if none has rows."""
+
+    GROUP: ClassVar[int] = 2**20
+    """The most rows of a row group; larger chunks are divided."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Write a chunk, the array of each column by name, unless it has no rows."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        chunk = pa.table(dict(columns))
+        if not chunk.num_rows:
+            return
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self.path, chunk.schema)
+        self._writer.write_table(chunk)
+
+
+USAGE = ("prompt_tokens", "completion_tokens")
+"""The labels of a response that count tokens."""
+
+
+def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iterator[str]:
+    """Yield one JSON line for each response; a field that the model does not give is null.
+
+    Args:
+        responses: The responses of a model.
+        fit_keys: Its dataset, model, seed and fold.
+    """
+    labels = responses.labels.to_dict("records") or [{}] * len(responses)
+    for query_id, text, row in zip(responses.ids, responses.texts, labels, strict=True):
+        label = {str(name): _as_json(value) for name, value in row.items()}
+        line = fit_keys | {
+            "query_id": query_id,
+            **({"order": label["order"]} if "order" in label else {}),
+            "prompt": label.get("prompt"),
+            "reply": text,
+            "outcome": label.get("outcome"),
+            "parsed": _parse_json(label.get("parsed")),
+            "usage": {name: label[name] for name in USAGE if name in label} or None,
+            "cached": label.get("cached"),
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def write_label_replies(path: Path, plan: Plan, executor: Executor) -> None:
+    """Write the replies that labels follow from, each labelling once; no file without any."""
+    stages = {
+        stage.digest: (stage, spec.label)
+        for context in plan.data_contexts
+        for stage, spec in zip(context.labels, plan.experiment.labels, strict=True)
+    }
+    for stage, detector in stages.values():
+        replies = executor.value(stage).replies
+        if replies is not None:
+            keys = {"dataset": stage.keys.dataset, "seed": stage.keys.seed, "detector": detector}
+            with path.open("a", encoding="utf-8") as stream:
+                stream.writelines(_write_label_lines(replies, keys))
+
+
+def _write_label_lines(replies: pd.DataFrame, keys: dict[str, Any]) -> Iterator[str]:
+    """Yield one JSON line for each reply that labels follow from; without a probability null.
+
+    Args:
+        replies: The replies, see ``AsksAboutItems``.
+        keys: The dataset, seed and detector.
+    """
+    grouped = ("probability", "label")
+    for row in replies.to_dict("records"):
+        line: dict[str, Any] = dict(keys)
+        for column, value in row.items():
+            name, _, kind = str(column).partition(".")
+            if kind and name in grouped:
+                line.setdefault(name, {})[kind] = _as_json(value)
+            else:
+                line[name] = _as_json(value)
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _parse_json(text: Any) -> Any:
+    """Return the value of a JSON text; a label of the user that is not JSON as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
+
+
+def _as_json(value: Any) -> Any:
+    """Return a cell as a plain value; a missing cell is None."""
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+FILE = "rounds.csv"
+"""The file in the run folder."""
+
+
+def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write ``rounds.csv``; no file for a run without feedback.
+
+    It has a row for each value of a metric in a round. A round whose stages failed has no rows.
+    """
+    rows = [
+        row
+        for model_plan in plan.model_plans
+        if model_plan.rounds
+        for row in _list_rows(model_plan, executor)
+    ]
+    if rows:
+        table = pd.DataFrame(rows, columns=list(ROUND_COLUMNS)).astype({"k": "Int64"})
+        table.to_csv(folder / FILE, index=False, lineterminator="\n")
+
+
+def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a model, round by round."""
+    keys = first.data_context.keys
+    fit_keys = (keys.dataset, first.model.label, keys.seed or 0, keys.fold or 0)
+    for number, plan in enumerate((first, *first.rounds), start=1):
+        split = plan.data_context.split
+        if not executor.has_succeeded(split):
+            return
+        counts = {"round": number, "interactions": len(executor.value(split).train)}
+        for metric, stage in zip(plan.metrics, plan.measures, strict=True):
+            for value in executor.value(stage) if executor.has_succeeded(stage) else ():
+                yield make_measurement(fit_keys, metric, value).row() | counts
+        executor.forget((split, *plan.measures))
+
+
+COUNTS = "counts.csv"
+"""One row per count: the keys of its value in ``metrics.csv``, ``name`` and ``count``."""
+
+DIRECTIONS = "directions.csv"
+"""One row per direction: ``dataset`` to ``metric``, ``direction``, ``dimensions`` and ``file``."""
+
+FOLDER = "directions"
+"""The folder of the files ``1.npy``, ``2.npy``, ..., each a unit vector, ``float64[d]``."""
+
+
+QueryDigests: TypeAlias = Mapping[tuple[str, int | str, int | str], str]
+"""The digest of the queries of each dataset, seed and fold."""
+
+
+def write_supplements(
+    folder: Path, measured: Sequence[ModelMeasurement], query_digests: QueryDigests
+) -> None:
+    """Write units, bootstrap samples, counts and directions; see ``build_replicate_tables``."""
+    tables = {
+        "per_unit.parquet": build_unit_tables(measured),
+        "replicates.parquet": build_replicate_tables(measured, query_digests),
+    }
+    for name, chunks in tables.items():
+        with TableWriter(folder / name) as writer:
+            for chunk in chunks:
+                writer.add(chunk)
+    write_counts(folder, measured)
+    write_directions(folder, measured)
+
+
+def write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+    """Write the counts that determine values; no file without such values."""
+    rows = [row for value in measured for row in _list_counts(value)]
+    if rows:
+        columns = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "name", "count"]
+        table = pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})
+        table.to_csv(folder / COUNTS, index=False, lineterminator="\n")
+
+
+def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+    """Write each direction once, and the table of them; nothing without directions.
+
+    Each file can be the ``direction`` of a metric. A direction that is undefined has no file.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for value in measured:
+        keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}
+        for name, axis in value.measurement.axes.items():
+            row = keys | {"direction": name}
+            if tuple(row.values()) in rows or np.isnan(axis).any():
+                continue
+            file = f"{FOLDER}/{len(rows) + 1}.npy"
+            rows[tuple(row.values())] = row | {"dimensions": axis.size, "file": file}
+            (folder / FOLDER).mkdir(exist_ok=True)
+            np.save(folder / file, axis, allow_pickle=False)
+    if rows:
+        table = pd.DataFrame([*rows.values()])
+        table.to_csv(folder / DIRECTIONS, index=False, lineterminator="\n")
+
+
+def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
+    counts = value.measurement.counts
+    if counts is None:
+        return []
+    keys = {name: vars(value)[name] for name in FIT_COLUMNS} | value.metric_keys
+    numbered = [f"count_{number}" for number in range(1, counts.size + 1)]
+    names = getattr(value.metric.plugin, "count_names", numbered)
+    rows = zip(names, counts.ravel().tolist(), strict=True)
+    return [{**keys, "name": name, "count": count} for name, count in rows]
+
+
+def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
+    """Yield ``per_unit.parquet`` in chunks: one chunk per measurement that has units."""
+    for row in measurements:
+        if (units := row.measurement.units) is None:
+            continue
+        n = units.values.size
+        ids = {"unit": encode_constant(units.unit, n)}
+        ids["unit_id"] = encode_column(np.arange(n), units.ids)
+        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
+            "value": units.values
+        }
+
+
+def build_replicate_tables(
+    measurements: Iterable[ModelMeasurement],
+    query_digests: QueryDigests,
+) -> Iterator[dict[str, Any]]:
+    """Yield ``replicates.parquet`` in chunks: the bootstrap samples of values of whole sets.
+
+    Values of a target are excluded, since there may be many thousands.
+
+    Args:
+        measurements: The measurements of a run.
+        query_digests: The digest of the queries of each dataset, seed and fold. Runs with the same
+            queries share their samples.
+    """
+    for row in measurements:
+        replicates, units = row.measurement.replicates, row.measurement.units
+        if replicates is None or units is not None or row.measurement.target:
+            continue
+        n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
+        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
+            "queries": encode_constant(digest, n),
+            "df": np.full(n, row.measurement.df, dtype=np.float64),
+            "log_scale": np.full(n, row.measurement.log_scale),
+            "value": replicates,
+        }
+
+
+def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
+    return {
+        "dataset": encode_constant(row.dataset, n),
+        "model": encode_constant(row.model, n),
+        "seed": np.full(n, row.seed),
+        "fold": np.full(n, row.fold),
+    }
+
+
+def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
+    keys = row.metric_keys
+    return {
+        "metric": encode_constant(keys["metric"], n),
+        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
+        "group": encode_constant(keys["group"], n),
+        "target": encode_constant(keys["target"], n),
+    }
+
+
+CURVES = "learning_curves.csv"
+"""The file of the losses."""
+
+
+def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
+    """Return the results of the searches that succeeded, each once, in the order of the plan."""
+    searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
+    for model_plan in plan.model_plans:
+        stage = model_plan.search
+        is_new = stage is not None and stage.digest not in searches
+        if stage is not None and is_new and executor.has_succeeded(stage):
+            searches[stage.digest] = model_plan, executor.value(stage)
+            executor.forget((stage,))
+    return [*searches.values()]
+
+
+def write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResult]]) -> None:
+    """Write ``trials.csv`` and ``importances.csv``."""
+    trials, importances = [], []
+    for model_plan, search in searches:
+        fit_keys = make_fit_keys(model_plan)
+        trials += make_trial_rows(search.trials, fit_keys)
+        importances += make_importance_rows(search, fit_keys)
+    trial_table = pd.DataFrame(trials, columns=list(TRIALS)).astype({"epochs": "Int64"})
+    importance_table = pd.DataFrame(importances, columns=list(IMPORTANCES))
+    for name, table in (("trials.csv", trial_table), ("importances.csv", importance_table)):
+        table.to_csv(folder / name, index=False, lineterminator="\n")
+
+
+def describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
+    """Yield the best settings as comments, so that the spec itself still searches."""
+    for model_plan, search in searches:
+        keys = model_plan.data_context.keys
+        fit = f"{model_plan.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
+        yield f"# chosen for {fit}: {json.dumps(search.best.settings, ensure_ascii=False)}\n"
+
+
+def write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write the losses of every training that recorded them; no file if there is none."""
+    tables = []
+    for model_plan in plan.model_plans:
+        answer = model_plan.shared_answer or model_plan.answer
+        if answer is None or not executor.has_succeeded(answer):
+            continue
+        curve = executor.value(answer).learning_curve
+        if curve is not None:
+            tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
+        executor.forget((answer,))
+    if tables:
+        table = pd.concat(tables, ignore_index=True)[[*FIT_COLUMNS, *LEARNING_CURVE]]
+        table.to_csv(folder / CURVES, index=False, lineterminator="\n")
+
+
+_NEEDS = frozenset({"lists", "test"})
+"""What the metrics of accuracy need."""
+
+
+def warn_about_zero_accuracy(
+    models: Sequence[PluginSpec], measurements: Sequence[ModelMeasurement]
+) -> None:
+    """Warn about each model with given lists whose metrics of accuracy are all exactly 0.
+
+    Undefined values do not count: the ratio of two groups whose means are 0 is undefined.
+
+    This happens to lists that were made for another split: they leave out the items that were
+    training items there, and these may be the test items here.
+    """
+    for model in models:
+        values = [
+            measured.measurement.value
+            for measured in measurements
+            if measured.model == model.label
+            and measured.metric.needs >= _NEEDS
+            and not math.isnan(measured.measurement.value)
+        ]
+        if isinstance(model.plugin, ChecksFiles) and values and not any(values):
+            warn(
+                f"{model.label}: every accuracy metric is exactly 0. Were these lists made for "
+                "this split? Give the one they were made for: "
+                "split: {name: given, train: train.csv, test: test.csv}"
+            )
+
+
+def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
+    """Warn about the values without an interval whose units or samples are equal, and count them.
+
+    A metric of units with bounds has an interval nevertheless; see ``widen_ends``.
+    """
+    without = [row for row in measurements if math.isnan(row.measurement.ci_low)]
+    of_units = [row for row in without if row.measurement.std == 0]
+    of_samples = [row for row in without if _has_equal_samples(row.measurement)]
+    for rows, reason in (
+        (of_units, "all units have one value, and the metric has no bounds"),
+        (of_samples, "all bootstrap samples of the queries have one value"),
+    ):
+        names = Counter(row.metric.label for row in rows)
+        if names:
+            counts = "1 value has" if names.total() == 1 else f"{names.total():,} values have"
+            warn(f"{counts} no interval ({', '.join(names)}): {reason}")
+
+
+def _has_equal_samples(measurement: Measurement) -> bool:
+    samples = measurement.replicates
+    if measurement.units is not None or samples is None or np.isnan(samples).any():
+        return False
+    return bool(np.ptp(samples) <= ROUNDING * np.abs(samples).max(initial=0.0))

@@ -1,0 +1,306 @@
+"""The tests within a model: of groups, or of sets of items.
+
+The rows of ``significance.csv``: all models compared on the same units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.experiment import PluginSpec
+from recbias.config.labels import shorten_name
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.errors import UnalignedScores
+from recbias.core.measures import (
+    ALL,
+    METRIC_KEY_COLUMNS,
+    PAIR_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+    Contrast,
+)
+from recbias.core.plugins import ActsAfterTests
+from recbias.formats.manifest import FailedStep
+from recbias.runner.boundary import attempt
+from recbias.runner.folder import describe_failure
+from recbias.runner.results import (
+    ModelMeasurement,
+    average_defined,
+    average_replicates,
+    can_pool,
+    find_df,
+    pool_ids,
+    pool_units,
+    share_units,
+)
+from recbias.runner.stages import call_for, make_fault
+from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
+from recbias.statistics.paired import Correction, PairedTest
+
+
+def collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
+    """Return the tests within each model and metric, each once.
+
+    The tests of a gap between groups are those of the metric by group, and those of a metric with
+    another setting ``after_tests`` are those of the first one.
+    """
+    families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
+    by_groups = {key for row in measurements for key in _identify_pairs(row, "groups").values()}
+    first_labels: dict[tuple[Any, ...], str] = {}
+    for row in measurements:
+        if first_labels.setdefault(_identify_tests(row), row.metric.label) != row.metric.label:
+            continue
+        repeated = {
+            contrast
+            for contrast, key in _identify_pairs(row, "difference").items()
+            if key in by_groups
+        }
+        metric, k, *_ = row.metric_keys.values()
+        families[row.dataset, row.model, row.seed, row.fold, metric, k] += [
+            item for item in _label_contrasts(row) if item[-1] not in repeated
+        ]
+    names = ("dataset", "model", "seed", "fold", "metric", "k")
+    return [
+        ModelContrasts(dict(zip(names, keys, strict=True)), contrasts)
+        for keys, contrasts in families.items()
+    ]
+
+
+def _identify_pairs(row: ModelMeasurement, gap: str) -> dict[Contrast, tuple[Any, ...]]:
+    """Return the tests of a metric by group with keys that its groups and its gap share."""
+    grouping = row.metric.grouping
+    if grouping is None or grouping.gap != gap:
+        return {}
+    fit_keys = (row.dataset, row.model, row.seed, row.fold)
+    metric_keys = (row.metric.name, repr(row.metric.parameters), row.measurement.target)
+    return {
+        test: (*fit_keys, *metric_keys, grouping.by, test.test, frozenset((test.a, test.b)))
+        for test in row.measurement.contrasts
+    }
+
+
+def _identify_tests(row: ModelMeasurement) -> tuple[Any, ...]:
+    """Return a key that metrics share if they differ in settings ``after_tests`` only."""
+    metric, keys = row.metric, (row.dataset, row.model, row.seed, row.fold)
+    if not isinstance(metric.plugin, ActsAfterTests):
+        return (*keys, metric.label)
+    settings = {
+        name: value
+        for name, value in metric.parameters.items()
+        if name not in metric.plugin.after_tests
+    }
+    return (*keys, metric.name, repr(settings), row.measurement.group, row.measurement.target)
+
+
+def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:
+    """Yield each test of a measurement with its group and target.
+
+    The compared groups or targets are the sides of the test, so its own group or target is blank.
+    A group that contains both sides stays: ``category=age`` for ``category=age&group=T1``.
+    """
+    group, target = row.measurement.group, row.measurement.target
+    for contrast in row.measurement.contrasts:
+        sides = (contrast.a, contrast.b)
+        contains_both = all(side.startswith(f"{group}&") for side in sides)
+        yield (
+            group if contains_both or contrast.between != "groups" else "",
+            "" if contrast.between == "targets" else target,
+            contrast,
+        )
+
+
+ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
+"""The measurements of one quantity by model, one per fold and seed."""
+
+TEST_COLUMNS = ("a", "b", *PAIR_COLUMNS)
+"""The columns that a test returns."""
+
+
+@dataclass(frozen=True)
+class CheckedTest:
+    """A test that raises BrokenContract if the columns of ``plugin`` are not what they must be."""
+
+    plugin: PairedTest
+
+    @property
+    def alpha(self) -> float:
+        """The significance level."""
+        return self.plugin.alpha
+
+    @property
+    def correction(self) -> Correction:
+        """How the p-values of a family are corrected."""
+        return self.plugin.correction
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+        return self.plugin.family
+
+    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
+        """Return the columns of the test, one value for each pair of rows."""
+        returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]
+        n = len(values) * (len(values) - 1) // 2
+        remedy = "return compute_pair_moments(values).columns(self.alpha), and the other columns"
+        if missing := [name for name in TEST_COLUMNS if name not in returned]:
+            message = f"returns no column {', '.join(missing)}"
+            raise make_fault(self.plugin.pairs, message, remedy)
+        columns = {name: np.asarray(returned[name]) for name in TEST_COLUMNS}
+        for name, column in columns.items():
+            if column.shape != (n,) or column.dtype.kind not in "fiub":
+                form = f"{column.dtype}{[*column.shape]}"
+                message = f"returns {name} as {form}, not a number for each of {n:,} pairs"
+                raise make_fault(self.plugin.pairs, message, remedy)
+        names = np.asarray(returned.get("test", [""] * n))
+        if names.shape != (n,) or names.dtype.kind not in "OU":
+            message = f"returns test as {names.dtype}{[*names.shape]}, not a name for each pair"
+            raise make_fault(self.plugin.pairs, message, "return names, or no column test")
+        return {**columns, "test": names}
+
+
+def compare_models(
+    measurements: Sequence[ModelMeasurement],
+    tests: Sequence[PluginSpec],
+    seed: int,
+    groups: Sequence[ModelMeasurement] = (),
+) -> tuple[pd.DataFrame, list[FailedStep]]:
+    """Return all comparisons by all tests, and the contrasts within models.
+
+    A test that fails is left out; the second value are the failures, as in the manifest.
+    ``groups`` have the contrasts of groups over all seeds and folds.
+
+    Raises:
+        UnalignedScores: Two models were measured on different units.
+    """
+    measurements = [row for row in measurements if not row.missing]
+    estimates = collect_estimates(measurements)
+    contrasts = collect_contrasts([*measurements, *groups])
+    tables, failures = [], []
+    for test in tests:
+        test_models = partial(
+            compare,
+            estimates,
+            CheckedTest(test.plugin),
+            name=test.name,
+            label=shorten_name(test.label),
+            seed=seed,
+            model_contrasts=contrasts,
+        )
+        table, failure = attempt(test_models)
+        if failure is None:
+            tables.append(table)
+            _warn_of_undefined(table, test)
+            _warn_of_few_permutations(table, test)
+        else:
+            failures.append(describe_failure(f"compare the models by {test.label}", failure))
+    tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
+    if not tables:
+        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS)), failures
+    table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+    return table, failures
+
+
+def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
+    """Count the comparisons of models that a test leaves without a p-value, and say why."""
+    of_models = table[table["between"] == "models"]
+    undefined = of_models[of_models["p"].isna()]
+    if len(undefined):
+        metrics = ", ".join(dict.fromkeys(undefined["metric"]))
+        reason = getattr(test.plugin, "undefined_where", "undefined by the test")
+        counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
+        warn(f"{test.label}: {counts} ({metrics}) and count in no family: {reason}")
+
+
+def _warn_of_few_permutations(table: pd.DataFrame, test: PluginSpec) -> None:
+    """Warn if sampled permutations cannot give a p-value that is significant when corrected."""
+    n, level = getattr(test.plugin, "permutations", None), test.plugin
+    rows = table[(table["between"] == "models") & (table["test"] == shorten_name(test.label))]
+    if not isinstance(n, int):
+        return
+    rows = rows[rows["n"].astype(float) > np.log2(n)]  # of fewer units all are enumerated
+    if rows.empty:
+        return
+    is_multiplied = level.correction in {"bonferroni", "holm"}
+    size = int(rows["family_size"].max()) if is_multiplied else 1
+    if size > level.alpha * (n + 1):
+        message = f"{n:,} permutations give no p-value below {1 / (n + 1):.2g}"
+        reason = f"nothing is significant in a family of {size:,} at alpha {level.alpha:g}"
+        remedy = f"set permutations: {max(10_000, math.ceil(10 * size / level.alpha))}"
+        warn(f"{test.label}: {message}, so {reason}; {remedy}")
+
+
+def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
+    """Return the values of all models on each quantity: in each fold, and over several folds.
+
+    Raises:
+        UnalignedScores: Two models were measured on different units.
+    """
+    return [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
+
+
+def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
+    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(dict)
+    for row in measurements:
+        keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
+        quantities[keys][row.model] = [row]
+    names = ("dataset", "seed", "fold", *METRIC_KEY_COLUMNS)
+    for keys, models in quantities.items():
+        yield _build_estimates(dict(zip(names, keys, strict=True)), models)
+
+
+def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
+    """Yield the estimates of each unit, if there are several folds or seeds.
+
+    A unit that all folds share has the mean of its values; folds with disjoint units are joined.
+    """
+    averaged = {
+        name: len({vars(row)[name] for row in measurements}) > 1 for name in ("seed", "fold")
+    }
+    if not any(averaged.values()):
+        return
+    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(lambda: defaultdict(list))
+    for row in measurements:
+        quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
+    for (dataset, *metric_keys), models in quantities.items():
+        row = next(iter(models.values()))[0]
+        n_folds = max(len(folds) for folds in models.values())
+        complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
+        if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
+            reason = "the folds differ in units, so no test compares models"
+            warn(f"{metric_keys[0]} on {dataset}: {reason}")
+            continue
+        fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
+        named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))
+        yield _build_estimates({"dataset": dataset, **fold_keys, **named_keys}, complete)
+
+
+def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
+    systems = [[fold.measurement for fold in folds] for folds in models.values()]
+    measurements = [measurement for folds in systems for measurement in folds]
+    if not all(map(share_units, zip(*systems, strict=False))):
+        message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
+        raise UnalignedScores(message, remedy="measure all models on one split")
+    replicates = _stack([average_replicates(folds) for folds in systems])
+    return SystemEstimates(
+        systems=tuple(models),
+        values=_stack([pool_units(folds) for folds in systems]),
+        points=np.array([average_defined([fold.value for fold in folds]) for folds in systems]),
+        replicates=replicates,
+        keys=keys,
+        n=max(row.n for row in measurements) if replicates is not None else None,
+        df=find_df(measurements),
+        ids=pool_ids(systems[0]),
+    )
+
+
+def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    arrays = [row for row in rows if row is not None]
+    return np.stack(arrays) if len(arrays) == len(rows) else None

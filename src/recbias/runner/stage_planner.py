@@ -1,0 +1,593 @@
+"""What planners of stages share: the identity of a plug-in in addresses, and its files.
+
+Validation of plug-ins against the protocol of their kind, before anything else calls them.
+The devices on which the models of an experiment compute on this machine.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from recbias.config.experiment import (
+    DatasetSpec,
+    Experiment,
+    PluginSpec,
+    identify_plugin,
+    list_input_files,
+)
+from recbias.config.settings import as_plain, describe_value, read_settings
+from recbias.core.errors import BrokenContract, Faults, UserError
+from recbias.core.files import compute_digest, to_canonical_json
+from recbias.core.measures import Direction, Unit
+from recbias.core.packages import list_libraries
+from recbias.core.plugins import (
+    ActsAfterFit,
+    ChecksFiles,
+    DatasetSource,
+    Detector,
+    Device,
+    Filter,
+    Metric,
+    NeedsByParameters,
+    QuerySource,
+    ReadsModels,
+    Recommender,
+    ReordersCandidates,
+    Reranker,
+    SelectedModel,
+    Splitter,
+    UsesDevice,
+    evaluates_texts,
+    omit_device_numbers,
+)
+from recbias.core.queries import AsksInFolds
+from recbias.core.registry import Registry, locate_code
+from recbias.formats.yaml import KeyPath
+from recbias.runner.address import address_values, compute_address, digest_sources, join_address
+from recbias.runner.boundary import blame_plugin
+from recbias.runner.plan import find_declaration_faults
+from recbias.runner.stage import Keys, Stage
+from recbias.runner.store import Fingerprints
+from recbias.statistics.paired import PairedTest
+
+
+def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return the name and settings that distinguish a plug-in, with the digests of its files."""
+    _, parameters = identify_plugin(spec, fingerprints.of)
+    name = spec.name.rpartition(":")[2]  # of ./file.py:Name, whose source is in the address
+    identity: dict[str, object] = {"name": name, "parameters": omit_device_numbers(parameters)}
+    if isinstance(spec.plugin, ReadsModels):
+        paths = spec.plugin.model_files()
+        identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
+    return identity
+
+
+def identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
+    """Return the digest of what distinguishes the values that a detector gives to a text."""
+    if not evaluates_texts(spec.plugin):
+        return ""
+    identity = identify(spec, fingerprints)
+    parameters = {
+        key: value
+        for key, value in omit_device_numbers(identify_plugin(spec, fingerprints.of)[1]).items()
+        if key.rstrip("_") not in spec.plugin.after_evaluation
+    }
+    libraries = list_libraries(spec.plugin)
+    return address_values(spec.plugin, identity | {"parameters": parameters}, libraries)
+
+
+def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return what distinguishes the learned state of a model: not what it applies afterwards."""
+    identity = identify(spec, fingerprints)
+    if not isinstance(spec.plugin, ActsAfterFit):
+        return identity
+    parameters = omit_device_numbers(identify_plugin(spec, fingerprints.of)[1])
+    learned = parameters.keys() - spec.plugin.after_fit
+    return identity | {
+        "parameters": {key: parameters[key] for key in parameters if key in learned}
+    }
+
+
+def find_learner(spec: PluginSpec) -> PluginSpec:
+    """Return the model that is trained: of a model that reorders candidates, the other one."""
+    if not isinstance(spec.plugin, ReordersCandidates):
+        return spec
+    name, model = spec.plugin.candidates.name, spec.plugin.candidates.model
+    parameters = spec.parameters["candidates"]
+    settings = {key: value for key, value in parameters.items() if key != "name"}
+    learner = PluginSpec(spec.kind, name, name, model, settings, spec.where)
+    return find_learner(learner)
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """What many stages share, such as those of one metric for each model.
+
+    Args:
+        identity: What decides their addresses, as canonical JSON.
+        files: The files that their plug-ins read, with their digests.
+        subject: The name of the plug-in and the digest of the settings; empty without one.
+        libraries: The packages whose version matters.
+        code: The digest of the modules of their work, blank if it is not known.
+    """
+
+    identity: str
+    files: Mapping[Path, str]
+    subject: Mapping[str, str]
+    libraries: tuple[str, ...]
+    code: str
+
+    def place(self, stage: Stage) -> Stage:
+        """Return a stage at its address, with its files."""
+        digest = compute_address(stage, self.identity, libraries=self.libraries, code=self.code)
+        changes: dict[str, Any] = {"subject": type(stage.work).__name__, **self.subject}
+        return replace(stage, digest=digest, files={**stage.files, **self.files}, **changes)
+
+    def measure(
+        self, title: str, work: object, inputs: tuple[Stage, ...], keys: Keys, location: str
+    ) -> Stage:
+        """Return a stage that measures, at its address; a plan may have 100,000 of them."""
+        code = self.code or digest_sources(work)
+        digest = join_address("measure", self.identity, inputs, self.libraries, code)
+        return Stage(
+            *("measure", title, digest, work, inputs, keys, location, self.files),  # type: ignore[arg-type]
+            subject=self.subject["subject"],
+            settings=self.subject["settings"],
+        )
+
+
+@dataclass(frozen=True)
+class StagePlanner:
+    """Places stages at their addresses."""
+
+    experiment: Experiment
+    fingerprints: Fingerprints
+    _known: dict[tuple[object, ...], tuple[tuple[PluginSpec, ...], Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def identify(self, spec: PluginSpec) -> dict[str, object]:
+        """Return the identity of a plug-in in addresses."""
+        identity: dict[str, object] = self.recall(
+            "identify", spec, make=lambda: identify(spec, self.fingerprints)
+        )
+        return identity
+
+    def recall(self, purpose: str, *specs: PluginSpec, make: Callable[[], Any]) -> Any:
+        """Return what is made once of some plug-ins: a metric is planned for every model.
+
+        The plug-ins are kept, as their identities, by which they are found, would be used again.
+        """
+        key = (purpose, *map(id, specs))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = specs, make()
+        return known[1]
+
+    def list_files(self, *specs: PluginSpec) -> dict[Path, str]:
+        """Return the files that plug-ins read, with the digests that ``identify`` has of them."""
+        files: dict[Path, str] = self.recall(
+            "files", *specs, make=lambda: self._digest_files(*specs)
+        )
+        return files
+
+    def _digest_files(self, *specs: PluginSpec) -> dict[Path, str]:
+        files: dict[Path, str] = {}
+        for plugin in (spec.plugin for spec in specs):
+            model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
+            files |= self.fingerprints.of_files([*list_input_files(plugin), *model_files])
+        return files
+
+    def place(
+        self,
+        stage: Stage,
+        *specs: PluginSpec,
+        identity: Mapping[str, object],
+        libraries: tuple[str, ...] = (),
+        code: str = "",
+    ) -> Stage:
+        """Return a stage at its address, with the files that its plug-ins read.
+
+        ``code`` is the digest of the modules of its work, if it is known.
+        """
+        return self.gather_facts(*specs, identity=identity, libraries=libraries, code=code).place(
+            stage
+        )
+
+    def gather_facts(
+        self,
+        *specs: PluginSpec,
+        identity: Mapping[str, object],
+        libraries: tuple[str, ...] = (),
+        code: str = "",
+    ) -> StageFacts:
+        """Return what stages with the same plug-ins, settings and seed share; see ``place``."""
+        files, subject = self.list_files(*specs), self.describe(*specs)
+        return StageFacts(to_canonical_json(identity), files, subject, libraries, code)
+
+    def describe(self, *specs: PluginSpec) -> dict[str, str]:
+        """Return the subject and the digest of the settings of a stage with some plug-ins."""
+        if not specs:
+            return {}
+        described: dict[str, str] = self.recall(
+            "describe", *specs, make=lambda: _describe([self.identify(spec) for spec in specs])
+        )
+        return described
+
+
+def _describe(identities: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    return {"subject": str(identities[0]["name"]), "settings": compute_digest(identities)}
+
+
+PROTOCOLS: Mapping[str, type] = {
+    "datasets": DatasetSource,
+    "filters": Filter,
+    "splits": Splitter,
+    "queries": QuerySource,
+    "models": Recommender,
+    "rerankers": Reranker,
+    "detectors": Detector,
+    "metrics": Metric,
+    "tests": PairedTest,
+}
+"""The protocol of each kind of plug-in."""
+
+
+_SET: TypeAdapter[Any] = TypeAdapter(frozenset[str] | set[str])
+_LIST: TypeAdapter[Any] = TypeAdapter(frozenset[str] | set[str] | tuple[str, ...] | list[str])
+
+MEMBER_TYPES: Mapping[str, tuple[TypeAdapter[Any], str]] = {
+    "folds": (TypeAdapter(int), "a whole number"),
+    "candidates": (TypeAdapter(int), "a whole number"),
+    "dial": (TypeAdapter(str), "the name of a setting, or blank"),
+    "provides": (_SET, "a frozenset of text"),
+    "needs": (_LIST, "a frozenset of text"),
+    "libraries": (_LIST, "a tuple of text"),
+    "direction": (TypeAdapter(Direction), f"one of {', '.join(get_args(Direction))}"),
+    "unit": (TypeAdapter(Unit), f"one of {', '.join(filter(None, get_args(Unit)))} or blank"),
+    "gives": (_SET, "a frozenset of text"),
+    "needs_now": (_SET, "a frozenset of text"),
+}
+"""The type of an attribute of a plug-in, or of a method's result, also in words."""
+
+
+def has_member_type(name: str, value: object) -> bool:
+    """Return whether a member of a plug-in has the type in ``MEMBER_TYPES``, if it is there."""
+    try:
+        if name in MEMBER_TYPES:
+            MEMBER_TYPES[name][0].validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+def raise_faults(faults: Iterable[UserError]) -> None:
+    """Raise faults at once, those with the same message once.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    if distinct := list({str(fault): fault for fault in faults}.values()):
+        raise Faults(distinct)
+
+
+def validate_plugins(experiment: Experiment) -> None:
+    """Refuse plug-ins that lack members of their protocol, or whose code raises an exception.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    raise_faults(
+        experiment.fault(spec.where, error.message, remedy=error.remedy, kind=BrokenContract)
+        for spec in list_plugins(experiment)
+        for error in _find_contract_faults(spec)
+    )
+
+
+def validate_class(cls: type, name: str, kind: str) -> None:
+    """Refuse a class as ``validate_plugins`` does, before a spec gives its settings.
+
+    What a class computes from settings that have no default is not known here, so of such a class
+    only the methods are checked.
+
+    Raises:
+        Faults: There is one fault or more.
+        BrokenContract: The class is not a dataclass, or cannot be made with its defaults.
+    """
+    settings = read_settings(cls)
+    is_open = any(setting.needed for setting in settings.values())
+    with blame_plugin(f"{name} with its defaults"):
+        plugin = object.__new__(cls) if is_open else cls()
+    parameters = {key: as_plain(setting.default) for key, setting in settings.items()}
+    spec = PluginSpec(kind, name, name, plugin, parameters, ())
+    raise_faults(_find_method_faults(spec) if is_open else _find_contract_faults(spec))
+
+
+def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield what a plug-in lacks of its protocol, or what fails, at the place of its class."""
+    faults = [*_find_method_faults(spec), *_find_member_faults(spec)]
+    for fault in faults or find_declaration_faults(spec):
+        place = locate_code(type(spec.plugin))
+        is_placed = not place or fault.message.startswith(place.rpartition(":")[0])
+        message = fault.message if is_placed else f"{place}: {fault.message}"
+        yield BrokenContract(message, remedy=fault.remedy)
+
+
+def _find_method_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield the methods of its protocol that a plug-in lacks or that take other arguments."""
+    for name, promised in list_promised_methods(PROTOCOLS[spec.kind]).items():
+        arguments = list(inspect.signature(promised).parameters)[1:]
+        call = f"{name}({', '.join(arguments)})"
+        method = inspect.getattr_static(spec.plugin, name, None)
+        if method is None:
+            message = f"{spec.name} has no method {call}"
+            yield BrokenContract(message, remedy=f"give its class the method: {_write_head(call)}")
+            continue
+        try:
+            inspect.signature(getattr(spec.plugin, name)).bind(*arguments)
+        except TypeError as error:
+            place = f"{place}: " if (place := locate_code(method)) else ""
+            message = f"{place}{name} of {spec.name} cannot be called as {call}: {error}"
+            yield BrokenContract(message, remedy=f"write it as {_write_head(call)}")
+        except (AttributeError, ValueError):  # a member that fails is reported with the members
+            continue
+
+
+def _write_head(call: str) -> str:
+    """Return the first line of a method: ``def fit(self, data, rng)``."""
+    return f"def {call.replace('(', '(self, ', 1).replace(', )', ')')}"
+
+
+def list_promised_methods(protocol: type) -> dict[str, Callable[..., Any]]:
+    """Return the methods of a protocol by name."""
+    functions = {
+        name: value for name, value in vars(protocol).items() if inspect.isfunction(value)
+    }
+    return {name: value for name, value in functions.items() if not name.startswith("_")}
+
+
+def find_kinds(cls: type) -> list[str]:
+    """Return the kinds of plug-in whose methods a class has: ``metrics``."""
+    return [
+        kind
+        for kind, protocol in PROTOCOLS.items()
+        if all(hasattr(cls, name) for name in list_promised_methods(protocol))
+    ]
+
+
+def _find_member_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield the members of its protocol that a plug-in lacks, or that fail or are mistyped."""
+    for name in list_promised_members(PROTOCOLS[spec.kind]):
+        if inspect.getattr_static(spec.plugin, name, _ABSENT) is _ABSENT:
+            message = f"{spec.name} has no {name}, which every plug-in of its kind has"
+            yield BrokenContract(message, remedy=_suggest_member(name))
+        else:
+            yield from _check_member(name, spec, partial(getattr, spec.plugin, name))
+    yield from _check_member("settings", spec, lambda: compute_digest(spec.parameters))
+    if spec.kind in {"datasets", "splits"}:
+        yield from _check_member("gives", spec, lambda: spec.plugin.gives())  # noqa: PLW0108  it may lack it
+    if spec.kind == "queries" and isinstance(spec.plugin, AsksInFolds):
+        yield from _check_member("folds", spec, lambda: spec.plugin.folds)
+    if isinstance(spec.plugin, NeedsByParameters):
+        yield from _check_member("needs_now", spec, spec.plugin.needs_now)
+    if isinstance(spec.plugin, ReadsModels):
+        yield from _check_member("model_files", spec, lambda: [*spec.plugin.model_files()])
+
+
+_ABSENT = object()
+
+
+def list_promised_members(protocol: type) -> list[str]:
+    """Return the names of the attributes and properties of a protocol, without its methods."""
+    properties = [name for name, value in vars(protocol).items() if isinstance(value, property)]
+    return [*inspect.get_annotations(protocol), *properties]
+
+
+def _check_member(name: str, spec: PluginSpec, get: Callable[[], Any]) -> Iterator[BrokenContract]:
+    """Yield why a member of a plug-in is of no use: it raises an exception or has a wrong type."""
+    try:
+        with blame_plugin(f"{name} of {spec.name}"):
+            value = get()
+    except BrokenContract as error:
+        yield error
+        return
+    if not has_member_type(name, value):
+        type_name = MEMBER_TYPES[name][1]
+        message = f"{name} of {spec.name} must be {type_name}, found {describe_value(value)}"
+        yield BrokenContract(message, remedy=_suggest_member(name))
+
+
+def _suggest_member(name: str) -> str:
+    type_name = MEMBER_TYPES[name][1] if name in MEMBER_TYPES else "see its protocol"
+    return f"give its class {name}: {type_name}"
+
+
+def list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
+    """Yield every plug-in of an experiment, also the metrics of its searches."""
+    for dataset in experiment.datasets:
+        yield from (dataset.source, *dataset.filters)
+    if experiment.split is not None:
+        yield experiment.split
+    if experiment.queries is not None:  # of a spec with errors
+        yield experiment.queries
+    for model in experiment.models:
+        yield model if model.reranked is None else model.reranked.reranker
+        learner = find_learner(model)
+        if learner is not model:
+            yield learner
+        if model.tune is not None:
+            yield model.tune.metric
+    yield from (*experiment.labels, *experiment.metrics, *experiment.tests)
+
+
+_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
+"""Types of settings that are no part with a device: a check of a protocol takes long."""
+
+
+def choose_devices(experiment: Experiment) -> Experiment:
+    """Return an experiment whose plug-ins name the devices and precisions that they use here.
+
+    Raises:
+        Faults: This machine does not have a device.
+    """
+    faults: list[UserError] = []
+
+    def choose(specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+        return tuple(_choose(spec, experiment, faults) for spec in specs)
+
+    datasets = tuple(
+        DatasetSpec(dataset.source, choose(dataset.filters), dataset.label)
+        for dataset in experiment.datasets
+    )
+    chosen = replace(
+        experiment,
+        datasets=datasets,
+        models=choose(experiment.models),
+        labels=choose(experiment.labels),
+    )
+    raise_faults(faults)
+    return chosen
+
+
+def has_device(spec: PluginSpec, experiment: Experiment) -> bool:
+    """Return whether this machine has the device of a plug-in."""
+    faults: list[UserError] = []
+    _choose(spec, experiment, faults)
+    return not faults
+
+
+def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -> PluginSpec:
+    if spec.reranked is not None:
+        base = _choose(spec.reranked.base, experiment, faults)
+        reranked = replace(spec.reranked, base=base)
+        model = replace(spec.plugin.base, model=base.plugin)
+        return replace(spec, plugin=replace(spec.plugin, base=model), reranked=reranked)
+    try:
+        with blame_plugin(f"choose_device() of {spec.label}"):
+            return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))
+    except UserError as error:
+        where = _find_device_key(experiment.document.data, spec.where, error.where)
+        fault = experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
+        if str(fault) not in map(str, faults):  # several models may have the device of the spec
+            faults.append(fault)
+        return spec
+
+
+def _set_devices(plugin: Any, default: Device) -> Any:
+    """Return a copy of a plug-in with the device and precision of each of its parts."""
+    changes: dict[str, Any] = {}
+    for name, value in vars(plugin).items() if is_dataclass(plugin) else ():
+        if type(value) in _PLAIN:
+            continue
+        if isinstance(value, SelectedModel):
+            changes[name] = replace(value, model=_set_devices(value.model, default))
+        elif isinstance(value, UsesDevice):
+            changes[name] = _set_devices(value, default)
+    if isinstance(plugin, UsesDevice):
+        changes |= plugin.choose_device(default)
+    if not changes:
+        return plugin
+    plugin = copy.copy(plugin)
+    for name, value in changes.items():
+        object.__setattr__(plugin, name, value)  # its settings are valid, and it may be frozen
+    return plugin
+
+
+def _find_device_key(data: Any, where: KeyPath, setting: str) -> KeyPath:
+    """Return the location of the devices of an entry: its own, or that of the spec."""
+    entry = data
+    for step in where:
+        entry = entry[step]
+    if setting == "devices" and (key := _find_key(entry, setting)):
+        return (*where, *key)
+    return (*where, *key) if (key := _find_key(entry, "device")) else ("device",)
+
+
+def _find_key(entry: Any, setting: str) -> KeyPath:
+    """Return the path of the first setting of a name in an entry, at any depth; else empty."""
+    if not isinstance(entry, Mapping):
+        return ()
+    if setting in entry:
+        return (setting,)
+    paths = ((key, *path) for key in entry if (path := _find_key(entry[key], setting)))
+    return next(paths, ())
+
+
+def list_devices(plugin: Any) -> tuple[str, ...]:
+    """Return the devices of a plug-in whose devices are chosen, each as often as it trains it."""
+    devices = sorted({device for device, _ in _list_placements(plugin) if device})
+    return tuple(device for device in devices for _ in range(getattr(plugin, "devices", 1)))
+
+
+def describe_devices(plugin: Any) -> dict[str, Any]:
+    """Return the device and the precision of a model whose devices are chosen, for the manifest.
+
+    A model that several devices train has their number, ``devices``, too.
+
+    A model without a choice computes on the CPU, in the precision of its library. The device of a
+    model on a server, or of lists that another tool made, is not known.
+    """
+    placements = [*_list_placements(plugin)]
+    if not placements:
+        device = getattr(plugin, "device", "cpu")
+        is_known = device != "auto" and not isinstance(plugin, ChecksFiles)
+        return {"device": device if is_known else None, "precision": None}
+    devices, precisions = (
+        ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
+    )
+    number = {"devices": n} if (n := getattr(plugin, "devices", 1)) > 1 else {}
+    return {"device": devices or None, "precision": precisions or None, **number}
+
+
+def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ...]:
+    """Return a warning if a spec names a GPU that nothing in it uses; all may use the CPU.
+
+    Args:
+        experiment: The spec, with the device that its models have by default.
+        models: The models of the package, from which the warning names those with a device.
+    """
+    filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
+    specs = (*filters, *experiment.models, *experiment.labels)
+    is_used = any(_has_device(spec.plugin, experiment.device) for spec in specs)
+    if experiment.device in {"auto", "cpu"} or is_used:
+        return ()
+    names = [name for name in models if "device" in read_settings(models.load(name))]
+    message = (
+        f"device {experiment.device} has no effect: no model of the spec uses it; models that "
+        f"would are {', '.join(names)}, and language models in the process"
+    )
+    return (message,)
+
+
+def _has_device(plugin: Any, device: str) -> bool:
+    """Return whether a plug-in, or a part of it, computes on this device of the spec."""
+    settings = vars(plugin) if is_dataclass(plugin) else {}
+    parts = [
+        value.model if isinstance(value, SelectedModel) else value for value in settings.values()
+    ]
+    chosen = plugin.choose_device("auto") if isinstance(plugin, UsesDevice) else settings
+    is_here = chosen.get("device", "auto") != "auto"  # not on a server
+    is_default = settings.get("device", "") in {device, None}
+    return (is_here and is_default) or any(_has_device(part, device) for part in parts)
+
+
+def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
+    """Yield the device and the precision of each part of a plug-in; blank if it is a server's."""
+    for value in vars(plugin).values() if is_dataclass(plugin) else ():
+        if type(value) in _PLAIN:
+            continue
+        part = value.model if isinstance(value, SelectedModel) else value
+        if part is not value or isinstance(part, UsesDevice):
+            yield from _list_placements(part)
+    if isinstance(plugin, UsesDevice):
+        device = plugin.choose_device("auto").get("device", "auto")
+        is_here = device != "auto"
+        yield (device, getattr(plugin, "precision", "float32")) if is_here else ("", "")

@@ -1,0 +1,761 @@
+"""Validation of what the methods of plug-ins return, with the place of the method in a message.
+
+The stage in which a detector labels the items of a dataset.
+The outputs of a model, and the identifiers of the reviews that it predicts items of.
+The stages that all models of a data context share: dataset, labels, split and queries.
+The stages of a model: fit it, run the queries, compute the metrics.
+Re-rank the candidate lists of a model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.context import get_context, stage_context
+from recbias.core.dataset import (
+    AnyArray,
+    Attributes,
+    Codes,
+    Dataset,
+    FloatArray,
+    Ids,
+    Interactions,
+    Odds,
+    Reviews,
+    Split,
+    TrainingData,
+    Vocabulary,
+    select_reviews,
+)
+from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.evidence import (
+    REMEDIES,
+    Embeddings,
+    Evidence,
+    Predictions,
+    RankedLists,
+    Responses,
+    SentenceScores,
+    check_lists,
+)
+from recbias.core.files import derive_seed, make_generator
+from recbias.core.measures import Measurement
+from recbias.core.plugins import (
+    OUTPUTS,
+    AsksAboutItems,
+    Candidates,
+    FittedRecommender,
+    HasLearningCurve,
+    ReordersCandidates,
+    Restores,
+    SelectedModel,
+    State,
+    Storable,
+    evaluates_texts,
+    label_texts,
+)
+from recbias.core.queries import Queries
+from recbias.core.registry import locate_code
+
+T = TypeVar("T")
+
+OUTPUT_METHODS: Mapping[str, str] = {
+    "lists": "recommend",
+    "embeddings": "embeddings",
+    "sentence_scores": "sentence_scores",
+    "responses": "responses",
+    "predictions": "named",
+}
+"""The method of a fitted model that returns each output."""
+
+
+def call_for(returned: type[T], method: Callable[..., Any], *arguments: Any) -> T:
+    """Call a method of a plug-in and return its result.
+
+    Raises:
+        BrokenContract: The result is of another type than ``returned``.
+    """
+    value = method(*arguments)
+    if not isinstance(value, returned):
+        message = f"returns {type(value).__name__}, not {returned.__name__}"
+        raise make_fault(method, message, f"return a {returned.__name__}")
+    return value
+
+
+def require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
+    """Return the dataset that a source loads.
+
+    Raises:
+        BrokenContract: It is something else, has codes outside its vocabularies, columns of
+            different lengths, or a table without a row for each user or item.
+    """
+    dataset = call_for(Dataset, load, *arguments)
+    rows = dataset.interactions
+    for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
+        codes, table = getattr(rows, kind), getattr(dataset, kind)
+        if not isinstance(ids, Vocabulary):
+            message = f"returns identifiers of {kind} as {type(ids).__name__}, not Vocabulary"
+            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
+        if codes.dtype.kind not in "iu" or codes.shape != (len(rows.values),):
+            form = f"{codes.dtype}{[*codes.shape]}"
+            message = f"returns codes of {kind} as {form} for {len(rows.values):,} interactions"
+            raise make_fault(load, message, "return a whole number for each interaction")
+        if table is not None and not isinstance(table, Attributes):
+            message = f"returns {kind} as {type(table).__name__}, not Attributes"
+            raise make_fault(load, message, "return Attributes(vocabulary, frame)")
+        if table is not None and len(table.frame) != len(ids):
+            message = f"returns a table of {len(table.frame):,} rows for {len(ids):,} {kind}"
+            raise make_fault(
+                load, message, "return a row for each, in the order of the vocabulary"
+            )
+        n = len(ids)
+        if codes.size and (codes.min() < 0 or codes.max() >= n):
+            message = f"returns codes of {kind} outside 0 to {n - 1:,}"
+            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
+    return dataset
+
+
+def make_fault(method: Callable[..., Any], message: str, remedy: str) -> BrokenContract:
+    """Return the error of a method of a plug-in, with its file and line."""
+    place = f"{place}: " if (place := locate_code(method)) else ""
+    name = getattr(method, "__qualname__", "the method")
+    return BrokenContract(f"{place}{name}() {message}", remedy=remedy)
+
+
+def require_outputs(fit: Callable[..., Any], fitted: object, outputs: Iterable[str]) -> None:
+    """Check that a fitted model has the method of each output that its model provides.
+
+    Raises:
+        BrokenContract: It lacks one.
+    """
+    for output in sorted(outputs):
+        method = OUTPUT_METHODS[output]
+        if not hasattr(fitted, method):
+            message = f"returns {type(fitted).__name__}, which has no {method}(): {output}"
+            remedy = f"return an object with {method}(), or remove {output} from provides"
+            raise make_fault(fit, message, remedy)
+
+
+def require_embeddings(fitted: Any, data: TrainingData) -> Embeddings:
+    """Return the embeddings of a fitted model: a row for each user, and for each item.
+
+    Raises:
+        BrokenContract: They have another shape.
+    """
+    embeddings = call_for(Embeddings, fitted.embeddings)
+    sizes = {"users": data.train.n_users, "items": data.train.n_items}
+    for kind, n in sizes.items():
+        vectors = getattr(embeddings, kind)
+        if vectors is not None and (np.ndim(vectors) != 2 or len(vectors) != n):
+            message = f"returns {kind} of shape {np.shape(vectors)} for {n:,} {kind}"
+            remedy = f"return a row for each of the {kind} in data.train, NaN without an embedding"
+            raise make_fault(fitted.embeddings, message, remedy)
+    return embeddings
+
+
+def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measurement, ...]:
+    """Return the measurements that a metric returned.
+
+    Raises:
+        BrokenContract: They are something else, none, or two of the same group and target; their
+            values are not a number for each unit, or of a metric of another author infinite.
+    """
+    rows = tuple(value) if isinstance(value, Iterable) else (value,)
+    wrong = [row for row in rows if not isinstance(row, Measurement)]
+    if wrong or not isinstance(value, Iterable):
+        message = f"returns {type([*wrong, value][0]).__name__}, not a list of Measurement"
+        remedy = "return [evidence.measure_queries(values)] or [Measurement(...)]"
+        raise make_fault(measure, message, remedy)
+    for message in _find_measurement_faults(rows, is_foreign=bool(locate_code(measure))):
+        remedy = "return one number for each unit, NaN if undefined, once for a group and target"
+        raise make_fault(measure, message, remedy)
+    return rows
+
+
+def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -> Iterator[str]:
+    if not rows and is_foreign:
+        yield "returns an empty list, without a measurement"
+    places = Counter((row.group, row.target) for row in rows)
+    if repeated := [place for place, n in places.items() if n > 1]:
+        place = " and ".join(filter(None, repeated[0])) or "no group or target"
+        yield f"returns {places[repeated[0]]} measurements of {place}"
+    for row in rows:
+        n_units = 0 if row.units is None else len(row.units.ids)
+        values = np.asarray(row.value if row.units is None else row.units.values)
+        if row.units is not None and values.shape != (n_units,):
+            yield f"returns values of shape {values.shape} for {n_units:,} units"
+        elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
+            yield f"returns values of type {values.dtype}, not float64"
+        elif is_foreign and (n := np.count_nonzero(np.isinf(values))):
+            yield f"returns {n:,} infinite values"
+
+
+def require_labels(
+    label: Callable[..., Any], kinds: Sequence[str], items: Attributes, *arguments: Any
+) -> dict[str, AnyArray]:
+    """Return the columns of a detector: one of numbers for each kind, besides graded ones.
+
+    Raises:
+        BrokenContract: It lacks a column, has others, or one does not have a number for each item.
+    """
+    columns = call_for(Mapping, label, items, *arguments)  # type: ignore[type-abstract]
+    allowed = {*kinds, *(f"{kind}_score" for kind in kinds)}
+    remedy = "return a column of 0, 1 or NaN for each of its kinds: " + ", ".join(kinds)
+    for name in [*columns.keys() - allowed, *set(kinds) - columns.keys()]:
+        violation = "of no kind" if name in columns else "missing"
+        raise make_fault(label, f"returns columns with {name!r} {violation}", remedy)
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    for name, array in arrays.items():
+        if array.shape != (len(items.ids),) or array.dtype.kind not in "fiub":
+            form = f"{array.dtype}{[*array.shape]}"
+            message = (
+                f"returns {name!r} as {form}, not a number for each of {len(items.ids):,} items"
+            )
+            raise make_fault(label, message, remedy)
+    return arrays
+
+
+def require_state(fitted: object, model: str) -> State:
+    """Return the state of a fitted model, if it maps names to arrays of numbers or text.
+
+    Raises:
+        BrokenContract: It is something else, or the fitted model has none.
+    """
+    if not isinstance(fitted, Storable):
+        raise _make_state_error(f"{model} has restore() but its fitted model no state()")
+    state = fitted.state()
+    if not isinstance(state, Mapping):
+        returned = type(state).__name__
+        raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
+    for name, array in state.items():
+        if not isinstance(name, str):
+            raise _make_state_error(f"state() of {model} has a name that is not text: {name!r}")
+        if np.asarray(array).dtype.hasobject:
+            raise _make_state_error(f"state() of {model} has Python objects in {name!r}")
+    return state
+
+
+def _make_state_error(message: str) -> BrokenContract:
+    return BrokenContract(message, remedy="give the fitted model a state() that returns arrays")
+
+
+@dataclass(frozen=True, eq=False)
+class ItemLabels:
+    """The labels of a detector.
+
+    Args:
+        frame: One row per item and one column per kind of label.
+        replies: One row per reply of a language model that the labels follow from; None without.
+    """
+
+    frame: pd.DataFrame
+    replies: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class LabelItems:
+    """Label every item of a dataset with a detector: the columns are ``label.kind``."""
+
+    detector: Any
+    label: str
+    seed: int
+    values_digest: str = ""  # of what could change the values of a text, besides the text
+
+    def __call__(self, dataset: Dataset) -> ItemLabels:
+        """Return the labels of every item."""
+        if not isinstance(self.detector, AsksAboutItems):
+            return ItemLabels(self._name_columns(dataset, self._choose_method()))
+        reply_tables: list[pd.DataFrame] = []
+
+        @wraps(self.detector.label_with_replies)
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            columns: Mapping[str, FloatArray]
+            columns, replies = self.detector.label_with_replies(items)
+            reply_tables.append(replies)
+            return columns
+
+        return ItemLabels(self._name_columns(dataset, label), *reply_tables)
+
+    def _choose_method(self) -> Callable[..., Any]:
+        """Return the method that labels items, by the stored values of their texts if it can."""
+        open_values = get_context().open_values
+        detector, method = self.detector, self.detector.label
+        if not evaluates_texts(detector) or open_values is None:
+            return cast("Callable[..., Any]", method)
+        stored = open_values(self.values_digest)
+
+        @wraps(method)
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            return label_texts(detector, stored, items)
+
+        return label
+
+    def rehearse(self, dataset: Dataset) -> ItemLabels:
+        """Return label 0 for every item in place of those that a language model would give.
+
+        Raises:
+            UserError: The items do not have what the detector reads.
+        """
+
+        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+            self.detector.plan_label_requests(items)
+            return {
+                column: np.zeros(len(items.ids))
+                for kind in self.detector.kinds
+                for column in (kind, f"{kind}_score")
+            }
+
+        return ItemLabels(self._name_columns(dataset, label))
+
+    def _name_columns(self, dataset: Dataset, label: Callable[..., Any]) -> pd.DataFrame:
+        """Return one row per item and one column per kind of label."""
+        if dataset.items is None:
+            raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
+        rng = make_generator(self.seed, "label", self.label)
+        labels = require_labels(label, self.detector.kinds, dataset.items, rng)
+        columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
+        for name in columns:
+            if name in dataset.items.names:
+                message = f"the items table already has a column {name!r}"
+                raise BrokenContract(message, remedy="give the labels another name")
+        return pd.DataFrame(columns)
+
+
+def add_labels(dataset: Dataset, labels: Sequence[ItemLabels]) -> Dataset:
+    """Return the dataset with the labels of detectors as columns of its items."""
+    if dataset.items is None or not labels:
+        return dataset
+    frame = dataset.items.frame.reset_index(drop=True)
+    columns = [item_labels.frame for item_labels in labels]
+    items = replace(dataset.items, frame=pd.concat([frame, *columns], axis=1))
+    return replace(dataset, items=items)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelOutputs:
+    """The outputs of a model; None for those that it does not provide."""
+
+    lists: RankedLists | None
+    embeddings: Embeddings | None
+    sentence_scores: SentenceScores | None = None
+    responses: Responses | None = None
+    predictions: Predictions | None = None
+    learning_curve: pd.DataFrame | None = None
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """The outputs that metrics measure, by name."""
+        return {name: getattr(self, name) for name in OUTPUTS}
+
+
+def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
+    """Return an identifier of each review: user, item, and its number among those of the pair."""
+    pairs = pd.DataFrame({"user": reviews.users, "item": reviews.items})
+    numbers = pairs.groupby(["user", "item"]).cumcount().to_numpy() + 1
+    users, items = rows.user_ids.ids[reviews.users], rows.item_ids.ids[reviews.items]
+    triples = zip(users, items, numbers, strict=True)
+    return np.array([f"{user}:{item}:{number}" for user, item, number in triples], dtype=object)
+
+
+DEFAULT_SOURCE = "users"
+"""The source of the queries of a spec without ``queries``."""
+
+
+@dataclass(frozen=True)
+class LoadDataset:
+    """Load a dataset and apply its filters in order."""
+
+    source: Any
+    filters: tuple[Any, ...]
+    data: Path
+    seed: int
+
+    def __call__(self) -> Dataset:
+        """Return the filtered dataset."""
+        rng = make_generator(self.seed, "dataset")
+        dataset = require_dataset(self.source.load, self.data, rng)
+        for position, data_filter in enumerate(self.filters):
+            rng = make_generator(self.seed, "filter", position)
+            dataset = call_for(Dataset, data_filter.apply, dataset, rng)
+        return dataset
+
+
+@dataclass(frozen=True)
+class SplitDataset:
+    """Make one fold; without a splitter all interactions are training interactions."""
+
+    splitter: Any
+    fold: int
+    seed: int
+
+    def __call__(self, dataset: Dataset) -> Split:
+        """Return the split."""
+        if self.splitter is None:
+            return Split(dataset.interactions, None)
+        rng = make_generator(self.seed, "split", self.fold)
+        return call_for(Split, self.splitter.split, dataset, self.fold, rng)
+
+
+@dataclass(frozen=True)
+class SelectQueries:
+    """Select the queries, the first ``limit`` of each fold.
+
+    Args:
+        lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
+        folds: The number of samples that the source returns one after another.
+        name: The name of the source.
+    """
+
+    source: Any
+    seed: int
+    limit: int | None
+    lists_needed: bool = True
+    folds: int = 1
+    name: str = DEFAULT_SOURCE
+
+    def __call__(self, dataset: Dataset, split: Split) -> Queries:
+        """Return the queries."""
+        aligned = align_dataset(dataset, split)
+        if not self.lists_needed and not len(aligned.user_ids) and self._has_default_source:
+            ids = Vocabulary.of([])
+            labels = Attributes(ids, pd.DataFrame(), "query")
+            return Queries(ids, labels, np.empty(0, dtype=np.int32))
+        queries = call_for(Queries, self.source.ask, aligned, make_generator(self.seed, "queries"))
+        if self.limit is None:
+            return queries
+        parts = np.array_split(np.arange(len(queries)), self.folds)
+        return queries.take(np.concatenate([part[: self.limit] for part in parts]))
+
+    @property
+    def _has_default_source(self) -> bool:
+        """Whether the source is every user, the default of a spec without ``queries``."""
+        if not is_dataclass(self.source) or self.name != DEFAULT_SOURCE:
+            return False
+        settings = vars(self.source)
+        return all(settings[field.name] == field.default for field in fields(self.source))
+
+
+@dataclass(frozen=True)
+class TakeQueries:
+    """Take the queries of one fold from those of all folds, which have the same number each."""
+
+    fold: int
+    folds: int
+
+    def __call__(self, queries: Queries) -> Queries:
+        """Return the queries of the fold."""
+        return queries.take(np.array_split(np.arange(len(queries)), self.folds)[self.fold])
+
+
+def align_dataset(dataset: Dataset, split: Split) -> Dataset:
+    """Return the dataset with the training interactions and the vocabularies of the split."""
+    train = split.train
+    if (train.user_ids.digest, train.item_ids.digest) == (
+        dataset.user_ids.digest,
+        dataset.item_ids.digest,
+    ):
+        return replace(dataset, interactions=train)
+    users = dataset.users.align(train.user_ids) if dataset.users else None
+    items = dataset.items.align(train.item_ids) if dataset.items else None
+    reviews = dataset.reviews or None
+    if reviews is not None:
+        user_codes = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
+        item_codes = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
+        reviews = Reviews(user_codes, item_codes, reviews.texts)
+    return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
+
+
+def make_training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:
+    """Return the data that a model is fitted on."""
+    aligned = align_dataset(dataset, split)
+    return split.training_data(
+        users=aligned.users,
+        items=aligned.items,
+        reviews=aligned.reviews,
+        dataset=label,
+        sentences=aligned.sentences,
+    )
+
+
+TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
+"""The outputs that a fitted model returns by a method of their name, with their types."""
+
+
+@dataclass(frozen=True)
+class FitModel:
+    """Fit a model whose learned state consists of arrays.
+
+    Args:
+        dataset: The label of the dataset, for models that read files of other tools.
+    """
+
+    model: Any
+    name: str
+    seed: int
+    fold: int
+    dataset: str = ""
+
+    def __call__(self, dataset: Dataset, split: Split) -> State:
+        """Return the learned state."""
+        rng = make_generator(self.seed, "fit", self.name, self.fold)
+        fitted = self.model.fit(make_training_data(dataset, split, self.dataset), rng)
+        return require_state(fitted, self.name)
+
+
+@dataclass(frozen=True)
+class AnswerQueries:
+    """Run the queries on a model; a model that cannot be stored is fitted first.
+
+    Args:
+        split_part: The part of the split whose reviews are classified, for models that predict
+            the item of a review.
+        outputs: The outputs to compute, if the model provides them.
+    """
+
+    model: Any
+    name: str
+    k: int
+    seed: int
+    fold: int
+    dataset: str = ""
+    split_part: Literal["test", "validation"] = "test"
+    outputs: frozenset[str] = OUTPUTS
+
+    def __call__(
+        self, dataset: Dataset, split: Split, queries: Queries, state: State | None = None
+    ) -> ModelOutputs:
+        """Return the validated outputs."""
+        data = make_training_data(dataset, split, self.dataset)
+        fitted: Any = self.fit(data, state)
+        needed = self.outputs & self.model.provides
+        require_outputs(self.model.fit, fitted, needed)
+        lists = self._recommend(fitted, queries, data) if "lists" in needed else None
+        texts = {  # after the lists, since a chat model keeps the replies that they are read from
+            name: call_for(kind, getattr(fitted, name), queries)
+            for name, kind in TEXT_OUTPUTS.items()
+            if name in needed
+        }
+        return ModelOutputs(
+            learning_curve=(
+                fitted.learning_curve() if isinstance(fitted, HasLearningCurve) else None
+            ),
+            lists=lists,
+            embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
+            predictions=(
+                self._predict(fitted, dataset, split, data) if "predictions" in needed else None
+            ),
+            **texts,
+        )
+
+    def fit(self, data: TrainingData, state: State | None) -> FittedRecommender:
+        """Return the fitted model, restored if its learned state is stored.
+
+        A model that reorders the candidates of another is wrapped around the other one, fitted
+        with the generator that it has by itself.
+        """
+        return self._fit(SelectedModel(self.name, self.model), data, state)
+
+    def _fit(
+        self, selected: SelectedModel, data: TrainingData, state: State | None
+    ) -> FittedRecommender:
+        model, rng = selected.model, make_generator(self.seed, "fit", selected.name, self.fold)
+        if isinstance(model, ReordersCandidates):
+            return model.wrap(self._fit(model.candidates, data, state), data, rng)
+        if state is not None and isinstance(model, Restores):
+            return model.restore(state)
+        fitted: FittedRecommender = model.fit(data, rng)
+        return fitted
+
+    def _predict(
+        self, fitted: Any, dataset: Dataset, split: Split, data: TrainingData
+    ) -> Predictions | None:
+        """Return the items predicted for the held-out reviews, if any."""
+        rows = split.test if self.split_part == "test" else split.validation
+        reviews = select_reviews(align_dataset(dataset, split).reviews, rows)
+        if reviews is None:
+            return None
+        ranked = call_for(np.ndarray, fitted.named, reviews.texts, data)
+        if ranked.shape != (len(reviews), int(data.candidates.sum())):
+            message = f"{self.name} ranks items of shape {ranked.shape} for {len(reviews):,} texts"
+            raise BrokenContract(message, remedy="return every candidate for each text")
+        return Predictions(make_review_ids(reviews, data.train), reviews.items, ranked)
+
+    def _recommend(
+        self, fitted: FittedRecommender, queries: Queries, data: TrainingData
+    ) -> RankedLists:
+        with stage_context(writes_lists=True):
+            lists = call_for(RankedLists, fitted.recommend, queries, self.k, data)
+        keeps_seen = "seen" in vars(self.model) and self.model.seen == "keep"
+        check_lists(
+            lists,
+            n_queries=len(queries),
+            seen=None if keeps_seen else select_histories(queries, data),
+            n_items=data.train.n_items,
+            model=self.name,
+        )
+        return lists
+
+
+@dataclass(frozen=True)
+class TakeAnswers:
+    """Take the outputs for the queries of one fold from those for the queries of all folds."""
+
+    def __call__(self, sampled: Queries, outputs: ModelOutputs, queries: Queries) -> ModelOutputs:
+        """Return the outputs without the lists of, and the responses to, other queries."""
+        lists, responses = outputs.lists, outputs.responses
+        inside = queries.ids.find(sampled.ids.ids) >= 0
+        if lists is not None:
+            lists = lists.take(np.flatnonzero(inside))
+        if responses is not None:
+            others = set(sampled.ids.ids[~inside].tolist())
+            kept = [row for row, name in enumerate(responses.ids.tolist()) if name not in others]
+            responses = responses.take(np.array(kept, dtype=np.int64))
+        return replace(outputs, lists=lists, responses=responses)
+
+
+@dataclass(frozen=True)
+class ComputeMetric:
+    """Compute one metric on the outputs of one model, if it has outputs, or on the dataset.
+
+    Args:
+        world: The dataset plug-in, for a metric that needs the odds that it knows.
+    """
+
+    metric: Any
+    name: str
+    has_outputs: bool = True
+    has_choice: bool = False
+    world: Any = None
+
+    def __call__(
+        self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
+    ) -> Sequence[Measurement]:
+        """Return the values.
+
+        ``inputs`` are the outputs of the model if any, those of the model that chooses members if
+        any, and the labels.
+        """
+        outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
+        labels = inputs[self.has_outputs + self.has_choice :]
+        evidence = build_evidence(dataset, split, queries, labels)
+        if self.has_choice:
+            evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
+        if self.world is not None:
+            odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
+            evidence = replace(evidence, odds=odds)
+        evidence = replace(evidence, **outputs.evidence, metric=self.name)
+        return require_measurements(self.metric.measure, self.metric.measure(evidence))
+
+
+def build_evidence(
+    dataset: Dataset, split: Split, queries: Queries, labels: Sequence[ItemLabels]
+) -> Evidence:
+    """Return the evidence of a metric without the outputs of a model."""
+    labelled = align_dataset(add_labels(dataset, labels), split)
+    return Evidence(
+        queries=queries,
+        item_ids=split.train.item_ids,
+        relevant=None if split.test is None else _select_rows(split.test.binary, queries),
+        train=split.train,
+        item_counts=split.item_counts().astype(np.float64),
+        items=labelled.items,
+        users=labelled.users,
+        candidates=split.train.item_counts() > 0 if len(split.train) else None,
+        bootstrap_seed=derive_bootstrap_seed(queries.ids),
+    )
+
+
+def derive_bootstrap_seed(queries: Vocabulary) -> int:
+    """Return the seed of bootstrap samples and permutations, the same for the same queries."""
+    return derive_seed(0, "bootstrap", queries.digest)
+
+
+def select_histories(queries: Queries, data: TrainingData) -> Any:
+    """Return the training items of each query, CSR (q, n_items)."""
+    return _select_rows(data.train.binary, queries)
+
+
+def _select_rows(matrix: Any, queries: Queries) -> Any:
+    """Return the row of each query's user; an empty row if the query is not a user."""
+    from scipy.sparse import csr_array, vstack
+
+    users = queries.users
+    if (users >= 0).all():
+        return matrix if np.array_equal(users, np.arange(matrix.shape[0])) else matrix[users]
+    empty = csr_array((1, matrix.shape[1]), dtype=matrix.dtype)
+    return vstack([matrix, empty], format="csr")[users]
+
+
+@dataclass(frozen=True)
+class RerankLists:
+    """Select lists from the candidates of a model.
+
+    Args:
+        model: The re-ranker.
+        k: The length of the lists.
+    """
+
+    model: Any
+    k: int
+
+    def __call__(
+        self,
+        dataset: Dataset,
+        split: Split,
+        queries: Queries,
+        candidates: ModelOutputs,
+        *labels: ItemLabels,
+    ) -> ModelOutputs:
+        """Return the lists; ``labels`` are columns of the items by detectors."""
+        data = make_training_data(add_labels(dataset, labels), split)
+        if candidates.lists is None:
+            raise BrokenContract("the model returned no lists to re-rank")
+        return ModelOutputs(self.rerank(candidates.lists, queries, data), None)
+
+    def rerank(self, lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+        """Return the first k items by the re-ranker; the score at a rank is 1 / rank.
+
+        Raises:
+            BrokenContract: The positions that it returns are not those of candidates.
+        """
+        candidates = Candidates(lists, select_histories(queries, data), data)
+        positions = call_for(np.ndarray, self.model.rerank, candidates, self.k)
+        _check_positions(positions, candidates, self.k, self.model)
+        filled = positions >= 0
+        items = np.take_along_axis(lists.items, np.maximum(positions, 0), axis=1)
+        reciprocal_ranks = 1 / np.arange(1, self.k + 1, dtype=np.float32)
+        return RankedLists(
+            np.where(filled, items, -1).astype(np.int32),
+            np.where(filled, reciprocal_ranks, np.float32(np.nan)),
+            lists.outside,
+        )
+
+
+def _check_positions(positions: Codes, candidates: Candidates, k: int, reranker: Any) -> None:
+    """Check that each row holds different positions of candidates, and -1 at its end."""
+    shape = (len(candidates.lists), k)
+    problem = ""
+    if positions.shape != shape or positions.dtype.kind != "i":
+        problem = f"returns positions {positions.dtype}{[*positions.shape]}, not int32{[*shape]}"
+    elif positions.size and (positions.min() < -1 or positions.max() >= candidates.lists.k):
+        problem = f"returns positions outside -1 to {candidates.lists.k - 1}"
+    elif ((positions[:, :-1] < 0) & (positions[:, 1:] >= 0)).any():
+        problem = "returns a position after an empty one"
+    else:
+        ordered = np.sort(positions, axis=1)
+        filled = np.take_along_axis(candidates.filled, np.maximum(positions, 0), axis=1)
+        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+            problem = "returns a position twice in a row"
+        elif (~filled & (positions >= 0)).any():
+            problem = "returns an empty position of the candidates"
+    if problem:
+        remedy = "return the positions of the selected candidates, best first, and -1 at the end"
+        raise make_fault(reranker.rerank, problem, remedy)

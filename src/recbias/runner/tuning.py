@@ -1,0 +1,899 @@
+"""The combinations of settings in a search space.
+
+The result of one trial of a search, and its storage.
+Sampling and pruning by Optuna, each time in a new study of the earlier trials.
+The importance of each setting in a search.
+The value of a model on the validation set, which a search optimizes.
+One trial of a search: sample settings, fit the model, score it on the validation set.
+The search of a re-ranker's settings: the model is asked once, and each trial re-ranks.
+The hyperparameter search of a model: its trials, and the stage that selects the best.
+
+It receives no test set, and depends on its number, the seed and the earlier trials only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.settings import read_settings
+from recbias.config.specs import Choice, Dimension, Objective, PluginSpec, Tune
+from recbias.core.context import Failure, Pruned, stage_context, warn
+from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData
+from recbias.core.errors import BrokenContract, MissingEvidence, StageError, UserError
+from recbias.core.evidence import RankedLists
+from recbias.core.files import derive_seed, to_canonical_json
+from recbias.core.measures import Direction, to_loss
+from recbias.core.plugins import OUTPUTS, ChecksEarly, HasBaseline, State
+from recbias.core.queries import Queries, make_sentence_queries
+from recbias.runner.address import assign_address, digest_sources, join_address
+from recbias.runner.boundary import attempt
+from recbias.runner.grouping import GroupMeasurements
+from recbias.runner.stage import Stage
+from recbias.runner.stages import (
+    TEXT_OUTPUTS,
+    AnswerQueries,
+    ComputeMetric,
+    FitModel,
+    ItemLabels,
+    ModelOutputs,
+    RerankLists,
+    add_labels,
+    align_dataset,
+    build_evidence,
+    make_training_data,
+)
+
+
+def is_exhaustive(tune: Tune) -> bool:
+    """Return whether a search has enough trials for every combination of settings.
+
+    It then tries each combination once, since sampling would repeat some and miss others.
+    """
+    n_combinations = count_combinations(tune.space)
+    return n_combinations is not None and n_combinations <= tune.trials
+
+
+def count_combinations(space: Sequence[Dimension]) -> int | None:
+    """Return the number of combinations of distinct values; None if a setting is a real number.
+
+    >>> from recbias.config.specs import Range
+    >>> rates, sizes = Choice("rate", (0.1, 0.2, 0.1)), Range("size", 2, 4, log=True, integer=True)
+    >>> count_combinations((rates, sizes))
+    6
+    >>> count_combinations((Range("rate", 0, 1, log=False, integer=False),)) is None
+    True
+    """
+    counts = []
+    for dimension in space:
+        if isinstance(dimension, Choice):
+            counts.append(len(_list_values(dimension)))
+        elif dimension.integer:
+            counts.append(int(dimension.high) - int(dimension.low) + 1)
+        else:
+            return None
+    return math.prod(counts)
+
+
+def select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
+    """Return the settings of one trial of a search that tries every combination once.
+
+    The combinations are in random order, so that the first ones come from all of the space; trials
+    count from 1. The order depends on the finite space and on the seed of the search only, so the
+    trials of a batch never share a combination.
+
+    >>> from recbias.config.specs import Range
+    >>> space = (Choice("a", ("x", "y")), Range("b", 1, 2, log=False, integer=True))
+    >>> sorted(tuple(select_combination(space, number, 7).values()) for number in (1, 2, 3, 4))
+    [('x', 1), ('x', 2), ('y', 1), ('y', 2)]
+    """
+    values = {dimension.parameter: _list_values(dimension) for dimension in space}
+    names = sorted(values)
+    sizes = [len(values[name]) for name in names]
+    combination = np.random.default_rng(seed).permutation(math.prod(sizes))[number - 1]
+    positions = dict(zip(names, np.unravel_index(combination, sizes), strict=True))
+    return {name: values[name][int(positions[name])] for name in values}
+
+
+def _list_values(dimension: Dimension) -> Sequence[Any]:
+    if isinstance(dimension, Choice):
+        positions = dict.fromkeys(find_choice(dimension, value) for value in dimension.values)
+        return [dimension.values[position] for position in positions]
+    return range(int(dimension.low), int(dimension.high) + 1)
+
+
+def find_choice(choice: Choice, value: Any) -> int:
+    """Return the position of a value among those of a choice, compared with its type.
+
+    Raises:
+        BrokenContract: The choice does not have the value.
+    """
+    for position, candidate in enumerate(choice.values):
+        if type(candidate) is type(value) and candidate == value:
+            return position
+    raise BrokenContract(f"{value!r} is not among the values of {choice.parameter}")
+
+
+FILE = "trials.json"
+"""The file of a stored trial, and of a stored search."""
+
+TRIALS = (
+    *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "epochs"),
+    "settings",
+)
+"""The columns of ``trials.csv``."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of one combination of settings.
+
+    Args:
+        number: Its number in the search, from 1.
+        value: The metric on the validation set; for a pruned trial its last nDCG@10, NaN if it
+            failed.
+        seconds: Wall time; 0 if an earlier trial had the same settings.
+        curve: nDCG@10 on the validation set after each epoch, if it could be pruned.
+        pruned: Whether it was stopped because earlier trials were better.
+        excluded: Whether the perplexity increased by more than the search allows.
+    """
+
+    number: int
+    settings: Mapping[str, Any]
+    value: float
+    seconds: float = 0.0
+    failure: Failure | None = None
+    curve: tuple[float, ...] = ()
+    pruned: bool = False
+    excluded: bool = False
+
+    @property
+    def state(self) -> str:
+        """``done``, ``pruned``, ``excluded`` or ``failed``."""
+        if self.failure is not None:
+            return "failed"
+        if self.excluded:
+            return "excluded"
+        return "pruned" if self.pruned else "done"
+
+
+def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of ``trials.csv``."""
+    return [
+        {
+            **fit_keys,
+            "trial": trial.number,
+            "value": trial.value,
+            "state": trial.state,
+            "seconds": round(trial.seconds, 3),
+            "epochs": len(trial.curve) or None,
+            "settings": json.dumps(trial.settings, ensure_ascii=False),
+        }
+        for trial in trials
+    ]
+
+
+def save_trials(trials: Sequence[Trial], folder: Path) -> None:
+    """Write trials to a folder."""
+    records = [asdict(trial) | {"value": nan_to_none(trial.value)} for trial in trials]
+    (folder / FILE).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
+
+
+def load_trials(folder: Path) -> tuple[Trial, ...]:
+    """Read the trials of a folder."""
+    trials = []
+    for record in json.loads((folder / FILE).read_text(encoding="utf-8")):
+        failure = None if record["failure"] is None else Failure(**record["failure"])
+        value, curve = none_to_nan(record["value"]), tuple(record["curve"])
+        trials.append(Trial(**record | {"failure": failure, "value": value, "curve": curve}))
+    return tuple(trials)
+
+
+def nan_to_none(value: float) -> float | None:
+    """Return a value for JSON, which has null instead of NaN."""
+    return None if math.isnan(value) else value
+
+
+def none_to_nan(value: float | None) -> float:
+    """Return a value from JSON, which has null instead of NaN."""
+    return math.nan if value is None else value
+
+
+MIN_COMPLETE_TRIALS = 5
+"""No trial is pruned before this many are complete."""
+
+MIN_EPOCHS = 10
+"""No training is pruned before this epoch: a small learning rate starts slowly."""
+
+
+def import_optuna() -> Any:
+    """Return the package, which logs warnings only."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str, Any]:
+    """Return the settings of the next trial, by the tree-structured Parzen estimator (TPE).
+
+    The settings of the first ten trials are sampled at random. Of the earlier trials, pruned ones
+    rank below complete ones, and failed ones are ignored.
+
+    Source:
+        Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
+        NeurIPS 2011, section 4; as Optuna implements it.
+    """
+    sampler = import_optuna().samplers.TPESampler(seed=seed % 2**32)
+    study = _create_study(tune, trials, sampler=sampler)
+    params = study.ask(_make_distributions(tune.space)).params
+    settings = {dimension.parameter: params[dimension.parameter] for dimension in tune.space}
+    choices = [dimension for dimension in tune.space if isinstance(dimension, Choice)]
+    return settings | {
+        choice.parameter: choice.values[params[choice.parameter]] for choice in choices
+    }
+
+
+class MedianPruner:
+    """Stops a training that is worse than earlier trials: the median rule.
+
+    A training stops after an epoch if its best nDCG@10 on the validation set so far is below the
+    median of the complete trials' nDCG@10 at the same epoch. A trial that had fewer epochs counts
+    with its best. No training stops in its first nine epochs or before five trials are complete.
+
+    Source:
+        Golovin et al., "Google Vizier: A Service for Black-Box Optimization", KDD 2017, section
+        3.2.2; as Optuna implements it.
+    """
+
+    def __init__(self, tune: Tune, trials: Sequence[Trial]) -> None:
+        median_pruner = import_optuna().pruners.MedianPruner
+        pruner = median_pruner(n_startup_trials=MIN_COMPLETE_TRIALS, n_warmup_steps=MIN_EPOCHS)
+        self._trial = _create_study(tune, trials, pruner=pruner).ask()
+        self.curve: list[float] = []
+
+    def __call__(self, epoch: int, score: float) -> None:
+        """Record the validation score of an epoch; several trainings of one fit count on.
+
+        Raises:
+            Pruned: The training should stop.
+        """
+        self.curve.append(score)
+        self._trial.report(score, len(self.curve))
+        if self._trial.should_prune():
+            raise Pruned
+
+
+def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
+    optuna = import_optuna()
+    study = optuna.create_study(direction="maximize", **options)
+    distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
+    n_epochs = max((len(trial.curve) for trial in trials if trial.state == "done"), default=0)
+    for trial in (trial for trial in trials if trial.state != "failed"):
+        done = trial.state == "done"
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=states.COMPLETE if done else states.PRUNED,
+                value=-to_loss(trial.value, tune.direction) if done else None,
+                params={
+                    dimension.parameter: _encode(dimension, trial.settings)
+                    for dimension in tune.space
+                },
+                distributions=distributions,
+                intermediate_values=_extend_curve(trial, n_epochs if done else 0),
+            )
+        )
+    return study
+
+
+def _extend_curve(trial: Trial, n_epochs: int) -> dict[int, float]:
+    """Return the validation score by epoch, with the best one for epochs after the last."""
+    best = [max(trial.curve)] * (n_epochs - len(trial.curve)) if trial.curve else []
+    return dict(enumerate((*trial.curve, *best), start=1))
+
+
+def _make_distributions(space: Sequence[Dimension]) -> dict[str, Any]:
+    """Return the distribution of each setting, by name, so that their order in a spec is free."""
+    dimensions = sorted(space, key=lambda dimension: dimension.parameter)
+    return {dimension.parameter: make_distribution(dimension) for dimension in dimensions}
+
+
+def make_distribution(dimension: Dimension) -> Any:
+    """Return the Optuna distribution of a setting; of a choice, of the position of its value."""
+    distributions = import_optuna().distributions
+    if isinstance(dimension, Choice):
+        return distributions.CategoricalDistribution(range(len(dimension.values)))
+    low, high, log = dimension.low, dimension.high, dimension.log
+    if dimension.integer:
+        return distributions.IntDistribution(int(low), int(high), log=log)
+    return distributions.FloatDistribution(float(low), float(high), log=log)
+
+
+def _encode(dimension: Dimension, settings: Mapping[str, Any]) -> Any:
+    value = settings[dimension.parameter]
+    return find_choice(dimension, value) if isinstance(dimension, Choice) else value
+
+
+MIN_TRIALS = 8
+"""Importances are undefined with fewer trials that have a value."""
+
+
+def estimate_importances(
+    space: Sequence[Dimension], trials: Sequence[Trial], direction: Direction, seed: int
+) -> dict[str, float]:
+    """Return the share of the variance of the values that each setting alone explains.
+
+    A functional analysis of variance (fANOVA) of a random forest fitted to the values of the
+    trials. If some were pruned, the value of each trial is the best nDCG@10 of its epochs: without
+    pruned trials, the settings that caused pruning would seem unimportant. Failed trials are
+    excluded. A setting sampled on a logarithmic scale is analysed on that scale. The shares sum
+    to 1; they are NaN with fewer than eight values, or if all are equal.
+
+    Source:
+        Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
+        Importance", ICML 2014; as Optuna implements it.
+    """
+    scores = _collect_scores(trials, direction)
+    names = [dimension.parameter for dimension in space]
+    if len(scores) < MIN_TRIALS or len({score for _, score in scores}) == 1:
+        return dict.fromkeys(names, math.nan)
+    optuna = import_optuna()
+    study, create_trial = optuna.create_study(direction="maximize"), optuna.trial.create_trial
+    distributions = {dimension.parameter: _make_linear(dimension) for dimension in space}
+    for trial, score in scores:
+        params = {
+            dimension.parameter: _scale(dimension, trial.settings[dimension.parameter])
+            for dimension in space
+        }
+        study.add_trial(create_trial(value=score, params=params, distributions=distributions))
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed % 2**32)
+    shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return {name: float(shares[name]) for name in names}
+
+
+def _collect_scores(trials: Sequence[Trial], direction: Direction) -> list[tuple[Trial, float]]:
+    """Return the trials that have a score, all by the metric or all by nDCG@10."""
+    if any(trial.pruned for trial in trials):
+        return [(trial, max(trial.curve)) for trial in trials if trial.curve]
+    return [(trial, -to_loss(trial.value, direction)) for trial in trials if trial.state == "done"]
+
+
+def _make_linear(dimension: Dimension) -> Any:
+    if isinstance(dimension, Choice) or not dimension.log:
+        return make_distribution(dimension)
+    low, high = math.log(dimension.low), math.log(dimension.high)
+    return import_optuna().distributions.FloatDistribution(low, high)
+
+
+def _scale(dimension: Dimension, value: Any) -> Any:
+    """Return a value on the scale on which it is sampled uniformly."""
+    if isinstance(dimension, Choice):
+        return find_choice(dimension, value)
+    if not dimension.log:
+        return value
+    low, high = math.log(dimension.low), math.log(dimension.high)
+    return min(max(math.log(value), low), high)
+
+
+@dataclass(frozen=True)
+class ValidationScorer:
+    """Computes the metric of a search for every user with validation rows, or its sentences.
+
+    Args:
+        data: The training and validation rows.
+        metric: The metric; the validation rows are its relevant items.
+        labels: Labels of the items of ``data`` by detectors, which models do not see.
+        baseline: The model without training that is scored already, with its outputs.
+    """
+
+    data: TrainingData
+    metric: PluginSpec
+    labels: Sequence[ItemLabels] = ()
+    baseline: tuple[AnswerQueries, ModelOutputs] | None = None
+
+    def check(self) -> None:
+        """Check before any training that the metric can be computed on the data.
+
+        Raises:
+            UserError: No user has validation rows, or the metric lacks a column.
+        """
+        evidence = build_evidence(self._dataset, self._split, self.queries, self.labels)
+        if isinstance(self.metric.plugin, ChecksEarly):
+            self.metric.plugin.check(evidence)
+
+    def answer(self, answer: AnswerQueries, state: State | None = None) -> ModelOutputs:
+        """Fit a model on the training rows and return its outputs for the validation rows.
+
+        A learned state is restored instead.
+        """
+        if self.baseline is not None and self.baseline[0] == answer:
+            return self.baseline[1]
+        training_split = Split(self.data.train, None, self.data.validation)
+        return answer(self._dataset, training_split, self.queries, state)
+
+    def measure(self, outputs: ModelOutputs, objective: Objective = "value") -> float:
+        """Return the value of the metric, or the p-value of its first test.
+
+        Raises:
+            MissingEvidence: The metric is undefined, returns several values, or has no test.
+        """
+        compute = ComputeMetric(self.metric.plugin, self.metric.name)
+        measurements = compute(self._dataset, self._split, self.queries, outputs, *self.labels)
+        if self.metric.grouping is not None:
+            direction = self.metric.plugin.direction
+            group = GroupMeasurements(self.metric.name, self.metric.grouping, direction)
+            measurements = group(self.queries, measurements)
+        if len(measurements) > 1:  # the value of all units, if there is one beside others
+            overall = [each for each in measurements if not each.group and not each.target]
+            measurements = overall if len(overall) == 1 else measurements
+        fault, remedy = "", "choose a metric such as nDCG"
+        if len(measurements) != 1:
+            fault = f"returns {len(measurements)} values, and a search needs one"
+        elif objective == "largest_p" and not measurements[0].contrasts:
+            fault, remedy = (
+                "has no test within a model",
+                "choose perplexity_gap, or remove objective",
+            )
+        elif math.isnan(measurements[0].value):
+            fault = "is undefined on the validation rows"
+        if fault:
+            raise MissingEvidence(f"{self.metric.label} {fault}", remedy=remedy)
+        if objective == "largest_p":
+            return float(measurements[0].contrasts[0].p)
+        return float(measurements[0].value)
+
+    def score(self, answer: AnswerQueries) -> float:
+        """Fit a model on the training rows and return its value on the validation rows."""
+        return self.measure(self.answer(answer))
+
+    @property
+    def labelled_data(self) -> TrainingData:
+        """The training and validation rows, with the labels of the items."""
+        return replace(self.data, items=add_labels(self._dataset, self.labels).items)
+
+    @cached_property
+    def _dataset(self) -> Dataset:
+        data, reviews = self.data, self.data.reviews
+        if reviews is not None and data.validation_reviews is not None:
+            parts = (
+                vars(reviews),
+                vars(data.validation_reviews),
+            )  # the split separates them again
+            reviews = Reviews(
+                **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            )
+        return Dataset(data.train, data.users, data.items, reviews, sentences=data.sentences)
+
+    @cached_property
+    def _split(self) -> Split:
+        """The split with the validation rows as the test set."""
+        return Split(self.data.train, self.data.validation)
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The users with validation rows, or the validation sentences."""
+        rows, sentences = self.data.validation, self.data.sentences
+        if sentences is not None and self.metric.needs & TEXT_OUTPUTS.keys():
+            return make_sentence_queries(sentences, "validation")
+        users = np.unique(rows.users) if rows is not None else np.empty(0, dtype=np.int32)
+        if not users.size:
+            remedy = "give the split a larger validation set"
+            raise MissingEvidence("no user has validation rows to tune on", remedy=remedy)
+        ids = self.data.train.user_ids.take(users)
+        labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "user")
+        if self.data.users is not None:
+            labels = self.data.users.take(users, ids)
+        return Queries(ids, labels, users.astype(np.int32))
+
+
+def compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
+    """Return the increase of the perplexity of sentences, as a share of that before.
+
+    The geometric mean over the sentences that have a perplexity before. Infinite if one of them
+    has none after; NaN without sentences.
+    """
+    if before.sentence_scores is None or after.sentence_scores is None:
+        return math.nan
+    values = [scores.perplexity for scores in (before.sentence_scores, after.sentence_scores)]
+    is_defined = ~np.isnan(values[0])
+    if not is_defined.any():
+        return math.nan
+    if np.isnan(values[1][is_defined]).any():
+        return math.inf
+    return float(np.exp(np.mean(np.log(values[1] / values[0])[is_defined]))) - 1
+
+
+DEFAULT_INCREASE = 0.1
+"""The largest increase of perplexity in a search for the best value."""
+
+
+@dataclass(frozen=True)
+class RunTrial:
+    """Sample settings and score the model with them.
+
+    Args:
+        model: The model, whose other settings stay.
+        fold: The fold, from 1.
+        number: The number of the trial, from 1.
+        n_labels: The number of inputs that are labels of detectors.
+        exhaustive: Whether the search tries every combination once instead of sampling.
+    """
+
+    model: Any
+    name: str
+    tune: Tune
+    k: int
+    seed: int
+    fold: int
+    number: int = 1
+    n_labels: int = 0
+    exhaustive: bool = False
+
+    def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
+        """Return the trial; ``inputs`` are the labels, outputs of the baseline, earlier trials."""
+        labels, others = inputs[: self.n_labels], inputs[self.n_labels :]
+        baseline = next((each for each in others if isinstance(each, ModelOutputs)), None)
+        trials = [each for each in others if isinstance(each, Trial)]
+        items = align_dataset(add_labels(dataset, labels), split).items
+        names = [name for table in labels for name in table.frame.columns]
+        aligned = []
+        if items is not None and labels:
+            aligned = [ItemLabels(items.frame[names].reset_index(drop=True))]
+        return self.run(make_training_data(dataset, split), trials, aligned, baseline)
+
+    def run(
+        self,
+        data: TrainingData,
+        trials: Sequence[Trial],
+        labels: Sequence[ItemLabels] = (),
+        baseline: ModelOutputs | None = None,
+    ) -> Trial:
+        """Return the trial.
+
+        Raises:
+            MissingEvidence: No user has validation rows.
+            UserError: The metric cannot be computed on these data.
+        """
+        settings = self._choose_settings(trials)
+        for trial in trials:
+            if trial.settings == settings:
+                return replace(trial, number=self.number, seconds=0.0)
+        known = None if baseline is None else (self.answer_baseline(self.model), baseline)
+        scorer = ValidationScorer(data, self.tune.metric, labels, known)
+        scorer.check()
+        pruner = MedianPruner(self.tune, trials) if can_prune(self.tune) else None
+        start = time.perf_counter()
+        score, failure = attempt(lambda: self._score(scorer, settings, pruner))
+        seconds = time.perf_counter() - start
+        if failure is not None:
+            warn(f"failed with {settings}: {failure.message}")
+            return Trial(self.number, settings, math.nan, seconds, failure)
+        curve = tuple(pruner.curve) if pruner is not None else ()
+        if score is None:
+            return Trial(self.number, settings, curve[-1], seconds, curve=curve, pruned=True)
+        value, excluded = score
+        return Trial(self.number, settings, value, seconds, curve=curve, excluded=excluded)
+
+    def derive_seed(self, purpose: str, *names: object) -> int:
+        """Return a seed for one purpose in this search."""
+        name = self.name.rpartition(":")[2]  # a plug-in of a file, without the path of the file
+        return derive_seed(self.seed, purpose, name, self.fold, *names)
+
+    def _choose_settings(self, trials: Sequence[Trial]) -> dict[str, Any]:
+        if self.exhaustive:
+            return select_combination(self.tune.space, self.number, self.derive_seed("search"))
+        return sample_settings(self.tune, trials, self.derive_seed("search", self.number))
+
+    def _score(
+        self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
+    ) -> tuple[float, bool] | None:
+        """Return the value on the validation set and whether the trial is excluded.
+
+        None if the training was pruned.
+        """
+        model = apply_settings(self.model, self.tune.space, settings)
+        with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
+            outputs = scorer.answer(self._create_answer(model))
+            value = scorer.measure(outputs, self.tune.objective)
+            return value, self._is_excluded(scorer, model, outputs, settings)
+        return None
+
+    def answer_baseline(self, model: Any) -> AnswerQueries:
+        """Return what scores the sentences by a model without its training."""
+        return self._create_answer(model.without_training())
+
+    def _create_answer(self, model: Any) -> AnswerQueries:
+        return AnswerQueries(
+            model,
+            self.name,
+            self.k,
+            self.seed,
+            self.fold,
+            split_part="validation",
+            outputs=self.tune.metric.needs & OUTPUTS,
+        )
+
+    def _is_excluded(
+        self,
+        scorer: ValidationScorer,
+        model: Any,
+        outputs: ModelOutputs,
+        settings: Mapping[str, Any],
+    ) -> bool:
+        """Return whether the perplexity is too high, with a warning."""
+        limit = find_perplexity_limit(self.tune, model)
+        if limit is None:
+            return False
+        before = scorer.answer(self.answer_baseline(model))
+        increase = compute_perplexity_increase(before, outputs)
+        if not increase > limit:
+            return False
+        warn(
+            f"excluded with {settings}: the perplexity of the validation sentences increases by "
+            f"{increase:.0%}, more than {limit:.0%}"
+        )
+        return True
+
+
+@dataclass(frozen=True)
+class ScoreBaseline:
+    """Score the validation sentences by the model without training, for all trials of a search."""
+
+    answer: AnswerQueries
+    metric: PluginSpec
+
+    def __call__(self, dataset: Dataset, split: Split) -> ModelOutputs:
+        """Return the outputs."""
+        data = make_training_data(dataset, split)
+        return ValidationScorer(data, self.metric).answer(self.answer)
+
+
+def find_perplexity_limit(tune: Tune, model: Any) -> float | None:
+    """Return the largest increase of perplexity that a search allows; None for any.
+
+    Only models that train a pretrained language model further have a limit.
+    """
+    is_limited = isinstance(model, HasBaseline) and "sentence_scores" in tune.metric.needs
+    if not is_limited or tune.max_perplexity_increase is not None:
+        return tune.max_perplexity_increase if is_limited else None
+    return DEFAULT_INCREASE if tune.objective == "value" else None
+
+
+def can_prune(tune: Tune) -> bool:
+    """Return whether a search stops trainings early, by nDCG@10: if its metric is of accuracy."""
+    metric = tune.metric
+    is_accuracy = metric.direction == "higher" and metric.needs == {"lists", "test"}
+    return tune.pruning == "median" and is_accuracy and metric.grouping is None
+
+
+def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
+    """Return a model with the settings of a trial."""
+    cls: type = type(model)
+    declared = read_settings(cls)
+    values = {}
+    for dimension in space:
+        value = settings[dimension.parameter]
+        if isinstance(dimension, Choice):
+            value = dimension.parsed_values[find_choice(dimension, value)]
+        values[declared[dimension.parameter].field.name] = value
+    return replace(model, **values)
+
+
+@dataclass(frozen=True)
+class AnswerValidationQueries:
+    """Ask a model for the candidates of the users with validation rows.
+
+    Args:
+        metric: The metric of the search.
+    """
+
+    model: Any
+    name: str
+    k: int
+    seed: int
+    fold: int
+    metric: PluginSpec
+    dataset: str = ""
+
+    def __call__(self, dataset: Dataset, split: Split, state: State | None = None) -> ModelOutputs:
+        """Return the lists."""
+        answer = AnswerQueries(
+            *(self.model, self.name, self.k, self.seed, self.fold, self.dataset),
+            split_part="validation",
+            outputs=frozenset({"lists"}),
+        )
+        data = make_training_data(dataset, split, self.dataset)
+        return ValidationScorer(data, self.metric).answer(answer, state)
+
+
+@dataclass(frozen=True)
+class RunRerankTrial(RunTrial):
+    """Sample settings of a re-ranker and score the lists that it selects from candidates."""
+
+    candidates: RankedLists | None = None
+
+    def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
+        """Return the trial; the first of ``inputs`` are the candidates of the model."""
+        outputs: ModelOutputs = inputs[0]
+        trial = replace(self, candidates=outputs.lists)
+        return RunTrial.__call__(trial, dataset, split, *inputs[1:])
+
+    def _score(
+        self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
+    ) -> tuple[float, bool] | None:
+        """Return the value on the validation set; no trial is excluded."""
+        del pruner  # nothing is trained
+        if self.candidates is None:
+            raise BrokenContract("the model returned no lists to re-rank")
+        model = apply_settings(self.model, self.tune.space, settings)
+        rerank = RerankLists(model, self.k)
+        lists = rerank.rerank(self.candidates, scorer.queries, scorer.labelled_data)
+        return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
+
+
+FILE_SEARCH = "importances.json"
+"""The file of a stored search beside its trials."""
+
+IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
+"""The columns of ``importances.csv``."""
+
+
+TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
+"""The work of a stage whose model may be searched."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search; the first of equally good trials is the best.
+
+    Args:
+        importances: The share of the variance that each setting explains, or NaN.
+    """
+
+    best: Trial
+    trials: tuple[Trial, ...]
+    importances: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SelectBestTrial:
+    """Select the best trial and estimate the importance of each setting."""
+
+    direction: Direction
+    space: tuple[Dimension, ...] = ()
+    seed: int = 0
+
+    def __call__(self, *trials: Trial) -> SearchResult:
+        """Return the best of the complete trials; raise an error if all of them failed."""
+        done = [trial for trial in trials if trial.state == "done"]
+        if not done and any(trial.excluded for trial in trials):
+            n_excluded = sum(trial.excluded for trial in trials)
+            message = f"{n_excluded} of {len(trials)} trials increase the perplexity too much, "
+            message += "and no other has a value"
+            remedy = "search smaller weights and learning rates, or raise max_perplexity_increase"
+            raise UserError(message, where="tune.max_perplexity_increase", remedy=remedy)
+        if not done:
+            failures = [trial.failure for trial in trials if trial.failure is not None]
+            message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
+            if all(failure.user for failure in failures):
+                raise UserError(message, remedy="change the search space")
+            raise StageError(message)
+        best = min(done, key=lambda trial: to_loss(trial.value, self.direction))
+        importances = estimate_importances(self.space, trials, self.direction, self.seed)
+        return SearchResult(best, trials, importances)
+
+
+@dataclass(frozen=True)
+class UseBestSettings:
+    """Execute a stage with the best settings of a search."""
+
+    work: TunedWork
+    space: tuple[Dimension, ...]
+
+    def __call__(self, search: SearchResult, *inputs: Any) -> Any:
+        """Return the result of the stage."""
+        model = apply_settings(self.work.model, self.space, search.best.settings)
+        return replace(self.work, model=model)(*inputs)
+
+
+def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) -> tuple[Stage, ...]:
+    """Return one stage per trial.
+
+    Trials form batches of ``tune.parallel``. A trial is sampled from the trials of earlier
+    batches, so the trials of one batch can run at the same time with the same result. The address
+    of a trial includes those of the batch before, and so of all earlier batches. An exhaustive
+    search ends with the last combination.
+
+    Args:
+        first: What trials share: their inputs but for earlier trials, keys, files and location.
+        work: Runs a trial.
+        identity: What distinguishes this search from others, except the number of its trials.
+    """
+    shared, batch_size, n_trials = first.inputs, work.tune.parallel, work.tune.trials
+    pruning = work.tune.pruning if can_prune(work.tune) else "none"
+    search_identity = {**identity, "pruning": pruning}
+    if work.exhaustive:
+        search_identity["covering"] = True
+        n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
+    stages, code = list[Stage](), digest_sources(work)
+    libraries = (*work.model.libraries, "optuna")
+    before, after = _split_identity(search_identity)
+    for number in range(1, n_trials + 1):
+        earlier = stages[: (number - 1) // batch_size * batch_size]
+        counted = (*shared, *earlier[-batch_size:])
+        digest = join_address(first.kind, f"{before}{number}{after}", counted, libraries, code)
+        stages.append(
+            Stage(  # ``replace`` takes several times as long
+                first.kind,
+                f"trial {number} of {first.keys.model}",
+                digest,
+                replace(work, number=number),
+                (*shared, *earlier),
+                first.keys,
+                spec_location=first.spec_location,
+                files=first.files,
+                devices=first.devices,
+                subject=first.subject,
+                settings=first.settings,
+            )
+        )
+    return tuple(stages)
+
+
+def _split_identity(identity: Mapping[str, object]) -> tuple[str, str]:
+    """Return what is before and behind the number of a trial in its identity, as canonical JSON.
+
+    >>> _split_identity({"model": "A", "seed": 1})
+    ('{"model":"A","number":', ',"seed":1}')
+    """
+    before = to_canonical_json({key: identity[key] for key in identity if key < "number"})
+    after = to_canonical_json({key: identity[key] for key in identity if key > "number"})
+    start, end = (text[1:-1] for text in (before, after))
+    return f'{{{start}{"," if start else ""}"number":', f"{',' if end else ''}{end}}}"
+
+
+def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
+    """Return the stage that selects the best trial."""
+    tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
+    choose = SelectBestTrial(tune.direction, tune.space, work.derive_seed("importances"))
+    return assign_address(
+        Stage("search", f"search {keys.model}", "", choose, trials, keys, location),
+        {"direction": choose.direction},
+        inputs=trials[-tune.parallel :],
+        libraries=("optuna", "scikit-learn"),
+    )
+
+
+def make_importance_rows(
+    search: SearchResult, fit_keys: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the rows of ``importances.csv``."""
+    return [
+        {**fit_keys, "setting": name, "importance": share}
+        for name, share in search.importances.items()
+    ]
+
+
+def save_search(search: SearchResult, folder: Path) -> None:
+    """Write a search to a folder: the best trial, all trials, and the importances."""
+    save_trials((search.best, *search.trials), folder)
+    shares = {name: nan_to_none(share) for name, share in search.importances.items()}
+    (folder / FILE_SEARCH).write_text(json.dumps(shares, ensure_ascii=False), encoding="utf-8")
+
+
+def load_search(folder: Path) -> SearchResult:
+    """Read the search of a folder."""
+    best, *trials = load_trials(folder)
+    shares = json.loads((folder / FILE_SEARCH).read_text(encoding="utf-8"))
+    importances = {name: none_to_nan(share) for name, share in shares.items()}
+    return SearchResult(best, tuple(trials), importances)

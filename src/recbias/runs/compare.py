@@ -1,0 +1,487 @@
+"""The values of units and bootstrap samples that two runs share, and their tests.
+
+Comparison of runs: the same value of the same model, paired over the shared units.
+Automatic names of runs that differ although the entries of their specs do not.
+Comparison of gaps between groups in two runs: the effect of a mitigation on a bias.
+
+The name of an entry states the settings in which it differs from the others of its spec, so that
+an edit of one entry may change the name of another one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import FloatArray
+from recbias.core.errors import MixedRuns, UnknownName
+from recbias.core.files import to_canonical_json
+from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
+from recbias.core.queries import JOIN
+from recbias.core.registry import is_file
+from recbias.core.text import suggest
+from recbias.statistics.bootstrap import compare_replicates
+from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
+
+Key: TypeAlias = tuple[Hashable, ...]
+"""What identifies a value or a test."""
+
+_TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
+
+
+@dataclass(frozen=True, eq=False)
+class SharedUnits:
+    """The units of a metric value that two runs share, with both values, ``float64[2, u]``."""
+
+    ids: tuple[Any, ...]
+    values: FloatArray
+
+    def test(self) -> dict[str, Any]:
+        """Return Student's paired t-test of the second run minus the first: ``_TEST_COLUMNS``."""
+        columns = PairedT().pairs(self.values[::-1], np.random.default_rng(0))
+        return {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
+
+    @cached_property
+    def content(self) -> Key:
+        """What equals that of other units with the same values."""
+        return (self.ids, self.values.tobytes())
+
+
+@dataclass(frozen=True, eq=False)
+class SharedReplicates:
+    """The values of two runs on the same bootstrap samples, ``float64[2, b]``."""
+
+    values: FloatArray
+    df: float
+
+    def test(self, row: Mapping[Hashable, Any]) -> dict[str, Any]:
+        """Return the paired bootstrap of the second run minus the first, as in ``run``."""
+        points = np.array([row["value_b"], row["value_a"]])
+        columns = compare_replicates(points, self.values[::-1], 0.05, df=self.df)
+        test = {name: float(columns[name][0]) for name in _TEST_COLUMNS}
+        return test | {"n": row.get("n_b", 0), "test": "paired_bootstrap"}
+
+    @cached_property
+    def content(self) -> Key:
+        """What equals that of other samples with the same values."""
+        return (self.values.tobytes(), self.df)
+
+
+NO_TEST: dict[str, Any] = {
+    **dict.fromkeys(("ci_low", "ci_high", "p"), math.nan),
+    "n": 0,
+    "test": "",
+}
+"""The columns of a value without a test."""
+
+
+KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
+"""The columns that match rows of ``metrics.csv`` of two runs."""
+
+COLUMNS = (
+    *(*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
+    *("ci_low", "ci_high", "n", "test", "p", "p_adjusted", "family_size"),
+)
+"""The columns of a comparison of runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunFrames:
+    """The tables of one run.
+
+    Args:
+        per_unit: ``per_unit.parquet``, or None if no metric has units.
+        replicates: ``replicates.parquet``, or None if there is no such file.
+        manifest: ``manifest.json``; its addresses and groupings are used.
+    """
+
+    label: str
+    metrics: pd.DataFrame
+    per_unit: pd.DataFrame | None
+    replicates: pd.DataFrame | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def addresses(self) -> Mapping[Key, Mapping[Key, str]]:
+        """The addresses by dataset, seed and fold, of each model, metric and cutoff."""
+        addresses: dict[Key, dict[Key, str]] = defaultdict(dict)
+        for row in self.manifest.get("addresses", []):
+            text = {name: to_text(value) for name, value in row.items()}
+            location = (text["dataset"], text["seed"], text["fold"])
+            addresses[text["model"], text["metric"], text["k"]][location] = text["address"]
+        return addresses
+
+    @cached_property
+    def groupings(self) -> Mapping[str, str]:
+        """The ``by:`` of each metric that has one."""
+        definitions = self.manifest.get("metrics", [])
+        parameters = {row["metric"]: row.get("parameters") or {} for row in definitions}
+        return {name: str(values["by"]) for name, values in parameters.items() if values.get("by")}
+
+    def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[Key, str]:
+        """Return the addresses of the results that a metric row is computed from."""
+        names = ("dataset", "seed", "fold")
+        location = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
+        addresses = self.addresses.get((row["model"], row["metric"], row["k"]), {})
+        return {
+            key: address
+            for key, address in addresses.items()
+            if all(value in {None, part} for value, part in zip(location, key, strict=True))
+        }
+
+
+def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
+    """Return every metric value that two runs share, with a test of the difference.
+
+        difference = value of the later run b - value of the earlier run a
+
+    The test is Student's paired t-test over the units that both runs have, or for values of whole
+    sets the bootstrap of ``recbias run``, if both runs have the same queries. The interval is its
+    95% interval. Values whose results have the same address in both runs are excluded: nothing
+    changed. All tests of the comparison are one family, in which the test of a group that holds
+    all units counts once with that of the whole. The p-value is NaN if the metric has no units or
+    the runs have different units (another split, other queries).
+
+    Raises:
+        MixedRuns: Two of the runs share no metric value.
+        UnknownName: The correction does not exist.
+    """
+    tables = [_compare_pair(a, b) for a, b in combinations(runs, 2)]
+    return adjust_p_values(pd.concat(tables, ignore_index=True), correction)
+
+
+def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
+    """Return a table of tests with the p-values adjusted as one family.
+
+    Tests with the same ``test_key``, if there is such a column, count once.
+
+    Raises:
+        UnknownName: The correction does not exist.
+    """
+    method = {str(name): name for name in get_args(Correction)}.get(correction)
+    if method is None:
+        remedy = suggest(correction, get_args(Correction))
+        raise UnknownName(f"no correction is called {correction!r}", remedy=remedy)
+    p = table["p"].to_numpy(dtype=np.float64)
+    names = table["test_key"] if "test_key" in table else pd.Series(range(len(table)))
+    tests = pd.factorize(names)[0]
+    adjusted = adjust_distinct(p, tests, method)
+    return table.assign(p_adjusted=adjusted, family_size=count_tests(p, tests))[list(COLUMNS)]
+
+
+def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    rows = select_changed(a, b, merge_metrics(a, b))
+    units, replicates = match_units(a, b), match_replicates(a, b)
+    keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
+    tests = []
+    test_keys: list[Key] = []
+    for key, row in zip(keys, rows.to_dict("records"), strict=True):
+        shared = units.get(key) or replicates.get(key)
+        if isinstance(shared, SharedUnits):
+            tests.append(shared.test())
+        else:
+            tests.append(NO_TEST if shared is None else shared.test(row))
+        location = tuple(row[name] for name in KEY_COLUMNS if name != "group")
+        part = row["group"] if shared is None else shared.content
+        test_keys.append((a.label, b.label, *location, part))
+    columns = {name: [test[name] for test in tests] for name in NO_TEST}
+    return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
+        {"n": np.int64}
+    )
+
+
+def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    """Return the metric values that two runs share, with their difference.
+
+    Raises:
+        MixedRuns: There are none.
+    """
+    rows = _keys_to_text(a.metrics).merge(
+        _keys_to_text(b.metrics), on=KEY_COLUMNS, suffixes=("_a", "_b")
+    )
+    if rows.empty:
+        message = f"{a.label} and {b.label} share no metric value"
+        remedy = "compare runs with the same dataset and model labels, seeds and metrics"
+        raise MixedRuns(message, remedy=remedy)
+    return rows.assign(a=a.label, b=b.label, difference=rows["value_b"] - rows["value_a"])
+
+
+def list_missing(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    """Return the defined metric values of the first run that the second one lacks."""
+    kept = _keys_to_text(b.metrics)[list(KEY_COLUMNS)].drop_duplicates()
+    rows = _keys_to_text(a.metrics).merge(kept, on=KEY_COLUMNS, how="left", indicator=True)
+    return rows[(rows["_merge"] == "left_only") & rows["value"].notna()]
+
+
+def select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``merge_metrics`` whose results do not have the same address."""
+    pairs = ((a.get_addresses(row), b.get_addresses(row)) for row in rows.to_dict("records"))
+    is_changed = [not first or first != second for first, second in pairs]
+    return rows[np.array(is_changed, dtype=bool)]
+
+
+def match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedUnits]:
+    """Return the units of each metric value, by ``KEY_COLUMNS``, if both runs have the same."""
+    units_a, units_b = (_split_values(run.per_unit, "unit_id") for run in (a, b))
+    shared = {}
+    for key in units_a.keys() & units_b.keys():
+        pair = (units_a[key], units_b[key])
+        ids_a, ids_b = (tuple(series.index) for series in pair)
+        if ids_a == ids_b:
+            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
+            shared[key] = SharedUnits(ids_a, values)
+    return shared
+
+
+def match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedReplicates]:
+    """Return the bootstrap samples of each metric value, if both runs have the same queries."""
+    samples_a, samples_b = (_split_values(run.replicates, ["queries", "df"]) for run in (a, b))
+    shared = {}
+    for key in samples_a.keys() & samples_b.keys():
+        pair = (samples_a[key], samples_b[key])
+        if len({series.index[0][0] for series in pair}) == 1 and pair[0].size == pair[1].size:
+            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
+            shared[key] = SharedReplicates(values, np.fmin(*(x.index[0][1] for x in pair)))
+    return shared
+
+
+def _keys_to_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the key columns as text, since CSV and Parquet differ in types."""
+    return table.assign(**{name: table[name].astype(object).map(to_text) for name in KEY_COLUMNS})
+
+
+def to_text(value: object) -> str:
+    """Return a key as text, blank if it is missing.
+
+    >>> to_text(10.0), to_text(None), to_text("all")
+    ('10', '', 'all')
+    """
+    if value is None or value is pd.NA or value != value:  # noqa: PLR0124  NaN
+        return ""
+    is_integer = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
+
+
+def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> Mapping[Key, pd.Series]:
+    if table is None or table.empty:
+        return {}
+    values = table.set_index(index)["value"]
+    groups = _keys_to_text(table).groupby(KEY_COLUMNS, sort=False, observed=True).indices
+    return {tuple(key): values.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
+
+
+_SECTIONS = {"dataset": "datasets", "model": "models", "metric": "metrics"}
+"""The columns of the tables with names, and where the manifest has the settings of each."""
+
+_TABLES = ("metrics", "per_unit", "replicates")
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """An entry with one name in the run ``a`` and another one in the run ``b``.
+
+    Args:
+        column: What it is: ``dataset``, ``model`` or ``metric``.
+    """
+
+    a: str
+    b: str
+    column: str
+    name_a: str
+    name_b: str
+
+
+def align_names(runs: Sequence[RunFrames]) -> tuple[list[RunFrames], list[Renaming]]:
+    """Return runs in which entries with equal settings have equal names, and what was renamed.
+
+    An entry of a later run gets the name that an earlier run has for it, if neither run has the
+    name of the other, both names are automatic, and no other entry of the two that is without a
+    counterpart has the same plug-in and settings.
+    """
+    aligned: list[RunFrames] = []
+    renamings: list[Renaming] = []
+    for run in runs:
+        changed = run
+        for earlier in aligned:
+            names = {column: _match(earlier, changed, column) for column in _SECTIONS}
+            renamings += [
+                Renaming(earlier.label, run.label, column, new, old)
+                for column, pairs in names.items()
+                for old, new in pairs.items()
+            ]
+            changed = _rename(changed, names) if any(names.values()) else changed
+        aligned.append(changed)
+    return aligned, renamings
+
+
+def _match(a: RunFrames, b: RunFrames, column: str) -> dict[str, str]:
+    """Return the names of a by those of b, for entries of which only the name differs."""
+    names_a, names_b = dict(_list_entries(a, column)), dict(_list_entries(b, column))
+    pairs = []
+    for own, other in ((names_a, names_b), (names_b, names_a)):
+        found = defaultdict(list)
+        for name in own.keys() - other.keys():
+            found[own[name]].append(name)
+        pairs.append(found)
+    return {
+        pairs[1][settings][0]: names[0]
+        for settings, names in pairs[0].items()
+        if len(names) == len(pairs[1].get(settings, ())) == 1
+    }
+
+
+def _list_entries(run: RunFrames, column: str) -> Iterator[tuple[str, str]]:
+    """Yield each automatic name of a run with its plug-in and settings."""
+    searches = {str(row.get("model")): row.get("tune") for row in run.manifest.get("searches", [])}
+    for row in run.manifest.get(_SECTIONS[column], []):
+        name, label = str(row.get("name") or ""), str(row[_get_key(column)])
+        name = name.rpartition(":")[2] if is_file(name) else name
+        settings = dict(row.get("parameters") or {})
+        if column == "metric":
+            settings.pop("k", None)
+        filters = [(each.get("name"), each.get("parameters")) for each in row.get("filters") or ()]
+        details = (row.get("searched"), searches.get(label) if column == "model" else None)
+        if name and (label == name or label.startswith((f"{name}(", f"{name} + "))):
+            yield label, to_canonical_json([name, settings, filters, *details])
+        else:
+            yield label, f"the label {label}"
+
+
+def _get_key(column: str) -> str:
+    return "metric" if column == "metric" else "label"
+
+
+def _rename(run: RunFrames, names: Mapping[str, Mapping[str, str]]) -> RunFrames:
+    manifest = dict(run.manifest)
+    for section in ("addresses", "searches"):
+        manifest[section] = _rename_records(manifest.get(section, ()), names)
+    for column, section in _SECTIONS.items():
+        of_section = {_get_key(column): names[column]}
+        manifest[section] = _rename_records(manifest.get(section, ()), of_section)
+    tables: dict[str, Any] = {name: _rename_rows(vars(run)[name], names) for name in _TABLES}
+    return replace(run, **tables, manifest=manifest)
+
+
+def _rename_records(
+    rows: Iterable[Mapping[str, Any]], names: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            **row,
+            **{key: pairs.get(str(row.get(key)), row.get(key)) for key, pairs in names.items()},
+        }
+        for row in rows
+    ]
+
+
+def _rename_rows(
+    table: pd.DataFrame | None, names: Mapping[str, Mapping[str, str]]
+) -> pd.DataFrame | None:
+    if table is None:
+        return None
+    columns = {name: pairs for name, pairs in names.items() if pairs and name in table}
+    return table.assign(
+        **{name: table[name].astype(object).replace(pairs) for name, pairs in columns.items()}
+    )
+
+
+MAX_GROUPS = 10
+"""Pairs of more groups than this are not compared."""
+
+_EQUALITY = re.compile(r"(?P<label>[^<>=!]+)=(?!=)")
+"""A value of a label: ``race=white``."""
+
+_CONDITION = re.compile(r"[<>]=?|[=!]=|\sin\s*[\[(]")
+"""Occurs in every condition: ``age >= 25``."""
+
+
+def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
+    """Return the gap between every two groups in each of two runs, and test its change.
+
+        Δ = (m_b(g) - m_b(h)) - (m_a(g) - m_a(h)) = mean of d over g - mean of d over h
+
+    m(g) is the metric value of group g, a mean over its units; d is the value of a unit in the
+    later run b minus its value in run a. If g and h have different units (names), the test is
+    Welch's t-test of the d of both groups; if they share their units (templates), Student's paired
+    t-test. Values without the same units in both runs are excluded, values with the same address
+    in both, and metrics with more than ``MAX_GROUPS`` groups. The p-value of Welch's test is NaN
+    if d is constant within the groups.
+    All tests of the table are one family.
+
+    Returns:
+        The columns of ``compare_runs``; ``group`` is ``g - h``, the values are the gaps.
+
+    Raises:
+        UnknownName: The correction does not exist.
+    """
+    rows = [row for a, b in combinations(runs, 2) for row in _compare_pair_of_gap_comparison(a, b)]
+    return adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
+
+
+def _compare_pair_of_gap_comparison(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
+    metrics, units = select_changed(a, b, merge_metrics(a, b)), match_units(a, b)
+    keys = metrics[KEY_COLUMNS].itertuples(index=False, name=None)
+    groups = [
+        {**row, "units": units[key], "label": label}
+        for row, key in zip(metrics.to_dict("records"), keys, strict=True)
+        if key in units and (label := _find_label(row, b))
+    ]
+    if not groups:
+        return
+    shared_keys = [*(name for name in KEY_COLUMNS if name != "group"), "label"]
+    for _, family in pd.DataFrame(groups).groupby(shared_keys, sort=False):
+        if len(family) <= MAX_GROUPS:
+            for g, h in combinations(family.to_dict("records"), 2):
+                yield _compare_groups(g, h)
+
+
+def _find_label(row: Mapping[Hashable, Any], run: RunFrames) -> str:
+    """Return the label or condition of a metric row's group, blank if it has none."""
+    group = str(row["group"])
+    return group and (run.groupings.get(row["metric"]) or extract_label(group))
+
+
+def extract_label(group: str) -> str:
+    """Return the label or condition of a group, blank if it is neither.
+
+    >>> extract_label("race=white&gender=female"), extract_label("neutral")
+    ('race&gender', '')
+    >>> extract_label("gender=F&not age >= 25"), extract_label("age >= 25")
+    ('gender&age >= 25', 'age >= 25')
+    """
+    parts = [_extract_part(part) for part in group.split(JOIN)]
+    return JOIN.join(parts) if all(parts) else ""
+
+
+def _extract_part(part: str) -> str:
+    if (match := _EQUALITY.match(part)) is not None:
+        return match["label"]
+    return part.removeprefix("not ") if _CONDITION.search(part) else ""
+
+
+def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
+    gaps = {name: g[name] - h[name] for name in ("value_a", "value_b", "difference")}
+    before, after = ([row["units"].values[run] for row in (h, g)] for run in (0, 1))
+    changes = [new - old for old, new in zip(before, after, strict=True)]
+    if g["units"].ids == h["units"].ids:
+        test = SharedUnits(g["units"].ids, np.stack(changes)).test()
+    else:
+        test = _test_unpaired(changes[1], changes[0])
+    return {**g, **gaps, **test, "group": f"{g['group']} - {h['group']}"}
+
+
+def _test_unpaired(g: FloatArray, h: FloatArray) -> dict[str, Any]:
+    codes = np.repeat([0, 1], [g.size, h.size])
+    moments = compute_moments(np.concatenate([g, h]), codes, 2)
+    (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
+    return {name: getattr(contrast, name) for name in ("n", "ci_low", "ci_high", "p", "test")}

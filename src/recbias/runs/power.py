@@ -1,0 +1,581 @@
+"""The design of each comparison of a run: its units, and the error that other numbers give.
+
+Designs of names crossed with templates: how many names, and how many templates.
+The tables of a run that its power is computed from.
+What a run could have seen, and how many units a difference needs: ``recbias power``.
+The power of the comparisons of a finished run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.errors import MissingEvidence, OutOfRange
+from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, read_bounds
+from recbias.reports.run import read_run
+from recbias.reports.views import replace_groups
+from recbias.runs.tables import Run, find_run
+from recbias.statistics.bootstrap import NAME as BOOTSTRAP
+from recbias.statistics.components import PARTS, CrossedDesign, estimate_components
+from recbias.statistics.intervals import (
+    MAX_UNITS,
+    UNTESTABLE,
+    ErrorBySize,
+    ErrorOfMean,
+    compute_detectable_difference,
+    derive_error,
+    find_least_p,
+    find_sample_size,
+    measure_crossed_error,
+    measure_group_error,
+    scale_error,
+)
+from recbias.statistics.uncertain import TEST as UNCERTAIN
+
+BEYOND = 1e15
+"""A number of units that stands for any number."""
+
+LEAST_OF_GROUPS = 4.0
+"""The least number of units of two groups that have a variance each."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitDesign:
+    """The units of a comparison.
+
+    Args:
+        unit: What the units are: ``user``, ``name``, ``template``, ...
+        n: The number of units of the run.
+        measure_error: The standard error and its degrees of freedom by the number of units.
+        smallest: The smallest number of units that can be tested.
+        shares: The shares of the two groups among the units, if they are groups.
+        given: What stays as it is: ``4 templates``.
+        obstacle: Why the error by the number of units is not known; blank if it is.
+    """
+
+    unit: str
+    n: int
+    measure_error: ErrorBySize
+    smallest: float = 2.0
+    shares: tuple[float, float] | None = None
+    given: str = ""
+    obstacle: str = ""
+
+    def detect(self, alpha: float, power: float) -> dict[str, Any]:
+        """Return the smallest difference that the run could have seen, with a remark."""
+        if self.n < self.smallest:
+            return {"remark": f"fewer than {self.smallest:,.0f} units"}
+        error, df = self.measure_error(np.array(float(self.n)))
+        if error == 0:
+            return {"remark": f"undefined: no variance among the {self.n:,} {self.unit}s"}
+        if np.isnan(error):
+            return {"remark": "no interval"}
+        detectable = compute_detectable_difference(error, df, alpha=alpha, power=power)
+        return {"detectable": float(detectable)}
+
+    def count_needed(self, difference: float, alpha: float, power: float) -> dict[str, Any]:
+        """Return how many units a difference needs, of both groups and of each; with a remark."""
+        if self.obstacle:
+            return {"remark": self.obstacle}
+        (needed,) = find_sample_size(
+            self.measure_error, difference, smallest=[self.smallest], alpha=alpha, power=power
+        )
+        if math.isinf(needed):
+            return {"remark": self._explain_unreachable(difference, alpha, power)}
+        shares = self.shares or ()
+        groups = [math.ceil(needed * share - 1e-9) for share in shares]
+        sizes = dict(zip(("needed_a", "needed_b"), groups, strict=False))
+        return {"needed": float(sum(groups) or needed), **sizes}
+
+    def _explain_unreachable(self, difference: float, alpha: float, power: float) -> str:
+        error, df = self.measure_error(np.array(BEYOND))
+        limit = compute_detectable_difference(error, df, alpha=alpha, power=power)
+        if self.given and limit > difference:
+            return f"no number of {self.unit}s suffices with {self.given}: at best {limit:.4g}"
+        return f"more than {MAX_UNITS:,}"
+
+
+def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
+    """Return the design of one sample of units, from the interval of a comparison.
+
+    The standard error is the half width of the interval divided by the quantile of its level. It
+    falls with the square root of the number of units. It is 0 for models that differ by the same
+    amount on every unit, which have no interval.
+    """
+    (error, df), n = derive_error(row), float(row["n"])
+    if row["between"] == "models" and row["test"] != BOOTSTRAP and n > 1 and row["difference"]:
+        error = 0.0 if math.isnan(row["ci_low"]) else error
+    lost = n - df if math.isfinite(df) else 0.0
+    count = 0 if math.isnan(n) else int(n)
+    measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))
+    return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
+
+
+def keep_shares(row: Mapping[str, Any], unit: str) -> UnitDesign:
+    """Return the design of groups of which only the interval of their difference is known.
+
+        se(m) = se √(n / m),    df(m) = df m / n
+
+    More units have the same shares of the groups, or the same distribution of their probabilities,
+    so that each weighs less.
+    """
+    (error, df), n = derive_error(row), float(row["n"])
+    count = 0 if math.isnan(n) else int(n)
+
+    def measure_error(m: FloatArray) -> ErrorOfMean:
+        return np.asarray(error * np.sqrt(n / m)), np.asarray(df * m / n)
+
+    smallest = math.ceil(n / df) if df > 0 else math.inf
+    return UnitDesign(unit, count, measure_error, smallest=max(LEAST_OF_GROUPS, smallest))
+
+
+def compare_groups(
+    row: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], unit: str
+) -> UnitDesign | None:
+    """Return the design of two groups of other units, from their rows of ``metrics.csv``.
+
+    None if the groups share their units or have no standard deviation.
+    """
+    sizes, std = ([float(group[name]) for group in groups] for name in ("n", "std"))
+    if len(groups) != 2 or np.isnan(std).any() or sum(sizes) != row["n"]:
+        return None
+    n = sum(sizes)
+    shares = (sizes[0] / n, sizes[1] / n)
+    measure_error = measure_group_error(np.square(std), np.array(shares))
+    return UnitDesign(unit, int(n), measure_error, math.ceil(2.0 / min(shares)), shares)
+
+
+NEUTRAL = "neutral"
+"""The word of a prompt without a word in its id, which is no name."""
+
+
+def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[UnitDesign]:
+    """Return the designs of names and of templates, if every name is in every template once.
+
+    Both are samples: the variance of the mean difference is that of ``measure_crossed_error``,
+    with the components of the differences. The id of a prompt is ``template:name``.
+    """
+    parts = pd.Series([str(name) for name in ids], dtype="str").str.partition(":")
+    named = ((parts[2] != "") & (parts[2] != NEUTRAL)).to_numpy()
+    templates, template_names = pd.factorize(parts[0][named])
+    names, words = pd.factorize(parts[2][named])
+    if min(words.size, template_names.size) < 2:
+        return []
+    labels = np.zeros(words.size, dtype=np.intp)
+    crossed = CrossedDesign.from_values(differences[named], names, templates, labels)
+    if crossed.n.shape != (words.size, template_names.size) or not (crossed.n == 1).all():
+        return []
+    components = estimate_components(crossed)[0, 1:]
+    n_names, n_templates = crossed.n.shape
+
+    def measure_names(n: FloatArray) -> ErrorOfMean:
+        return measure_crossed_error(components, n, n_templates)
+
+    def measure_templates(n: FloatArray) -> ErrorOfMean:
+        return measure_crossed_error(components, n_names, n)
+
+    return [
+        UnitDesign("name", n_names, measure_names, given=f"{n_templates:,} templates"),
+        UnitDesign("template", n_templates, measure_templates, given=f"{n_names:,} names"),
+    ]
+
+
+def split_label_gap(
+    groups: Sequence[Mapping[str, Any]],
+    sides: tuple[str, str],
+    shares: Mapping[str, float],
+    *,
+    form: str,
+    n_templates: int,
+) -> list[UnitDesign]:
+    """Return the designs of names and of templates for the gap between two label values.
+
+        se² = (σ²_name + σ²_rest / K) (1 / J_a + 1 / J_b),    J_a + J_b - 2 degrees of freedom
+
+    The names are a sample and the K templates are the same for both label values, so that the
+    variance between templates cancels. σ²_name + σ²_rest / K is the variance of the names' means
+    within their label value; the shares of the variance split it.
+
+    Args:
+        groups: The rows of ``mean_attribute`` for all label values, with ``n`` and ``std``.
+        sides: The two label values.
+        shares: The values of ``variance_split`` by part.
+        form: The form of ``variance_split``.
+        n_templates: The number of templates, with every name in each.
+    """
+    sizes = np.array([float(group["n"]) for group in groups])
+    std = np.nan_to_num(np.array([float(group["std"]) for group in groups]))
+    within, lost = float(((sizes - 1.0) * std**2).sum()), float(sizes.size)
+    if sizes.sum() <= lost or n_templates < 2 or not within > 0 or not shares["name"] > 0:
+        return []
+    variance = within / (sizes.sum() - lost)
+    if form == "components":
+        rest = shares["rest"] * variance / (shares["name"] + shares["rest"] / n_templates)
+    else:
+        total = n_templates * within / shares["name"]
+        rest = shares["rest"] * total / ((sizes.sum() - 1.0) * (n_templates - 1.0))
+    name = max(variance - rest / n_templates, 0.0)
+    return _build_gap_designs(groups, sides, (name, rest), n_templates)
+
+
+def _build_gap_designs(
+    groups: Sequence[Mapping[str, Any]],
+    sides: tuple[str, str],
+    components: tuple[float, float],
+    n_templates: int,
+) -> list[UnitDesign]:
+    name, rest = components
+    by_group = {str(group["group"]): float(group["n"]) for group in groups}
+    n_a, n_b = (by_group[side] for side in sides)
+    n = n_a + n_b
+    of_names = np.full(2, name + rest / n_templates)
+    names_by_size = measure_group_error(of_names, np.array([n_a, n_b]) / n)
+
+    def measure_templates(k: FloatArray) -> ErrorOfMean:
+        error = np.sqrt((name + rest / k) * (1.0 / n_a + 1.0 / n_b))
+        return np.asarray(error), np.full(np.shape(k), n - 2.0)
+
+    smallest, sizes = float(np.ceil(2.0 * n / min(n_a, n_b))), (n_a / n, n_b / n)
+    given = f"{n_templates:,} templates"
+    return [
+        UnitDesign("name", int(n), names_by_size, smallest, sizes, given),
+        UnitDesign("template", n_templates, measure_templates, 1.0, given=f"{n:,.0f} names"),
+    ]
+
+
+def count_templates(query_ids: Iterable[object], names: Iterable[object]) -> int:
+    """Return the number of templates if every name is in each of them once, else 0.
+
+    >>> count_templates(["t1:Ann", "t1:Bob", "t2:Ann", "t2:Bob", "t1:neutral"], ["Ann", "Bob"])
+    2
+    """
+    parts = pd.Series([str(name) for name in query_ids], dtype="str").str.partition(":")
+    words: AnyArray = np.unique([str(name) for name in names])
+    used = parts[parts[2].isin(words)]
+    n_templates = int(used[0].nunique())
+    is_crossed = len(used) == words.size * n_templates == len(used.drop_duplicates())
+    return n_templates if is_crossed else 0
+
+
+def select_shares(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+    """Return the shares of ``variance_split`` by part, empty if one is undefined."""
+    shares = {str(row["target"]): float(row["value"]) for row in rows}
+    is_complete = set(PARTS) <= {name for name, share in shares.items() if not math.isnan(share)}
+    return shares if is_complete else {}
+
+
+@dataclass(frozen=True, eq=False)
+class PowerTables:
+    """The tables of a run that its power is computed from.
+
+    Args:
+        per_unit: ``per_unit.parquet``, or None if no metric has units.
+        read_lists: Reads ``lists.parquet``, or None if no model recommends lists.
+    """
+
+    metrics: pd.DataFrame
+    significance: pd.DataFrame
+    per_unit: pd.DataFrame | None
+    manifest: Mapping[str, Any]
+    read_lists: Callable[[], pd.DataFrame | None]
+
+    @cached_property
+    def query_ids(self) -> Sequence[object]:
+        """The ids of the queries that have lists."""
+        lists = self.read_lists()
+        return [] if lists is None else list(lists["query_id"].unique())
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The metrics of the manifest by their label."""
+        return {entry["metric"]: entry for entry in self.manifest.get("metrics", [])}
+
+    @cached_property
+    def groups(self) -> Mapping[tuple[Any, ...], list[dict[str, Any]]]:
+        """The rows of ``metrics.csv`` by model, seed, fold, metric and cutoff."""
+        rows: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+        for row in self.metrics.to_dict("records"):
+            rows[make_key(row)].append({str(name): value for name, value in row.items()})
+        return rows
+
+    @cached_property
+    def units(self) -> Mapping[str, str]:
+        """The unit of each metric that has one."""
+        if self.per_unit is None:
+            return {}
+        pairs = self.per_unit[["metric", "unit"]].drop_duplicates().astype(str)
+        return dict(pairs.itertuples(index=False, name=None))
+
+    def name_unit(self, row: Mapping[str, Any]) -> str:
+        """Return what a comparison counts: ``user``, ``sentence pair``, ..."""
+        default = self._name_query()
+        declared = self.definitions.get(row["metric"], {}).get("unit", "")
+        unit = self.units.get(row["metric"], default if declared in {"", "query"} else declared)
+        if row["between"] == "groups" and unit == "item":
+            return default  # the groups are of users, whatever the values of the metric are of
+        is_of_sentences = (unit, row["test"]) == ("sentence_pair", "welch_t")
+        return "sentence" if is_of_sentences else unit.replace("_", " ")
+
+    def _name_query(self) -> str:
+        requested = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
+        unit = str(requested.pop()) if len(requested) == 1 else "unit"
+        return "name or template" if unit == "prompt" else unit
+
+    def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:
+        """Return the values of both models of a comparison by prompt; empty for other units."""
+        if self.per_unit is None or self.units.get(row["metric"]) != "prompt":
+            return []
+        keys = ("dataset", "seed", "fold", "metric", "group", "target")
+        chosen = np.ones(len(self.per_unit), dtype=bool)
+        for name in keys:
+            chosen &= (self.per_unit[name].astype(str) == str(row[name])).to_numpy()
+        rows = self.per_unit[chosen]
+        models = [rows[rows["model"].astype(str) == row[side]] for side in ("a", "b")]
+        return [frame.set_index("unit_id")["value"] for frame in models]
+
+
+def make_key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, ...]:
+    """Return what the values of a metric for a fitted model share; of another metric if named."""
+    k = None if math.isnan(row["k"]) else row["k"]
+    names = ("dataset", "model", "seed", "fold")
+    return (*(str(row[name]) for name in names), metric or row["metric"], k)
+
+
+KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
+"""The columns of ``significance.csv`` that identify a comparison."""
+
+POWER_COLUMNS = (
+    *KEY_COLUMNS,
+    *("unit", "given", "n", "difference", "alpha", "correction", "detectable"),
+    *("needed", "needed_a", "needed_b", "remark"),
+)
+"""The columns of ``compute_power_rows``."""
+
+_DISTANCES = frozenset({"difference", "std", "ugf", "mad"})
+"""Gaps that are distances between means."""
+
+OF_SHARES = frozenset({"welch_t", "overlap_t"})
+"""Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerQuestion:
+    """What is asked of a run.
+
+    Args:
+        difference: The difference to find, or None to ask for the detectable one only.
+        power: The probability of a significant result.
+        alpha: The level before correction; by default that of the run.
+
+    Raises:
+        OutOfRange: A difference not above 0, a level outside 0 and 1, or a power that is not
+            between the level and 1.
+    """
+
+    difference: float | None = None
+    power: float = 0.8
+    alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no answer."""
+        level = 0.05 if self.alpha is None else self.alpha
+        if self.difference is not None and not 0 < self.difference < math.inf:
+            _refuse("--difference", "above 0", self.difference)
+        if not 1e-12 <= level < 1:
+            _refuse("--alpha", "above 0 and below 1", level)
+        if not level < self.power < 1:
+            _refuse("--power", "above alpha and below 1", self.power)
+
+
+def _refuse(option: str, bounds: str, value: float) -> None:
+    remedy = {"--power": "give --power 0.8", "--alpha": "give --alpha 0.05"}
+    message = f"must be a number {bounds}, not {value:g}"
+    raise OutOfRange(message, where=option, remedy=remedy.get(option, "give --difference 0.01"))
+
+
+def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFrame:
+    """Return what each comparison of a run could have found, and the units that it needs.
+
+    The standard error of a comparison is that of its interval; two groups of other units are
+    scaled by their variances and shares, or by their interval if those are not in the tables (sets
+    of sentences, groups that share units, groups known as probabilities);
+    names crossed with templates have two rows, one with the templates of the run and one with its
+    names. The level of a test is divided by the size of its
+    family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
+    Comparisons over folds and seeds replace those of each fold and seed. ``UNTESTABLE`` have no
+    row.
+
+    Returns:
+        ``POWER_COLUMNS``: ``detectable`` is the smallest difference that the run finds with the
+        power, ``needed`` the number of units, and ``needed_a`` and ``needed_b`` those of each
+        group. A number that does not exist is NaN, with a remark.
+
+    Raises:
+        MissingEvidence: The run compares nothing.
+    """
+    comparisons = _select_comparisons(run.significance)
+    if comparisons.empty:
+        message = "the run compares neither models nor groups"
+        remedy = "add `tests: [paired_t]` or a metric with `by:` to the spec, and run it again"
+        raise MissingEvidence(message, remedy=remedy)
+    rows = [
+        _answer(run, row, design, question)
+        for row in comparisons.to_dict("records")
+        for design in _find_designs(run, {str(name): value for name, value in row.items()})
+    ]
+    return pd.DataFrame(rows, columns=list(POWER_COLUMNS))
+
+
+def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
+    """Return the comparisons, without those of single folds if there are some over all folds.
+
+    Of the tests within models, only those of metrics by group are made over all folds.
+    """
+    significance = significance[~significance["test"].isin(UNTESTABLE)]
+    averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
+    between_models = significance["between"] == "models"
+    metrics = significance["metric"].where(~between_models, "")
+    has_average = averaged.groupby([between_models, metrics]).transform("any")
+    return significance[averaged | ~has_average]
+
+
+def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesign]:
+    unit = run.name_unit(row)
+    interval = scale_interval(row, unit)
+    if run.units.get(row["metric"]) == "item":
+        return [replace(interval, obstacle="users and items vary: no number of either")]
+    if row["between"] == "models":
+        return _cross_models(run, row) or [interval]
+    if row["test"] == UNCERTAIN:
+        return [keep_shares(row, unit)]
+    rows = {group["group"]: group for group in _list_groups(run, row)}
+    sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
+    grouped = compare_groups(row, sides, unit)
+    if grouped is None:
+        return [keep_shares(row, unit) if row["test"] in OF_SHARES else interval]
+    return (_split_label(run, row) if row["test"] == "permutation" else []) or [grouped]
+
+
+def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        group for group in run.groups.get(make_key(row), []) if group["target"] == row["target"]
+    ]
+
+
+def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+    values = run.select_prompts(row)
+    if not values or not values[0].index.equals(values[1].index):
+        return []
+    return cross_prompts(values[0].index, (values[0] - values[1]).to_numpy(np.float64))
+
+
+def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+    """Return the designs of names and templates, if the run has the ``variance_split`` too."""
+    shared = ("label", "attribute", "k")
+    requested = run.definitions.get(row["metric"], {}).get("parameters", {})
+    groups = [group for group in _list_groups(run, row) if group["group"] != "neutral"]
+    for metric, entry in run.definitions.items():
+        parameters = entry.get("parameters", {})
+        is_split = entry.get("name") == "variance_split"
+        if not is_split or any(parameters.get(name) != requested.get(name) for name in shared):
+            continue
+        shares = select_shares(run.groups.get(make_key(row, metric), []))
+        n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
+        form, sides = str(parameters.get("form", "squares")), (str(row["a"]), str(row["b"]))
+        return split_label_gap(groups, sides, shares, form=form, n_templates=n_templates)
+    return []
+
+
+def _list_names(run: PowerTables, row: Mapping[str, Any]) -> Sequence[object]:
+    if run.per_unit is None:
+        return []
+    rows = run.per_unit[(run.per_unit["metric"] == row["metric"])]
+    return list(rows.loc[rows["unit"].astype(str) == "name", "unit_id"].unique())
+
+
+def _answer(
+    run: PowerTables, row: Mapping[Any, Any], design: UnitDesign, question: PowerQuestion
+) -> dict[str, Any]:
+    level = row["alpha"] if question.alpha is None else question.alpha
+    alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)
+    keys = {name: row[name] for name in KEY_COLUMNS}
+    units = {"unit": design.unit, "given": design.given, "n": design.n}
+    found = design.detect(alpha, question.power)
+    least = find_least_p(str(row["test"]), float(design.n))
+    if least > alpha and "remark" not in found:
+        found = {"remark": f"no p-value of {design.n:,} {design.unit}s is below {least:.2g}"}
+    requested = {"difference": row["difference"], "alpha": alpha}
+    requested |= {"correction": row["correction"], "remark": ""}
+    answer = {**keys, **units, **requested, **found}
+    if question.difference is None or answer["remark"]:
+        return answer
+    width, bounds = _find_range(run.definitions, str(row["metric"]))
+    if question.difference > width:
+        return {**answer, "remark": f"the difference is larger than the range {bounds}"}
+    return {**answer, **design.count_needed(question.difference, alpha, question.power)}
+
+
+def _find_range(definitions: Mapping[str, Mapping[str, Any]], metric: str) -> tuple[float, str]:
+    """Return the width of the range of a metric, infinite if it is not bounded by numbers.
+
+    The gap between means of a metric is at most as wide as the range of that metric, which is
+    known if the run has the metric too.
+    """
+    definition = definitions.get(metric, {})
+    low, high = read_bounds(str(definition.get("values", "")))
+    if _get_gap(definition) in _DISTANCES:
+        of_means = [
+            read_bounds(str(other.get("values", "")))
+            for other in definitions.values()
+            if other.get("name") == definition.get("name") and _get_gap(other) in {"", "groups"}
+        ]
+        low, high = min([(low, high), *of_means], key=lambda bounds: bounds[1] - bounds[0])
+    return high - low, f"{low:g} to {high:g}"
+
+
+def _get_gap(definition: Mapping[str, Any]) -> str:
+    return str((definition.get("parameters") or {}).get("gap") or "")
+
+
+def power(
+    run: Run | Path | str,
+    difference: float | None = None,
+    *,
+    power: float = 0.8,
+    alpha: float | None = None,
+    out: Path | str = "results",
+) -> pd.DataFrame:
+    """Return the smallest difference that each comparison could have found, and the units needed.
+
+    Args:
+        run: A run, its folder, or the name of an experiment, for its latest run.
+        difference: A difference in the unit of the metric; without one no units are counted.
+        power: The probability with which it is to be found.
+        alpha: The level before correction, by default that of the run.
+        out: The folder of results in which a name is looked up.
+
+    Returns:
+        One row for each comparison, with the columns ``POWER_COLUMNS``: ``detectable`` is the
+        smallest difference of this run, ``needed`` the number of units for ``difference``.
+
+    Raises:
+        UserError: The run does not exist or compares nothing, or a number is out of range.
+
+    Example:
+        recbias.power(recbias.load("quickstart"), difference=0.01)[["a", "b", "needed"]]
+    """
+    question = PowerQuestion(difference=difference, power=power, alpha=alpha)
+    tables = read_run(run.folder if isinstance(run, Run) else find_run(run, out))
+    metrics = replace_groups(tables.metrics, tables.groups)
+    frames = (metrics, tables.significance, tables.per_unit, tables.manifest)
+    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)

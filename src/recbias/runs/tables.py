@@ -1,0 +1,240 @@
+"""Finished runs from Python: their tables, and comparisons of several."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recbias.core.context import summarize_failures
+from recbias.core.errors import Contradiction, MissingRun
+from recbias.core.files import has_file, to_local_path
+from recbias.core.machine import follow_link
+from recbias.core.text import suggest
+from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
+from recbias.reports.views import select_headline
+from recbias.runs.compare import RunFrames, align_names, compare_gaps, compare_runs
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run; its tables are read when they are used first.
+
+    In all of them ``group`` and ``target`` are blank text where they do not apply, an undefined
+    value is NaN, and a seed or fold is an integer, or ``all``. A notebook shows the summary.
+
+    Args:
+        folder: ``results/<name>/<run id>``.
+
+    Example:
+        run = recbias.load("quickstart")
+        run.summary
+    """
+
+    folder: Path
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """The metric values: one row each, with the columns of ``metrics.csv``."""
+        return _restore_types(read_run(self.folder).metrics)
+
+    @cached_property
+    def significance(self) -> pd.DataFrame:
+        """The comparisons: one row each, with the columns of ``significance.csv``."""
+        return _restore_types(read_run(self.folder).significance)
+
+    @cached_property
+    def per_unit(self) -> pd.DataFrame | None:
+        """The values of each unit, as in ``per_unit.parquet``; None if no metric has units."""
+        table = read_run(self.folder).per_unit
+        return None if table is None else _restore_types(table)
+
+    @cached_property
+    def lists(self) -> pd.DataFrame | None:
+        """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
+        table = read_run(self.folder).lists
+        return None if table is None else _restore_types(table)
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame | None:
+        """The values of each round of feedback, as in ``rounds.csv``; None without feedback."""
+        table = read_run(self.folder).rounds
+        return None if table is None else _restore_types(table)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The spec, environment, stages, warnings and failures of the run."""
+        return dict(read_run(self.folder).manifest)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The stages that failed, with the reasons."""
+        return list(self.manifest["failures"])
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
+        return list(self.manifest.get("checks", []))
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The values without group and target: a row for each dataset and model, by metric.
+
+        Where there are several seeds or folds, they are the means over them.
+        """
+        run = read_run(self.folder)
+        is_overall = (run.metrics[["group", "target"]].fillna("") == "").all(axis=1)
+        rows = select_headline(run, run.metrics[is_overall])
+        names = [_name_column(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        table = rows.assign(metric=names).set_index(["dataset", "model", "metric"])["value"]
+        order = rows[["dataset", "model"]].drop_duplicates()
+        wide = table.unstack("metric").reindex(pd.MultiIndex.from_frame(order))  # noqa: PD010
+        return wide[list(dict.fromkeys(names))].rename_axis(columns=None)
+
+    def report(self, formats: Sequence[str] = ("html",)) -> Path:
+        """Write the reports again.
+
+        Args:
+            formats: Those of ``report: {formats: [...]}`` in a spec.
+
+        Returns:
+            The path of the HTML page, or of the run folder if HTML is not among the formats.
+        """
+        from recbias.reports.write import write_reports
+
+        write_reports(self.folder, formats=formats)
+        return self.folder / "report.html" if "html" in formats else self.folder
+
+    def _repr_html_(self) -> str:
+        """Return the summary as a table, for a notebook."""
+        failures = "".join(
+            f"<p>failed: {html.escape(f'{failure.stage}: {failure.message}')}</p>"
+            for failure in summarize_failures(self.failures)
+        )
+        name = html.escape(f"{self.manifest['name']}: {self.folder}")
+        return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
+
+
+def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the same types in each of its files, so that they can be joined.
+
+    A seed and a fold are integers, or ``all``; counts are integers and truth values booleans. Text
+    is not categorical, and blank where it does not apply.
+    """
+    categories = table.select_dtypes("category").columns
+    table = table.astype(dict.fromkeys(categories, "object"))
+    for name in table.columns.intersection(["seed", "fold"]):
+        table[name] = [
+            int(value) if str(value).isdecimal() else value for value in table[name].tolist()
+        ]
+    for name in table.columns.intersection(
+        ["n", "undefined", "family_size", "round", "interactions"]
+    ):
+        if table[name].notna().all():
+            table[name] = table[name].astype("int64")
+    if "significant" in table:
+        table["significant"] = table["significant"].astype(str) == "True"
+    return table
+
+
+def _name_column(metric: str, k: object) -> str:
+    return f"{metric}@{int(float(str(k)))}" if str(k) not in {"", "nan", "None"} else metric
+
+
+def find_run(run: Path | str, out: Path | str = "results") -> Path:
+    """Return a run folder: the one given, else the latest run of the experiment of that name.
+
+    Raises:
+        MissingRun: There is neither.
+    """
+    path, out = to_local_path(run), to_local_path(out)
+    for folder in (path, follow_link(out / str(run) / "latest"), follow_link(path / "latest")):
+        if has_file(folder / "manifest.json"):
+            return folder.resolve()
+    if has_file(path / "metrics.csv"):
+        raise MissingRun("manifest.json does not exist", where=str(path), remedy=REPAIR)
+    names = sorted(latest.parent.name for latest in out.glob("*/latest"))
+    message = (
+        f"{str(run)!r} is neither a run folder nor an experiment with a finished run in {out}"
+    )
+    remedy = suggest(path.name or str(run), names) if names else f"{out} has no finished run"
+    raise MissingRun(message, remedy=remedy)
+
+
+def load(run: Path | str, out: Path | str = "results") -> Run:
+    """Load a finished run.
+
+    Args:
+        run: A run folder, or the name of an experiment, for its latest run.
+        out: The folder of results in which a name is looked up.
+
+    Raises:
+        MissingRun: There is no such run in ``out``.
+
+    Example:
+        recbias.load("quickstart").metrics
+    """
+    folder = find_run(run, out)
+    read_run(folder)
+    return Run(folder)
+
+
+def list_runs(out: Path | str = "results") -> pd.DataFrame:
+    """Return the finished runs of a results folder, the newest first, with ``RUN_COLUMNS``.
+
+    A run folder whose files are damaged is skipped with a warning.
+
+    Example:
+        recbias.list_runs().query("failures == 0")
+    """
+    rows = [{**row, "models": ", ".join(row["models"])} for row in summarize_runs(out)]
+    return pd.DataFrame(rows, columns=list(RUN_COLUMNS))
+
+
+def compare(
+    *runs: Run | Path | str, out: Path | str = "results", correction: str = "bonferroni"
+) -> pd.DataFrame:
+    """Return the values that runs share side by side, with differences and paired t-tests.
+
+    An entry whose settings are equal in two runs has the name of the earlier one, if only its
+    automatic name differs.
+
+    The rows after the metric values are the gaps between groups (``group`` is ``g - h``). The
+    tests of the metric values are one family, those of the gaps another.
+
+    Args:
+        runs: Two or more runs, run folders, or names of experiments.
+        out: The folder in which experiments are looked up by name.
+        correction: ``none``, ``bonferroni``, ``holm`` or ``bh``.
+
+    Raises:
+        Contradiction: There are fewer than two runs.
+        MissingRun: A run does not exist.
+        MixedRuns: Two of the runs share no metric value.
+
+    Example:
+        recbias.compare("before", "after").query("p_adjusted < 0.05")
+    """
+    if len(runs) < 2:
+        message = f"{len(runs)} run(s) cannot be compared"
+        raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
+    loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
+    experiments = [run.folder.parent.name for run in loaded]
+    is_unique = len({*experiments}) == len(loaded)
+    labels = experiments if is_unique else [run.folder.name for run in loaded]
+    pairs = zip(labels, loaded, strict=True)
+    tables = [(label, read_run(run.folder)) for label, run in pairs]
+    frames, _ = align_names(
+        [
+            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
+            for label, run in tables
+        ]
+    )
+    values = compare_runs(frames, correction=correction)
+    gaps = compare_gaps(frames, correction=correction)
+    return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

@@ -1,0 +1,159 @@
+"""Verification of an audit card: it is compared with the files of its run."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recbias.core.errors import MissingRun
+from recbias.reports.card import (
+    Card,
+    SignatureState,
+    build_card,
+    check_signature,
+    compute_card_digest,
+    digest_files,
+    digest_inside,
+    read_card,
+)
+from recbias.reports.run import read_manifest, read_run
+from recbias.runs.tables import Run, find_run
+
+_NAMES = (
+    *("metric", "model", "a", "b", "group", "target", "dataset", "seed", "fold", "test"),
+    *("between", "correction", "family", "alpha", "line"),
+)
+"""The fields that name a row of a card."""
+
+
+class Difference(NamedTuple):
+    """What differs: where it is, what the card or the manifest states, and what the run has."""
+
+    location: str
+    stated: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the verification of a card found.
+
+    Args:
+        card: The card.
+        signature: ``valid``, ``wrong``, ``absent``, ``not checked`` or ``none``.
+        differences: What differs: digests, files, figures, definitions.
+    """
+
+    card: Card
+    signature: SignatureState
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs, and the signature is not wrong."""
+        return not self.differences and self.signature not in {"wrong", "absent"}
+
+
+def verify(
+    card: Path | str,
+    run: Run | Path | str,
+    *,
+    key: bytes | None = None,
+    out: Path | str = "results",
+) -> Verification:
+    """Compare a card with a run, and return what differs.
+
+    The files of the run are compared with the digests in the card, its tables and reports with
+    those in ``manifest.json``, and the content of the card with the spec, manifest and tables of
+    the run.
+
+    Args:
+        card: The path of ``card.json``.
+        run: A run, its folder, or the name of an experiment, for its latest run.
+        key: The key of the signature; without one it is not checked.
+        out: The folder of results in which a name is looked up.
+
+    Raises:
+        UserError: The card cannot be read or is none, or the run does not exist.
+
+    Example:
+        recbias.verify("results/audit/latest/card.json", "audit").is_same
+    """
+    read = read_card(Path(card))
+    folder = run.folder if isinstance(run, Run) else find_run(run, out)
+    digest, differences = compute_card_digest(read), []
+    if digest != read.digest:
+        differences.append(Difference("digest of the card", read.digest, digest))
+    try:
+        differences += _compare_files(read, folder)
+        skipped = {"files", "digest", "signature"}
+        pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
+        differences += _compare("", *pair)
+    except MissingRun as error:
+        differences.append(Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
+    return Verification(read, check_signature(read, key), tuple(differences))
+
+
+def _compare_files(card: Card, folder: Path) -> Iterator[Difference]:
+    """Yield the files of a run that are not those of the card, or not as they were written.
+
+    A report may be absent.
+    """
+    manifest = read_manifest(folder / "manifest.json")
+    found = digest_files(folder, manifest.get("files", {}))
+    for name in {**card.files, **found}:
+        pair = card.files.get(name, "absent"), found.get(name, "absent")
+        if pair[0] != pair[1]:
+            yield Difference(f"file {name}", *pair)
+    reports = manifest.get("reports", {})
+    for name, stated in {**manifest.get("digests", {}), **reports}.items():
+        digest = digest_inside(folder, name)
+        is_absent = name in reports and digest == "absent"
+        is_named = card.files.get(name) != found.get(name)
+        if digest != stated and not is_absent and not is_named:
+            yield Difference(f"file {name}: as written", stated, digest)
+
+
+def _compare(location: str, card: Any, run: Any) -> Iterator[Difference]:
+    """Yield each value of a card that differs from that of the run; numbers up to rounding."""
+    if isinstance(card, dict) and isinstance(run, dict):
+        for name in {**card, **run}:
+            inner = f"{location}: {name}" if location else name
+            yield from _compare(inner, card.get(name, "absent"), run.get(name, "absent"))
+    elif _has_rows(card) and _has_rows(run):
+        rows = [_index_rows(side) for side in (card, run)]
+        for name in {**rows[0], **rows[1]}:
+            pair = [side.get(name, "absent") for side in rows]
+            yield from _compare(f"{location}: {name}", *pair)
+    elif not _is_same(card, run):
+        texts = ["present" if isinstance(side, dict) else _format(side) for side in (card, run)]
+        yield Difference(location, *texts)
+
+
+def _has_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _index_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows by what they are about; a second row of one name has a number as well."""
+    indexed: dict[str, Mapping[str, Any]] = {}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        name = " ".join(str(row[key]) for key in (*_NAMES, "label") if row.get(key, "") != "")
+        counts[name] += 1
+        indexed[name if counts[name] == 1 else f"{name} ({counts[name]})"] = row
+    return indexed
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15)
+    return bool(a == b)
+
+
+def _format(value: Any) -> str:
+    return "undefined" if value is None else str(value)

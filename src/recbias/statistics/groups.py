@@ -1,0 +1,639 @@
+"""What the gaps between groups are, for the reports.
+
+Tests of independent groups, from their moments.
+Tests between groups that share units, such as the users who read each of two languages.
+Group means of a per-query metric, and the gaps between them.
+Groups of queries over several seeds or folds: the mean of each unit, and their tests.
+The rank-sum test of two independent samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.queries import Groups
+from recbias.statistics.bootstrap import (
+    list_members,
+    resample_group_means,
+    resample_shared_queries,
+)
+from recbias.statistics.intervals import normal_interval
+from recbias.statistics.paired import ROUNDING, list_pairs
+
+MEANS = "m_g is the mean over the queries of g of"
+VALUES = "x is, for each query,"
+ATKINSON = "e_g = (mean of √x over g)²"
+
+
+class GapDefinition(NamedTuple):
+    """The words for a gap, its formula, what the formula is of, and its range."""
+
+    text: str
+    formula: str
+    subject: str
+    values: str
+
+
+UNCERTAIN_MEANS = {
+    "probability": "m = (P'P)⁻¹ P'x with the probabilities P of the groups and the values x: "
+    "right if x is independent of the probability given the group",
+    "weight": "m_g = Σ p_g x / Σ p_g with the probabilities p_g of the groups and the values x: "
+    "right if x is independent of the group given the probability",
+}
+"""The means of groups that are known as probabilities, by what is assumed."""
+
+DEFINITIONS = {
+    "difference": GapDefinition(
+        "difference between the largest and the smallest mean",
+        "max m_g - min m_g",
+        MEANS,
+        "0 or more; 0 if all means are equal",
+    ),
+    "ratio": GapDefinition(
+        "ratio of the smallest to the largest mean",
+        "min m_g / max m_g",
+        MEANS,
+        "0 to 1; 1 if all means are equal; undefined if a mean is negative",
+    ),
+    "std": GapDefinition(
+        "standard deviation of the means",
+        "std of the m_g",
+        MEANS,
+        "0 or more; 0 if all means are equal",
+    ),
+    "ugf": GapDefinition(
+        "absolute difference between the means (UGF, Li et al., WWW 2021)",
+        "|m_1 - m_2|",
+        MEANS,
+        "0 or more; 0 if both means are equal",
+    ),
+    "mad": GapDefinition(
+        "mean absolute difference between the means of two groups (Deldjoo et al., UMUAI 2021)",
+        "mean of |m_g - m_h| over all pairs",
+        MEANS,
+        "0 or more; 0 if all means are equal",
+    ),
+    "cross_entropy": GapDefinition(
+        "generalised cross entropy of the means (β = 2; Deldjoo et al., UMUAI 2021)",
+        "( Σ_g f² / p_g - 1 ) / 2 with p_g = m_g / Σ_h m_h and f = 1 / G",
+        MEANS,
+        "0 or more; 0 if all means are equal; undefined for negative values or a mean of 0",
+    ),
+    "atkinson": GapDefinition(
+        "Atkinson index between the groups (ε = 0.5)",
+        f"1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g with {ATKINSON} and w_g the share of the queries",
+        VALUES,
+        "0 to 1; 0 if the groups are equal; undefined for negative values or if all are 0",
+    ),
+    "atkinson_within": GapDefinition(
+        "Atkinson index within the groups (ε = 0.5)",
+        f"Σ_g s_g ( 1 - e_g / m_g ) with {ATKINSON} and s_g the share of the sum of x",
+        VALUES,
+        "0 to 1; 0 if all values of each group are equal; undefined for negative values",
+    ),
+    "atkinson_total": GapDefinition(
+        "Atkinson index of all queries, within and between the groups (ε = 0.5)",
+        "1 - (mean of √x)² / mean of x",
+        VALUES,
+        "0 to 1; 0 if all values are equal; undefined for negative values or if all are 0",
+    ),
+    "worst": GapDefinition("mean of the worst", "the worst m_g", MEANS, ""),
+    "worst_quarter": GapDefinition(
+        "mean of the worst quarter",
+        "mean of the m_g that are not better than a quarter of them",
+        MEANS,
+        "",
+    ),
+}
+"""The definitions of the gaps, by name; one without a range has that of the metric."""
+
+
+Pairs: TypeAlias = tuple[AnyArray, AnyArray]
+"""The groups a and the groups b of some comparisons."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The number, mean and sample variance (n - 1) of the defined values of each group, ``[g]``.
+
+    The mean is NaN without a value, the variance below two.
+    """
+
+    n: AnyArray
+    mean: FloatArray
+    variance: FloatArray
+
+
+def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
+    """Return the moments of each group of ``values[n]``; NaN and values of group -1 are excluded.
+
+    >>> moments = compute_moments(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
+    >>> moments.n.tolist(), moments.mean.tolist(), moments.variance.tolist()
+    ([2, 1], [2.0, 5.0], [2.0, nan])
+    """
+    included = (codes >= 0) & ~np.isnan(values)
+    values, codes = values[included], codes[included]
+    n = np.bincount(codes, minlength=n_groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(codes, weights=values, minlength=n_groups) / n
+        squares = np.bincount(codes, weights=(values - mean[codes]) ** 2, minlength=n_groups)
+        variance = np.where(n > 1, squares / (n - 1), np.nan)
+    return Moments(n, mean, variance)
+
+
+def welch_contrasts(
+    names: tuple[str, ...], moments: Moments, *, between: str, pairs: Pairs | None = None
+) -> list[Contrast]:
+    """Compare all pairs of groups by Welch's t-test, which allows unequal variances.
+
+        t = (m_a - m_b) / sqrt(s_a^2/n_a + s_b^2/n_b),    two-sided,
+
+    with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
+    deviation. t, p and the interval are NaN if a group has fewer than two values, or if the values
+    within both groups are equal, up to rounding: there is no standard error then.
+    ``between`` is the kind of groups: ``groups`` for queries. ``pairs`` are the groups a and b of
+    each comparison, all pairs by default.
+
+    Source:
+        Welch, "The generalization of Student's problem when several different population variances
+        are involved", Biometrika 1947.
+    """
+    a, b = list_pairs(len(names)) if pairs is None else pairs
+    parts = moments.variance / np.maximum(moments.n, 1)
+    columns = compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    return make_contrasts(names, (a, b), columns, between=between, test="welch_t")
+
+
+def make_contrasts(
+    names: tuple[str, ...], pairs: Pairs, columns: dict[str, AnyArray], *, between: str, test: str
+) -> list[Contrast]:
+    """Return the contrasts of some pairs of groups, from a column for each field."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    sides = zip(*(side.tolist() for side in pairs), strict=True)
+    return [
+        Contrast(
+            between=between,
+            a=names[first],
+            b=names[second],
+            test=test,
+            **dict(zip(columns, row, strict=True)),
+        )
+        for (first, second), row in zip(sides, rows, strict=True)
+    ]
+
+
+def welch_anova(moments: Moments) -> tuple[float, float, float]:
+    """Return Welch's test of equal means: F, its numerator degrees of freedom, and p.
+
+        F = [Σ w_i (m_i - m)² / (G - 1)] / [1 + 2 (G - 2) / (G² - 1) Λ],    w_i = n_i / s_i²,
+        m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
+
+    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
+    than two values, or if its values are equal up to rounding.
+
+    Source:
+        Welch, "On the comparison of several mean values: an alternative approach", Biometrika
+        1951.
+    """
+    from scipy.special import fdtrc
+
+    size, has_spread = moments.n.size, np.sqrt(moments.variance) > ROUNDING * np.abs(moments.mean)
+    if size < 2 or (moments.n < 2).any() or not has_spread.all():
+        return math.nan, math.nan, math.nan
+    weights = moments.n / moments.variance
+    mean = (weights * moments.mean).sum() / weights.sum()
+    spread = ((1 - weights / weights.sum()) ** 2 / (moments.n - 1)).sum()
+    between = (weights * (moments.mean - mean) ** 2).sum() / (size - 1)
+    statistic = between / (1 + 2 * (size - 2) / (size**2 - 1) * spread)
+    denominator_df = (size**2 - 1) / (3 * spread)
+    return float(statistic), float(size - 1), float(fdtrc(size - 1, denominator_df, statistic))
+
+
+def compare_means(
+    moments: Moments, pairs: Pairs, parts: Sequence[AnyArray], sizes: Sequence[AnyArray]
+) -> dict[str, AnyArray]:
+    """Return the fields of the contrasts of pairs of groups; ``n`` counts a shared unit twice.
+
+        t = (m_a - m_b) / sqrt(Σ v),    df = (Σ v)² / Σ v² / (n - 1)
+
+    ``parts`` are the independent parts v of the variance of each difference, and ``sizes`` the
+    number n of units that each was estimated from; a part of fewer than two units has one degree
+    of freedom. Without a spread, t, p, the interval and the effect size are NaN.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    a, b = pairs
+    n_a, n_b = moments.n[a], moments.n[b]
+    difference = moments.mean[a] - moments.mean[b]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = sum(parts)
+        shares = [part**2 / np.maximum(n - 1, 1) for part, n in zip(parts, sizes, strict=True)]
+        df, error = total**2 / sum(shares), np.sqrt(total)
+        slack = ROUNDING * np.fmax(np.abs(moments.mean[a]), np.abs(moments.mean[b]))
+        error = np.where(error > slack, error, np.nan)
+        t = difference / error
+        pooled = (n_a - 1) * moments.variance[a] + (n_b - 1) * moments.variance[b]
+        effect = difference / np.sqrt(pooled / (n_a + n_b - 2))
+        half_width = stdtrit(df, 0.975) * error
+    return {
+        "n": n_a + n_b,
+        "mean_a": moments.mean[a],
+        "mean_b": moments.mean[b],
+        "difference": difference,
+        "statistic": t,
+        "p": 2.0 * stdtr(df, -np.abs(t)),
+        "df": df,
+        "ci_low": difference - half_width,
+        "ci_high": difference + half_width,
+        "effect_size": np.where(np.isnan(error), np.nan, effect),
+    }
+
+
+def overlap_contrasts(
+    names: tuple[str, ...], values: FloatArray, members: AnyArray, *, between: str, pairs: Pairs
+) -> list[Contrast]:
+    """Compare pairs of groups that may share units by a t-test of the difference of their means.
+
+        t = (m_a - m_b) / sqrt(Σ_u w_u²),    two-sided,
+        w_u = [u in a] (x_u - m_a) / sqrt(n_a (n_a - 1))
+              - [u in b] (x_u - m_b) / sqrt(n_b (n_b - 1))
+
+    A unit of both groups adds to both means, so its two terms are subtracted before they are
+    squared; without shared units the test is Welch's. The degrees of freedom are Satterthwaite's
+    for the sums of w² over the units of a alone, of b alone, and of both. ``values[u]``, or
+    ``values[g, u]`` if x_u depends on the group, may be NaN (undefined); ``members[g, u]`` says
+    which units are in which group. ``n`` counts a shared
+    unit once. p is NaN if a group has fewer than two values, if all values are equal, or if the
+    groups have the same units.
+
+    Source:
+        Särndal, Swensson and Wretman, "Model Assisted Survey Sampling", 1992, chapter 5
+        (the linearised variance of a difference of domain means).
+    """
+    inside = (members & ~np.isnan(values)).astype(np.float64)
+    moments = _compute_group_moments(values, inside)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = 1.0 / np.sqrt(moments.n * (moments.n - 1.0))
+        weights = np.where(inside > 0, (values - moments.mean[:, None]) * scale[:, None], 0.0)
+    a, b = pairs
+    shared, squares, products = (inside @ inside.T), (weights**2) @ inside.T, weights @ weights.T
+    sums = (
+        squares[a, a] - squares[a, b],
+        squares[b, b] - squares[b, a],
+        squares[a, b] + squares[b, a] - 2.0 * products[a, b],
+    )
+    sizes = (shared[a, a] - shared[a, b], shared[b, b] - shared[a, b], shared[a, b])
+    parts = [np.where(size > 0, part, 0.0) for part, size in zip(sums, sizes, strict=True)]
+    columns = compare_means(moments, pairs, parts, sizes)
+    columns["n"] = columns["n"] - shared[a, b].astype(np.int64)
+    undefined = (moments.n[a] < 2) | (moments.n[b] < 2) | (sizes[0] + sizes[1] == 0)
+    for name in ("statistic", "p", "df", "ci_low", "ci_high", "effect_size"):
+        columns[name] = np.where(undefined, np.nan, columns[name])
+    return make_contrasts(names, pairs, columns, between=between, test="overlap_t")
+
+
+def _compute_group_moments(values: FloatArray, inside: FloatArray) -> Moments:
+    groups, units = np.nonzero(inside)
+    return compute_moments(
+        np.broadcast_to(values, inside.shape)[groups, units], groups, len(inside)
+    )
+
+
+MAX_PAIRS = 500
+"""With more pairs of groups, pairs are not tested: few would be significant after correction."""
+
+
+def summarize_groups(
+    measurement: Measurement, groups: Groups, *, min_group: int = 0, reference: int = -1
+) -> list[Measurement]:
+    """Return the mean of each group; pairs of groups are compared by Welch's t-test.
+
+    ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
+    interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
+    values are not compared. With a ``reference``, each other group is compared with it, else each
+    pair. Groups that share queries are compared by ``overlap_contrasts``. The tests are contrasts
+    of the first group.
+    """
+    units = _require_units(measurement)
+    measurements = []
+    for code, name in enumerate(groups.names):
+        queries = groups.find_rows(code)
+        group_units = replace(units, ids=units.ids[queries], values=units.values[queries])
+        measurements.append(
+            Measurement.from_units(group_units, group=name, target=measurement.target)
+        )
+    sizes = np.array([group.n for group in measurements])
+    pairs = list_group_pairs(sizes, min_group, reference)
+    if 0 < pairs[0].size <= MAX_PAIRS:
+        tests = _compare_groups(units.values, groups, pairs)
+        measurements[0] = replace(measurements[0], contrasts=tuple(tests))
+    return measurements
+
+
+def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
+    """Return the groups a and b of each comparison; b is the reference if there is one."""
+    compared = np.flatnonzero(sizes >= min_group)
+    if reference >= 0:
+        others = compared[compared != reference] if reference in compared else compared[:0]
+        return others, np.full(others.size, reference)
+    a, b = list_pairs(compared.size)
+    return compared[a], compared[b]
+
+
+def _compare_groups(values: FloatArray, groups: Groups, pairs: Pairs) -> list[Contrast]:
+    if not groups.overlap:
+        moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
+        return welch_contrasts(groups.names, moments, between="groups", pairs=pairs)
+    members = list_members(groups, values.size)
+    return overlap_contrasts(groups.names, values, members, between="groups", pairs=pairs)
+
+
+def _repeat(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return the value of each membership."""
+    return values if groups.rows is None else values[groups.rows]
+
+
+def compute_gap(
+    measurement: Measurement,
+    groups: Groups,
+    kind: Literal["difference", "ratio", "std"],
+    *,
+    rng: np.random.Generator,
+    n_samples: int = 1000,
+    min_group: int = 0,
+) -> Measurement:
+    """Return the gap between the group means, as one number.
+
+        difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
+        std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
+
+    The gap of two groups has the normal interval of a stratified bootstrap of the queries, within
+    the range of the gap. The samples are of the signed difference, since the absolute one varies
+    less near 0. The gap of more than two groups has no interval, and models are not compared by
+    it: the largest of several differences is positive by chance, and larger for models whose
+    values vary more.
+    A contrast of ``difference`` tests whether the groups differ: of two groups the test of
+    ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
+    largest and the smallest mean. The gap is
+    undefined if a group has no defined value or there is only one group; the ratio also if a mean
+    is negative or the largest is 0. There is no interval if a group has one query or all samples
+    are equal. ``rng`` is the same for all models that are compared.
+
+    Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
+    than the numbers of queries would, the gap has no samples, since other models may have other
+    groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
+    groups is not stratified: it samples the queries of both together.
+    """
+    units = _require_units(measurement)
+    values, is_large = units.values, groups.counts >= min_group
+    sizes = compute_moments(_repeat(values, groups), groups.codes, len(groups.names)).n
+    is_same = bool(((sizes >= min_group) == is_large).all())
+    groups = groups.select(np.flatnonzero(sizes >= min_group))
+    group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
+    value = float(measure_gap(group_moments.mean[None, :], kind)[0])
+    defined = 0 if math.isnan(value) else _count_queries(values, groups)
+    gap = Measurement(
+        value=value,
+        n=defined,
+        undefined=int(units.values.size) - defined,
+        target=measurement.target,
+        contrasts=_test_gap(values, groups, group_moments) if kind == "difference" else (),
+    )
+    if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
+        return gap
+    resample = resample_shared_queries if groups.overlap else resample_group_means
+    replicates = orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
+    low, high = (float(bound) for bound in normal_interval(value, replicates))
+    if high <= low:
+        low = high = math.nan
+    low, high = max(low, 0.0), min(high, 1.0) if kind == "ratio" else high
+    return replace(gap, replicates=replicates if is_same else None, ci_low=low, ci_high=high)
+
+
+def _count_queries(values: FloatArray, groups: Groups) -> int:
+    """Return the number of queries of the groups with a defined value, each counted once."""
+    members = np.flatnonzero(groups.codes >= 0)
+    rows = members if groups.rows is None else np.unique(groups.rows[members])
+    return int(np.count_nonzero(~np.isnan(values[rows])))
+
+
+def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+    """Return the test of all groups; none if more than two groups share queries."""
+    if group_moments.n.size == 2:
+        pairs = np.array([0]), np.array([1])
+        return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
+    return () if groups.overlap else tuple(compare_all_groups(groups.names, group_moments))
+
+
+def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[Contrast]:
+    """Return Welch's analysis of variance of the groups of at least two values.
+
+    A group of one value has no variance. The sides of the contrast have the largest and the
+    smallest mean of the groups that are compared, and its n counts their values.
+    """
+    has_variance = group_moments.n > 1
+    if np.isnan(group_moments.mean).any() or np.count_nonzero(has_variance) < 2:
+        return []
+    names = tuple(np.array(names, dtype=object)[has_variance].tolist())
+    group_moments = Moments(*(part[has_variance] for part in vars(group_moments).values()))
+    mean = group_moments.mean
+    top, bottom = int(mean.argmax()), int(mean.argmin())
+    statistic, df, p = welch_anova(group_moments)
+    return [
+        Contrast(
+            between="groups",
+            a=names[top],
+            b=names[bottom],
+            test="welch_anova",
+            n=int(group_moments.n.sum()),
+            mean_a=float(mean[top]),
+            mean_b=float(mean[bottom]),
+            difference=float(mean[top] - mean[bottom]),
+            statistic=statistic,
+            p=p,
+            df=df,
+        )
+    ]
+
+
+def _require_units(measurement: Measurement) -> UnitScores:
+    if measurement.units is None:
+        message = "a metric without a value for each query cannot be grouped"
+        raise ValueError(message)
+    return measurement.units
+
+
+def measure_gap(means: FloatArray, kind: str) -> FloatArray:
+    """Return the gap of each row of group means, ``float64[b]``; NaN where a mean is NaN.
+
+    ``kind`` is ``difference``, ``ratio`` or ``std``, as in ``compute_gap``.
+
+    >>> measure_gap(np.array([[0.2, 0.5]]), "ratio").tolist()
+    [0.4]
+    """
+    if means.shape[1] < 2:
+        return np.full(len(means), np.nan)
+    low, high = means.min(axis=1), means.max(axis=1)
+    if kind == "difference":
+        return np.asarray(high - low)
+    if kind == "std":
+        return np.asarray(means.std(axis=1, ddof=1))
+    undefined = np.full(low.shape, np.nan)
+    return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+
+
+def orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
+    """Return the signed gap of each row of two means, ``float64[b]``.
+
+    It is negative, or a ratio above 1, where the other group than in the ``observed`` means is the
+    higher one.
+    """
+    low, high = means[:, int(observed.argmin())], means[:, 1 - int(observed.argmin())]
+    if kind == "ratio":
+        undefined = np.full(low.shape, np.nan)
+        return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+    return np.asarray((high - low) / (math.sqrt(2) if kind == "std" else 1.0))
+
+
+def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
+    """Return each group with one value for each unit: the mean of its defined values.
+
+        x_u = (1 / |F_u|) Σ_f x_uf,    F_u: the seeds and folds in which u is in the group and
+        its value is defined
+
+    ``n`` counts units, not values; the interval is that of the mean of x_u.
+
+    Args:
+        folds: The groups of all seeds and folds, each with its units, of one target.
+
+    >>> ids = [np.array(names, dtype=object) for names in (["a", "b"], ["b", "c"])]
+    >>> folds = [
+    ...     Measurement.from_units(UnitScores("user", names, np.array(values)), group="g")
+    ...     for names, values in zip(ids, ([1.0, 2.0], [4.0, np.nan]), strict=True)
+    ... ]
+    >>> (group,) = pool_groups(folds)  # a: 1, b: (2 + 4) / 2 = 3, c is undefined
+    >>> group.group, group.value, group.n, group.undefined
+    ('g', 2.0, 2, 1)
+    """
+    units_by_group: dict[tuple[str, str], list[UnitScores]] = defaultdict(list)
+    for fold in folds:
+        units_by_group[fold.group, fold.target].append(_get_units(fold))
+    return [
+        Measurement.from_units(_average_units(units), group=group, target=target)
+        for (group, target), units in units_by_group.items()
+    ]
+
+
+def compare_pooled_groups(
+    groups: Sequence[Measurement],
+    gap: Literal["groups", "difference"],
+    *,
+    min_group: int = 0,
+    reference: str = "",
+) -> list[Contrast]:
+    """Return the tests of pooled groups that ``gap`` has within one seed.
+
+    ``groups``: pairs by Welch's t-test, as in ``summarize_groups``; ``difference``: of two groups
+    this test, of more Welch's analysis of variance. A unit that is in several groups, or whose
+    group depends on the seed, is in each of them, and ``overlap_contrasts`` makes the tests.
+    Groups of fewer than ``min_group`` defined units are not compared.
+    """
+    if gap == "difference":
+        groups, reference = [group for group in groups if group.n >= max(min_group, 1)], ""
+    if not groups:
+        return []
+    names, scores = tuple(group.group for group in groups), [*map(_get_units, groups)]
+    values = np.concatenate([units.values for units in scores])
+    codes = np.repeat(np.arange(len(groups)), [units.values.size for units in scores])
+    ids, unit_codes = np.unique(
+        np.concatenate([units.ids for units in scores]), return_inverse=True
+    )
+    overlap, moments = ids.size < unit_codes.size, compute_moments(values, codes, len(groups))
+    if gap == "difference" and len(groups) > 2:
+        return [] if overlap else compare_all_groups(names, moments)
+    at = names.index(reference) if reference in names else -1
+    pairs = list_group_pairs(moments.n, min_group, at)
+    if not 0 < pairs[0].size <= MAX_PAIRS:
+        return []
+    if not overlap:
+        return welch_contrasts(names, moments, between="groups", pairs=pairs)
+    table = np.full((len(groups), ids.size), np.nan)
+    table[codes, unit_codes] = values
+    members = ~np.isnan(table)
+    return overlap_contrasts(names, table, members, between="groups", pairs=pairs)
+
+
+def _average_units(folds: Sequence[UnitScores]) -> UnitScores:
+    """Return the mean of the defined values of each unit, NaN if it has none."""
+    values = np.concatenate([units.values for units in folds])
+    ids, codes = np.unique(np.concatenate([units.ids for units in folds]), return_inverse=True)
+    means = compute_moments(values, codes, ids.size).mean
+    share = all(units.share for units in folds) and ids.size == codes.size
+    return replace(folds[0], ids=ids, values=means, share=share)
+
+
+def _get_units(group: Measurement) -> UnitScores:
+    if group.units is None:
+        message = "a group without values of units cannot be pooled"
+        raise ValueError(message)
+    return group.units
+
+
+def compare_ranks(
+    names: tuple[str, str], a: FloatArray, b: FloatArray, *, between: str
+) -> Contrast:
+    """Compare two samples by the Wilcoxon-Mann-Whitney rank-sum test.
+
+        U = #{ (i, j): a_i > b_j } + #{ (i, j): a_i = b_j } / 2
+
+    The two-sided p is from the normal approximation with correction for ties and continuity.
+    The effect size is the rank-biserial correlation 2 U / (n_a n_b) - 1: 1 if every value of a is
+    above every value of b. p is NaN if a sample has fewer than two values, and 1 if all values are
+    equal.
+
+    >>> import numpy as np
+    >>> test = compare_ranks(("a", "b"), np.array([2.0, 3.0]), np.array([1.0, 1.0]), between="x")
+    >>> test.statistic, test.effect_size
+    (4.0, 1.0)
+
+    Args:
+        names: The names of the samples.
+        a: The first sample, ``float64[n_a]``, without NaN.
+        b: The second sample, ``float64[n_b]``.
+        between: What the samples are: ``groups``, ``targets``, ``directions``.
+
+    Source:
+        Mann and Whitney, "On a test of whether one of two random variables is stochastically
+        larger than the other", Annals of Mathematical Statistics 1947.
+    """
+    from scipy.stats import mannwhitneyu
+
+    mean_a, mean_b = (float(side.mean()) if side.size else math.nan for side in (a, b))
+    u = p = effect_size = math.nan
+    if min(a.size, b.size) > 1:
+        result = mannwhitneyu(a, b, alternative="two-sided", method="asymptotic")
+        u = float(result.statistic)
+        is_constant = a.min() == a.max() == b.min() == b.max()
+        p = 1.0 if is_constant else float(result.pvalue)
+        effect_size = 2.0 * u / (a.size * b.size) - 1.0
+    return Contrast(
+        between=between,
+        a=names[0],
+        b=names[1],
+        test="rank_sum",
+        n=a.size + b.size,
+        mean_a=mean_a,
+        mean_b=mean_b,
+        difference=mean_a - mean_b,
+        statistic=u,
+        p=p,
+        effect_size=effect_size,
+    )

@@ -1,0 +1,352 @@
+"""Measures of inequality of counts: Gini index, Shannon entropy, and the popularity head.
+
+Measures of how evenly recommendations are distributed over items, and their extreme counts.
+How unequal groups of queries are: indices of inequality between and within them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.measures import Direction, Measurement
+from recbias.core.queries import Groups
+from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
+
+
+def gini(counts: npt.ArrayLike) -> FloatArray:
+    """Return the Gini index: 0 if all counts are equal, near 1 if one count has the total.
+
+        G = Σ_i (2 i - n - 1) x_i / (n Σ_i x_i),    x sorted ascending, i from 1
+
+    The maximum, (n - 1) / n, is reached if only one of n counts is above 0. NaN where all counts
+    ``(..., n)``, which must not be negative, are 0.
+
+    >>> float(gini([1, 1, 1])), float(gini([0, 0, 0, 8]))
+    (0.0, 0.75)
+
+    Source:
+        Gini, "Variabilità e mutabilità", 1912; in this form in Sen, "On Economic Inequality",
+        1973, p. 31.
+    """
+    ordered = _sort_ascending(np.asarray(counts))
+    n = ordered.shape[-1]
+    weights = 2.0 * np.arange(1, n + 1) - n - 1
+    return _divide(ordered @ weights, n * ordered.sum(axis=-1))
+
+
+def entropy(counts: npt.ArrayLike) -> FloatArray:
+    """Return the Shannon entropy of the shares of the counts, in nats.
+
+        H = -Σ_i p_i ln p_i,    p_i = x_i / Σ_j x_j,    0 ln 0 = 0
+
+    It is 0 if only one count is above 0, and ln n if n counts are equal. Divide by ln 2 for bits.
+    NaN where all counts ``(..., n)``, which must not be negative, are 0.
+
+    >>> bool(np.isclose(entropy([3, 3]), np.log(2)))
+    True
+
+    Source:
+        Shannon, "A Mathematical Theory of Communication", 1948, section 6.
+    """
+    values = np.asarray(counts, dtype=np.float64)
+    shares = _divide(values, values.sum(axis=-1, keepdims=True))
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(np.abs(-(shares * logs).sum(axis=-1)))  # abs turns -0.0 into 0.0
+
+
+def head(
+    counts: AnyArray, share: float, *, of: Literal["interactions", "items"] = "interactions"
+) -> BoolArray:
+    """Mark the head: the smallest set of most popular items that reaches a share, ``bool[n]``.
+
+    The share is of all interactions or of the number of items. Ties in ``counts`` go to the lower
+    code; the remaining items are the long tail.
+
+    >>> head(np.array([1, 5, 4]), 0.6).tolist()
+    [False, True, True]
+    >>> head(np.array([1, 5, 4]), 0.3, of="items").tolist()
+    [False, True, False]
+    """
+    counts = np.asarray(counts)
+    order = np.argsort(-counts, kind="stable")
+    totals = np.cumsum(counts[order]) if of == "interactions" else np.arange(1, counts.size + 1)
+    target = share * totals[-1] if totals.size else 0.0
+    is_head = np.zeros(counts.size, dtype=bool)
+    if target > 0:
+        n_head = np.searchsorted(totals, target - 1e-9 * max(target, 1.0)) + 1
+        is_head[order[:n_head]] = True
+    return is_head
+
+
+def _sort_ascending(values: AnyArray) -> FloatArray:
+    """Return the values sorted along the last axis; small whole numbers by radix sort."""
+    if values.dtype.kind in "iu" and values.size and values.min() >= 0:
+        largest = values.max()
+        if largest < 2**15:
+            ordered = np.sort(values.astype(np.int16), axis=-1, kind="stable")
+            return ordered.astype(np.float64)
+        values = values.astype(np.int32) if largest < 2**31 else values
+    return np.sort(values, axis=-1).astype(np.float64)
+
+
+def _divide(numerator: AnyArray, divisor: AnyArray) -> FloatArray:
+    """Return the quotient, NaN where the divisor is 0."""
+    numerator, divisor = np.broadcast_arrays(np.asarray(numerator), np.asarray(divisor))
+    undefined = np.full(numerator.shape, np.nan)
+    return np.asarray(np.divide(numerator, divisor, out=undefined, where=divisor != 0))
+
+
+def jain(counts: AnyArray) -> FloatArray:
+    """Return Jain's index: 1 if all counts are equal, 1/n if one of n counts has the total.
+
+        J = (Σ_i x_i)² / ( n Σ_i x_i² )
+
+    NaN where all counts ``(..., n)``, which must not be negative, are 0.
+
+    >>> float(jain(np.array([2, 2, 2, 2]))), float(jain(np.array([0, 0, 0, 8])))
+    (1.0, 0.25)
+
+    Source:
+        Jain, Chiu and Hawe, DEC TR-301, 1984.
+    """
+    values = np.asarray(counts, dtype=np.float64)
+    squares = np.einsum("...i,...i->...", values, values) * values.shape[-1]
+    undefined = np.full(squares.shape, np.nan)
+    return np.asarray(
+        np.divide(values.sum(axis=-1) ** 2, squares, out=undefined, where=squares > 0)
+    )
+
+
+def cover(counts: AnyArray) -> FloatArray:
+    """Return the share of the counts ``(..., n)`` that are above 0.
+
+    >>> float(cover(np.array([5, 0, 2, 1])))
+    0.75
+    """
+    return np.asarray(np.count_nonzero(counts, axis=-1) / np.shape(counts)[-1])
+
+
+def fair_share(counts: AnyArray) -> FloatArray:
+    """Return the share of the counts that are at least the total divided by n, rounded down.
+
+    NaN where all counts ``int (..., n)``, which must not be negative, are 0.
+
+    >>> float(fair_share(np.array([5, 2, 2, 1])))  # 10 // 4 is 2
+    0.75
+    """
+    totals = counts.sum(axis=-1, keepdims=True)
+    shares = np.mean(counts >= totals // counts.shape[-1], axis=-1)
+    return np.asarray(np.where(totals[..., 0] > 0, shares, np.nan))
+
+
+def make_even_counts(totals: AnyArray, n: int) -> AnyArray:
+    """Return the counts of n items that distribute each total most evenly, ``int (t, n)``.
+
+    >>> make_even_counts(np.array([7]), 3).tolist()
+    [[3, 2, 2]]
+    """
+    totals = np.asarray(totals)[:, None]
+    return np.asarray(totals // n + (np.arange(n) < totals % n))
+
+
+def make_uneven_counts(lengths: AnyArray, n: int) -> AnyArray:
+    """Return the counts of n items if all lists begin with the same items, ``int (t, n)``.
+
+    No lists of these lengths, each of distinct items, distribute the recommendations less evenly.
+
+    Args:
+        lengths: The number of lists with at least 1, 2, ... items, ``int (t, k)``.
+        n: The number of items, at least the length of the longest list.
+
+    >>> make_uneven_counts(np.array([[3, 3, 1]]), 5).tolist()
+    [[3, 3, 1, 0, 0]]
+
+    Source:
+        The conjugate sequence: Marshall, Olkin and Arnold, "Inequalities: theory of majorization
+        and its applications", 2011, section 7.C.
+    """
+    columns = lengths[:, :n]
+    return np.pad(columns, ((0, 0), (0, n - columns.shape[1])))
+
+
+InequalityKind: TypeAlias = Literal[
+    "atkinson",
+    "atkinson_within",
+    "atkinson_total",
+    "cross_entropy",
+    "mad",
+    "worst",
+    "worst_quarter",
+]
+"""The indices of ``measure_group_inequality``."""
+
+_SMOOTH = {"atkinson", "atkinson_within", "atkinson_total", "cross_entropy"}
+"""The indices that have an interval: small changes of the values change them little."""
+
+_SKEWED = {"atkinson_within", "atkinson_total"}
+"""The indices with a longer tail above, which are not near 0 where the groups do not differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupInequality:
+    """An index of the inequality of groups of queries, as one number.
+
+        atkinson        = 1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g            between the groups
+        atkinson_within = Σ_g s_g ( 1 - e_g / m_g )
+        atkinson_total  = 1 - e / m
+        cross_entropy   = ( Σ_g f_g² / p_g - 1 ) / 2
+        mad             = mean of |m_g - m_h| over the pairs of groups
+        worst           = the mean of the worst group
+        worst_quarter   = mean of the m_g that are at most their lower quartile
+
+    m_g is the mean of the values x of group g, e_g = (mean of √x)² its equally distributed
+    equivalent (Atkinson's index with ε = 0.5), w_g its share of the queries and s_g that of the
+    sum of x; m and e are those of all groups together. p_g = m_g / Σ_h m_h, and f_g = 1/G. The
+    Atkinson indices relate by 1 - total = (1 - within)(1 - between).
+
+    Undefined if a group has no value or there is only one group; the Atkinson indices and the
+    cross entropy also if a value is negative, or the mean that they divide by is 0.
+
+    The Atkinson indices and the cross entropy have the normal interval of a stratified bootstrap
+    of the queries, ``atkinson_within`` and ``atkinson_total`` on the scale of the logarithm. These
+    two depend on the sizes of the groups, which are those of a sample as well and are resampled
+    too. The others are positive by chance for groups that do not differ; the interval then
+    includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
+    their own, and the extreme one of several is extreme by chance. There is none either if a query
+    is in several groups; it counts in each of them.
+
+    Args:
+        kind: The index.
+        direction: Which values of the metric are better. If lower ones are, the worst group is
+            that with the largest mean, and if 0 is, that with the mean farthest from it.
+        min_group: Groups of fewer defined values are excluded.
+        n_samples: The number of bootstrap samples.
+
+    >>> from recbias.core.measures import UnitScores
+    >>> units = UnitScores("user", np.arange(4).astype(object), np.array([1.0, 1.0, 4.0, 4.0]))
+    >>> codes = np.array([0, 0, 1, 1], dtype=np.int32)
+    >>> groups = Groups("g", ("g=a", "g=b"), codes, (("a",), ("b",)))
+    >>> between = GroupInequality(kind="atkinson", direction="higher")
+    >>> index = between.measure(Measurement.from_units(units), groups, np.random.default_rng(0))
+    >>> round(index.value, 6)  # 1 - ((1 + 2) / 2)² / ((1 + 4) / 2)
+    0.1
+
+    Source:
+        Atkinson, "On the measurement of inequality", Journal of Economic Theory 1970; between and
+        within groups: Rampisela et al., "Stairway to fairness", RecSys 2025. Cross entropy and
+        mad: Deldjoo et al., "A flexible framework for evaluating user and item fairness in
+        recommender systems", UMUAI 2021, with β = 2 and a uniform distribution, and without the
+        smoothing in the code of the RecSys 2025 paper.
+    """
+
+    kind: InequalityKind
+    direction: Direction
+    min_group: int = 0
+    n_samples: int = 1000
+
+    def measure(
+        self, measurement: Measurement, groups: Groups, rng: np.random.Generator
+    ) -> Measurement:
+        """Return the index of the values of a metric; ``rng`` is the same for all models."""
+        if measurement.units is None:
+            message = "a metric without a value for each query cannot be grouped"
+            raise ValueError(message)
+        values, is_large = measurement.units.values, groups.counts >= self.min_group
+        columns = _build_columns(values)
+        sizes = np.array([columns[groups.find_rows(g), 0].sum() for g in range(is_large.size)])
+        is_same = bool(((sizes >= self.min_group) == is_large).all())
+        groups = groups.select(np.flatnonzero(sizes >= self.min_group))
+        members = [groups.find_rows(code) for code in range(len(groups.names))]
+        sums = np.array([columns[rows].sum(axis=0) for rows in members]).reshape(-1, 3)
+        in_group = np.isin(np.arange(values.size), np.concatenate([*members, []]))
+        is_defined = in_group & ~np.isnan(values)
+        is_negative = self.kind in _SMOOTH and bool((values[is_defined] < 0).any())
+        has_value = len(members) > 1 and not is_negative
+        value = float(self._compute(sums[None])[0]) if has_value else math.nan
+        n = 0 if math.isnan(value) else int(np.count_nonzero(is_defined))
+        index = Measurement(value, n, int(values.size) - n, target=measurement.target)
+        if self.kind not in _SMOOTH or n == 0 or groups.overlap or (sums[:, 0] < 2).any():
+            return index
+        samples = resample_group_sums(columns, groups, self.n_samples, rng)
+        if self.kind in _SKEWED:
+            samples *= _resample_shares(groups.counts, self.n_samples, rng)[..., None]
+        replicates = self._compute(samples)
+        low, high = compute_sample_interval(value, replicates, log_scale=self.kind in _SKEWED)
+        index = replace(
+            index,
+            replicates=replicates if is_same else None,
+            log_scale=self.kind in _SKEWED,
+        )
+        if high <= low:
+            return index
+        highest = math.inf if self.kind == "cross_entropy" else 1.0
+        return replace(index, ci_low=max(low, 0.0), ci_high=min(high, highest))
+
+    def _compute(self, sums: FloatArray) -> FloatArray:
+        """Return the index of each row of group sums ``float64[b, g, 3]``: n, Σ x and Σ √x."""
+        n, total, root = np.moveaxis(sums, -1, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = total / n
+            if self.kind == "mad":
+                value = _average_pairs(mean)
+            elif self.kind in {"worst", "worst_quarter"}:
+                value = _average_worst(mean, 0.25 * (self.kind != "worst"), self.direction)
+            elif self.kind == "cross_entropy":
+                value = _compute_cross_entropy(mean)
+            else:
+                value = _compute_atkinson(n, total, root)[self.kind]
+        is_defined = (n > 0).all(axis=1) & np.isfinite(value)
+        return np.where(
+            is_defined, np.maximum(value, 0.0) if self.kind in _SMOOTH else value, np.nan
+        )
+
+
+def _resample_shares(counts: AnyArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the size of each group in samples of all queries, by its own, ``float64[b, g]``."""
+    n = int(counts.sum())
+    return np.asarray(rng.multinomial(n, counts / n, size=n_samples) / counts)
+
+
+def _build_columns(values: FloatArray) -> FloatArray:
+    """Return 1, the value and its root for each query, ``float64[q, 3]``; 0 if undefined."""
+    filled = np.nan_to_num(values)
+    is_defined = (~np.isnan(values)).astype(np.float64)
+    return np.stack([is_defined, filled, np.sqrt(np.maximum(filled, 0.0))], axis=1)
+
+
+def _compute_atkinson(n: FloatArray, total: FloatArray, root: FloatArray) -> dict[str, FloatArray]:
+    """Return the Atkinson indices of each row of group sums, ``float64[b, g]``."""
+    sizes = n.sum(axis=1)
+    of_all = (root.sum(axis=1) / sizes) ** 2
+    of_groups = np.sum(root**2 / n, axis=1) / sizes
+    mean = total.sum(axis=1) / sizes
+    return {
+        "atkinson": 1.0 - of_all / of_groups,
+        "atkinson_within": 1.0 - of_groups / mean,
+        "atkinson_total": 1.0 - of_all / mean,
+    }
+
+
+def _compute_cross_entropy(mean: FloatArray) -> FloatArray:
+    uniform, share = 1.0 / mean.shape[1], mean / mean.sum(axis=1, keepdims=True)
+    return np.asarray((np.sum(uniform**2 / share, axis=1) - 1.0) / 2.0)
+
+
+def _average_pairs(mean: FloatArray) -> FloatArray:
+    """Return the mean absolute difference of the pairs of each row of means."""
+    n = mean.shape[1]
+    weights = 2.0 * np.arange(1, n + 1) - n - 1
+    return np.asarray(np.sort(mean, axis=1) @ weights / (n * (n - 1) / 2.0))
+
+
+def _average_worst(mean: FloatArray, share: float, direction: Direction) -> FloatArray:
+    """Return the mean of the worst means of each row: those up to a quantile of their quality."""
+    quality = {"lower": -mean, "zero": -np.abs(mean)}.get(direction, mean)
+    is_worst = quality <= np.quantile(quality, share, axis=1, keepdims=True)
+    return np.asarray(np.where(is_worst, mean, 0.0).sum(axis=1) / is_worst.sum(axis=1))

@@ -1,0 +1,292 @@
+"""What each query contributes to the means of groups that are known as probabilities.
+
+Means of a per-query metric for groups that are known as probabilities, and their gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from recbias.core.dataset import FloatArray
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.queries import Groups, UncertainGroups
+from recbias.statistics.bootstrap import bootstrap_t_interval, resample_group_sums
+from recbias.statistics.groups import measure_gap, orient_gap
+from recbias.statistics.intervals import t_interval
+
+
+@dataclass(frozen=True, eq=False)
+class GroupContributions:
+    """The estimated mean of each group, and what each query contributes to it.
+
+        m_g = Σ_u w_ug x_u,    z_ug = m_g + √(n (n - 1)) (d_ug - mean of d),
+        d_ug = w_ug e_ug / √(1 - h_ug)
+
+    With P the probabilities ``[n, g]`` and x the values:
+
+    - ``probability``: W = P (P'P)⁻¹, the least-squares fit x ≈ P m, with e = x - P m and h its
+      leverage. It is right if x is independent of p given the group: then E[x | p] = Σ_g p_g m_g.
+    - ``weight``: w_ug = p_ug / Σ_v p_vg, the weighted mean, with e_ug = x_u - m_g and h = w. It is
+      right if x is independent of the group given p: then E[p_g x] = E[p_g] m_g.
+
+    In both, p is the probability of the group given what it was predicted from. The mean of z over
+    the queries is m_g, and its variance over n estimates that of m_g (HC2), which includes the
+    sampling of the queries and the unknown groups. For certain labels m_g and its standard error
+    are those of the mean of the group.
+
+    Args:
+        means: ``float64[g]``.
+        values: z, ``float64[n, g]``; NaN where the metric or the probability is undefined.
+        weights: w, ``float64[m, g]``, of the defined values.
+        spread: Σ_u p_ug e_ug², ``float64[g]``.
+        expected: The expected number of queries of each group, Σ_u p_ug, ``float64[g]``.
+
+    Source:
+        Weighted means: Chen et al., "Fairness under unawareness", FAT* 2019. Least squares:
+        McCartan et al., "Estimating racial disparities when race is not observed", JASA 2025.
+        Both assumptions for rankings: Ghazimatin et al., "Measuring fairness of rankings under
+        noisy sensitive information", FAccT 2022. Standard error: MacKinnon and White, Journal of
+        Econometrics 1985.
+    """
+
+    means: FloatArray
+    values: FloatArray
+    weights: FloatArray
+    spread: FloatArray
+    expected: FloatArray
+
+    @property
+    def df(self) -> FloatArray:
+        """The degrees of freedom of each mean, ``float64[g]``; see ``count_df``."""
+        return count_df(self.weights, 1)
+
+
+def count_df(weights: FloatArray, lost: int) -> FloatArray:
+    """Return the degrees of freedom of Σ w² e² for each column of weights, ``float64[...]``.
+
+        df = (Σ w²)² / Σ w⁴ - lost
+
+    For certain labels it is n_g - 1 for the mean of a group (``lost`` 1).
+
+    >>> count_df(np.array([[0.5], [0.5], [0.0]]), 1).tolist()
+    [1.0]
+
+    Source:
+        Satterthwaite, "An approximate distribution of estimates of variance components",
+        Biometrics Bulletin 1946.
+    """
+    squares = weights**2
+    return np.asarray(squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0) - lost)
+
+
+def measure_contributions(values: FloatArray, groups: UncertainGroups) -> GroupContributions:
+    """Return the estimated means of the groups, and the contribution of each query.
+
+    >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
+    >>> groups = UncertainGroups("probability of a", ("a", "not a"), p, "probability")
+    >>> measure_contributions(2.0 * p[:, 0] + 1.0, groups).means.round(6).tolist()
+    [3.0, 1.0]
+    """
+    used = ~np.isnan(values) & ~np.isnan(groups.probabilities[:, 0])
+    x, p = values[used], groups.probabilities[used]
+    n_groups, n = len(groups.names), x.size
+    contributions = np.full((values.size, n_groups), np.nan)
+    undefined = np.full(n_groups, np.nan)
+    weights = _weigh(p, groups)
+    if weights is None:
+        blank = np.full((n, n_groups), np.nan)
+        return GroupContributions(undefined, contributions, blank, undefined, undefined)
+    means = weights.T @ x
+    if groups.assumption == "probability":
+        residuals = np.repeat((x - p @ means)[:, None], n_groups, axis=1)
+        leverage = np.sum(p * weights, axis=1)[:, None]
+    else:
+        residuals, leverage = x[:, None] - means, weights
+    scaled = weights * residuals / np.sqrt(np.maximum(1.0 - leverage, 1e-12))
+    scaled -= scaled.mean(axis=0)
+    contributions[used] = means + math.sqrt(n * (n - 1.0)) * scaled
+    spread = np.sum(p * residuals**2, axis=0)
+    measured = GroupContributions(means, contributions, weights, spread, p.sum(axis=0))
+    contributions[:, measured.df < 1.0] = np.nan
+    return replace(measured, means=np.where(measured.df < 1.0, np.nan, means))
+
+
+def _weigh(p: FloatArray, groups: UncertainGroups) -> FloatArray | None:
+    """Return the weight of each query in each mean, None if a mean is not determined."""
+    if len(p) < 2 or not (p.sum(axis=0) > 0).all():
+        return None
+    if groups.assumption == "weight":
+        return np.asarray(p / p.sum(axis=0))
+    singular = np.linalg.svd(p, compute_uv=False)
+    if len(p) <= p.shape[1] or singular[-1] < 1e-6 * singular[0]:
+        return None
+    return np.asarray(np.linalg.solve(p.T @ p, p.T).T)
+
+
+ROUNDING = 1e-12
+"""Errors below this share of the means are rounding errors and count as 0."""
+
+TEST = "uncertain_t"
+"""The name of the test of two groups that are known as probabilities."""
+
+
+def summarize_uncertain_groups(
+    measurement: Measurement, groups: UncertainGroups, *, reference: int = -1
+) -> list[Measurement]:
+    """Return the estimated mean of each group; pairs are compared by ``compare_contributions``.
+
+    ``n`` counts the queries with a value and a probability, for every group. The values of the
+    units are their contributions. The tests are contrasts of the first group.
+    """
+    units = _require_units(measurement)
+    measured = measure_contributions(units.values, groups)
+    rows = []
+    for code, name in enumerate(groups.names):
+        scores = replace(units, values=measured.values[:, code], share=False)
+        row = Measurement.from_units(scores, group=name, target=measurement.target)
+        error = row.std / math.sqrt(row.n) if row.n else math.nan
+        low, high = _make_interval(row.value, error, float(measured.df[code]))
+        rows.append(replace(row, ci_low=low, ci_high=high))
+    tests = [
+        compare_contributions(groups.names, measured, pair)
+        for pair in _list_pairs(len(rows), reference)
+    ]
+    rows[0] = replace(rows[0], contrasts=tuple(tests))
+    return rows
+
+
+def compare_pooled_contributions(
+    groups: Sequence[Measurement], *, reference: str = ""
+) -> list[Contrast]:
+    """Return the tests of groups whose units have their mean contribution over folds or seeds.
+
+    As ``summarize_uncertain_groups``, with n - 1 degrees of freedom and without an effect size.
+    """
+    names = [group.group for group in groups]
+    at = names.index(reference) if reference in names else -1
+    values = [_require_units(group).values for group in groups]
+    return [
+        contrast_contributions((names[a], names[b]), values[a], values[b], groups[a].n - 1.0)
+        for a, b in _list_pairs(len(names), at)
+    ]
+
+
+def _list_pairs(n: int, reference: int) -> list[tuple[int, int]]:
+    """Return the groups a and b of each comparison; b is the reference if there is one."""
+    if reference >= 0:
+        return [(code, reference) for code in range(n) if code != reference]
+    return list(combinations(range(n), 2))
+
+
+def _make_interval(value: float, error: float, df: float) -> tuple[float, float]:
+    low, high = t_interval(value, error * math.sqrt(df + 1.0), df + 1.0)
+    return float(low), float(high)
+
+
+def compare_contributions(
+    names: tuple[str, ...], measured: GroupContributions, pair: tuple[int, int]
+) -> Contrast:
+    """Return the t-test of two groups that are known as probabilities.
+
+        t = (m_a - m_b) / se,    se² = Var(z_a - z_b) / n,    df by ``count_df``
+
+    The queries are the same for both groups, so the contributions are subtracted first. The effect
+    size is Cohen's d, with the expected variances of the values about the fit within both groups.
+    p is NaN without variance. ``n`` counts each query once.
+    """
+    a, b = pair
+    weights = measured.weights[:, a] - measured.weights[:, b]
+    df = float(count_df(weights, 2)) if weights.any() else math.nan
+    total = float(measured.spread[[a, b]].sum())
+    size = float(measured.expected[[a, b]].sum()) - 2.0
+    effect_std = math.sqrt(total / size) if size > 0 else math.nan
+    test = contrast_contributions(
+        (names[a], names[b]), measured.values[:, a], measured.values[:, b], df
+    )
+    effect = test.difference / effect_std if effect_std > 0 else math.nan
+    return replace(test, effect_size=effect)
+
+
+def contrast_contributions(
+    sides: tuple[str, str], of_a: FloatArray, of_b: FloatArray, df: float
+) -> Contrast:
+    """Return the t-test of the mean difference of contributions, without an effect size."""
+    from scipy.special import stdtr
+
+    defined = ~np.isnan(of_a - of_b)
+    n = int(np.count_nonzero(defined))
+    summary = Measurement.from_values((of_a - of_b)[defined])
+    means = [Measurement.from_values(side[defined]).value for side in (of_a, of_b)]
+    error = summary.std / math.sqrt(n) if n > 1 else math.nan
+    is_tested = error > ROUNDING * max(map(abs, means)) and df >= 1.0
+    t = summary.value / error if is_tested else math.nan
+    low, high = _make_interval(summary.value, error if is_tested else math.nan, df)
+    return Contrast(
+        between="groups",
+        a=sides[0],
+        b=sides[1],
+        test=TEST,
+        n=n,
+        mean_a=means[0],
+        mean_b=means[1],
+        difference=summary.value,
+        statistic=t,
+        p=float(2.0 * stdtr(df, -abs(t))) if is_tested else math.nan,
+        df=df,
+        ci_low=low,
+        ci_high=high,
+    )
+
+
+def compute_uncertain_gap(
+    measurement: Measurement,
+    groups: UncertainGroups,
+    kind: Literal["difference", "ratio", "std"],
+    *,
+    rng: np.random.Generator,
+    n_samples: int = 1000,
+) -> Measurement:
+    """Return the gap between the estimated means, as ``group_gaps.compute_gap``.
+
+    The bootstrap samples the contributions of all queries together. Its standard error has the
+    degrees of freedom of the test. More than two groups have no interval and no test of all.
+    """
+    units = _require_units(measurement)
+    measured = measure_contributions(units.values, groups)
+    value = float(measure_gap(measured.means[None, :], kind)[0])
+    n = 0 if math.isnan(value) else int(np.count_nonzero(~np.isnan(measured.values).any(axis=1)))
+    gap = Measurement(value, n, units.values.size - n, target=measurement.target)
+    if len(groups.names) != 2 or math.isnan(value):
+        return gap
+    test = compare_contributions(groups.names, measured, (0, 1))
+    if kind == "difference":
+        gap = replace(gap, contrasts=(test,))
+    if math.isnan(test.p):
+        return gap
+    samples = orient_gap(_resample(measured.values, n_samples, rng), measured.means, kind)
+    df = float(math.floor(test.df))
+    low, high = (float(bound) for bound in bootstrap_t_interval(value, samples, df))
+    low, high = max(low, 0.0), min(high, 1.0) if kind == "ratio" else high
+    return replace(gap, replicates=samples, df=df, ci_low=low, ci_high=high)
+
+
+def _resample(contributions: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the means of bootstrap samples of the contributions, ``float64[b, g]``."""
+    columns = np.column_stack([np.ones(len(contributions)), contributions])
+    columns[np.isnan(contributions).any(axis=1)] = 0.0
+    everybody = Groups("", ("all",), np.zeros(len(columns), dtype=np.int32), (("all",),))
+    sums = resample_group_sums(columns, everybody, n_samples, rng)[:, 0]
+    return np.asarray(sums[:, 1:] / np.maximum(sums[:, :1], 1.0))
+
+
+def _require_units(measurement: Measurement) -> UnitScores:
+    if measurement.units is None:
+        message = "a metric without a value for each query cannot be grouped"
+        raise ValueError(message)
+    return measurement.units
