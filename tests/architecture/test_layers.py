@@ -16,33 +16,28 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 LAYERS: dict[str, set[str]] = {
     "core": set(),
-    "formats": {"core"},
-    "numerics": {"core"},
-    "statistics": {"core"},
+    **dict.fromkeys(("formats", "kernels", "statistics"), {"core"}),
     "config": {"core", "formats"},
-    "data": {"core", "formats", "numerics"},
-    "language": {"core", "formats", "numerics"},
-    "models": {"core", "formats", "numerics", "statistics", "language"},
-    "metrics": {"core", "formats", "numerics", "statistics", "language"},
-    "detectors": {"core", "formats", "numerics", "statistics", "language"},
-    "rerankers": {"core", "numerics"},
+    **dict.fromkeys(("data", "language"), {"core", "formats", "kernels", "statistics"}),
+    **dict.fromkeys(
+        ("models", "metrics", "detectors"),
+        {"core", "formats", "kernels", "statistics", "language"},
+    ),
+    "rerankers": {"core", "kernels", "statistics"},
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
     "testing": {"core", "config", "statistics", "registry"},
-    "reports": {"core", "formats", "numerics", "statistics"},
-    "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
-    "runs": {"core", "runner", "reports"},
-    "run_power": {"core", "runner", "reports", "runs"},
-    "verification": {"core", "reports", "runs"},
+    "reports": {"core", "formats", "kernels", "statistics"},
+    "plugin": {"core", "config", "formats", "kernels", "statistics", "language", "models"},
     "progress": {"core", "runner"},
-    "plans": {"core", "config", "registry", "runner", "reports"},
+    "runs": {"core", "runner", "reports"},
     "api": {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),
-        *("runs", "run_power", "verification", "progress", "plans"),
+        *("runs", "progress"),
     },
     "cli": {
         *("core", "config", "formats", "statistics", "data", "language", "registry"),
-        *("runner", "reports", "runs", "verification", "progress", "api"),
+        *("runner", "reports", "runs", "progress", "api"),
     },
 }
 """Each package or module of the top level, with those that it may import."""
@@ -53,8 +48,7 @@ HEAVY = {
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
-    "recbias.kernels.sparse": "numba",
-    "recbias.kernels.sparse": "numba",
+    "recbias.kernels": "numba",
     "recbias.kernels.devices": "torch",
     "recbias.runner.address": "torch",
     "recbias.runner.ray": "ray",

@@ -214,8 +214,8 @@ def _clean_results(
             return
         remaining, removed = remove_unused(store.folder, age, dry_run=False)
     verb = "would remove" if dry_run else "removed"
-    for kind, (count, size) in sorted(removed.items()):
-        print_line(f"{verb} {format_count(count, f'{kind} result')}, {_format_size(size)}")
+    for kind, (number, size) in sorted(removed.items()):
+        print_line(f"{verb} {format_count(number, f'{kind} result')}, {_format_size(size)}")
     if not removed:
         print_line("nothing to remove")
     if remaining:

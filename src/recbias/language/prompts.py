@@ -102,7 +102,7 @@ def read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
 
 def load_folder(folder: str, parse: Callable[[MarkedValue, str], P]) -> dict[str, P]:
     """Return what the YAML files of a packaged folder hold, by name."""
-    with as_file(files("recbias.language.prompts").joinpath(folder)) as path:
+    with as_file(files("recbias.language").joinpath("packaged", folder)) as path:
         names = sorted(path.glob("*.yaml"))
         return {file.stem: parse(read_marked(file), file.stem) for file in names}
 
@@ -313,7 +313,7 @@ _YEAR_WITH_BRACKETS = re.compile(r"\s*[(\[]\{year\}[)\]]|[\s,]*\{year\}")
 
 def load_packaged() -> dict[str, RecommendationPrompt]:
     """Return the packaged prompts by name."""
-    return load_folder("packaged", _parse_prompt)
+    return load_folder("prompts", _parse_prompt)
 
 
 def find_prompt(name: str) -> RecommendationPrompt:
@@ -450,7 +450,7 @@ class RequestPrompt:
 
 def load_request_prompts() -> dict[str, RequestPrompt]:
     """Return the packaged prompts by name."""
-    return load_folder("packaged/requests", _parse_request)
+    return load_folder("prompts/requests", _parse_request)
 
 
 def find_request_prompt(name: str) -> RequestPrompt:
@@ -507,7 +507,7 @@ class Mitigation:
 
 def load_mitigations() -> dict[str, Mitigation]:
     """Return the packaged mitigations by name."""
-    with as_file(files("recbias.language.prompts").joinpath("mitigations.yaml")) as path:
+    with as_file(files("recbias.language").joinpath("packaged", "mitigations.yaml")) as path:
         entries = read_marked(path).entries("the mitigations")
     mitigations = [_parse_mitigation(entry) for entry in entries]
     return {mitigation.name: mitigation for mitigation in mitigations}

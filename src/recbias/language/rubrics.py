@@ -80,7 +80,7 @@ def make_marker(text: str) -> str:
 
 def load_rubrics() -> dict[str, Rubric]:
     """Return the packaged rubrics by name."""
-    return load_folder("packaged/rubrics", _parse)
+    return load_folder("prompts/rubrics", _parse)
 
 
 def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt | Rubric]:

@@ -474,7 +474,7 @@ def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
 
 def load_packaged() -> dict[str, TemplateSet]:
     """Return the packaged sets of templates by name."""
-    with as_file(files("recbias.language").joinpath("packaged")) as folder:
+    with as_file(files("recbias.language").joinpath("packaged", "templates")) as folder:
         return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
 
 

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -147,15 +146,6 @@ def _report_unusable(message: str) -> MissingFile:
     return MissingFile(message, where=VARIABLE, remedy=remedy)
 
 
-MODULES: tuple[ModuleType, ...] = (
-    recbole_worker,
-    recbole_worker,
-    recbole_worker,
-    recbole_worker,
-    recbole_worker,
-)
-"""The modules that are copied to the folder of the exchange."""
-
 OUTPUT = "output.txt"
 """What the process prints."""
 
@@ -192,8 +182,7 @@ class Call:
             BrokenContract: Its files cannot be read.
         """
         with _create_folder() as folder:
-            for module in MODULES:
-                _copy_module(module, folder)
+            shutil.copy(str(recbole_worker.__file__), folder)
             (folder / recbole_worker.REQUEST).write_text(
                 json.dumps(self.request), encoding="utf-8"
             )
@@ -205,7 +194,7 @@ class Call:
     def _wait(self, folder: Path, interpreter: Interpreter) -> None:
         """Run the process until it ends; end it if it takes too long, or if this one is ended."""
         deadline = time.monotonic() + self.timeout
-        command = [interpreter.path, "-m", recbole_worker.__name__]
+        command = [interpreter.path, Path(str(recbole_worker.__file__)).name]
         with (folder / OUTPUT).open("wb") as output:
             process = subprocess.Popen(  # noqa: S603  the user names the program
                 command,
@@ -285,16 +274,6 @@ def _create_folder() -> Iterator[Path]:
 def _name_output(folder: Path) -> Path:
     """Return where the output of a failed call is kept."""
     return folder.with_suffix(".txt")
-
-
-def _copy_module(module: ModuleType, folder: Path) -> None:
-    """Copy a module below a folder, in packages that hold nothing else."""
-    *packages, name = module.__name__.split(".")
-    for package in packages:
-        folder /= package
-        folder.mkdir(exist_ok=True)
-        (folder / "__init__.py").touch()
-    shutil.copyfile(str(module.__file__), folder / f"{name}.py")
 
 
 def _read_arrays(path: Path) -> dict[str, AnyArray] | None:

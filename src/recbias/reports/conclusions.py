@@ -21,7 +21,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from recbias.core.files import has_file
-from recbias.core.measures import ALL as ALL_of_measures
 from recbias.core.measures import DATASET, read_bounds, to_loss
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.views import (
@@ -1183,7 +1182,7 @@ def _conclude(question: Question) -> Conclusion:
 
 
 def _hide_mean(dataset: str) -> str:
-    return "" if dataset == ALL_of_measures else dataset
+    return "" if dataset == ALL else dataset
 
 
 def _list_undecided(question: Question) -> Sequence[Row]:

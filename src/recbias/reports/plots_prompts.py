@@ -583,7 +583,8 @@ def _draw_plot_of_prices(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.heading}. {_write_caption_of_prices(shares, level_name, neutral, within)}",
+        caption=f"{metric.heading}. "
+        f"{_write_caption_of_prices(shares, level_name, neutral, within)}",
     )
 
 

@@ -17,7 +17,7 @@ from recbias.metrics.popularity import (
     PopularityRankCorrelation,
     evaluate_desiderata,
 )
-from recbias.reports import published_tables
+from recbias.reports import published
 
 METRICS_OF_THE_PAPER: dict[str, type[ComparesSets]] = {
     "Average popularity lift": PopularityLift,
@@ -29,7 +29,7 @@ METRICS_OF_THE_PAPER: dict[str, type[ComparesSets]] = {
 
 
 def read_table_1() -> pd.DataFrame:
-    folder = Path(published_tables.__file__).parent / "data" / "wok"
+    folder = Path(published.__file__).parent / "published_data" / "wok"
     table = pd.read_csv(folder / "table1_desiderata.csv")
     return table[table["metric"].str.startswith("desideratum")]
 

@@ -108,9 +108,7 @@ def test_within_compares_within_only() -> None:
 
 
 def test_the_published_shares_are_those_of_one_price() -> None:
-    published = (
-        resources.files("recbias.reports.published_tables") / "data" / "lmrec" / "text_figures.csv"
-    )
+    published = resources.files("recbias.reports") / "published_data/lmrec/text_figures.csv"
     rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
     figures = [float(row["value"]) for row in rows if row["metric"].startswith("price percent")]
     assert figures == [0.6949, 0.3051]

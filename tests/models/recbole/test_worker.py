@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from recbias.models.recbole import worker
+from recbias.models import recbole_worker
 from recbias.models.recbole_worker import (
     Refusal,
     export_state,
@@ -22,15 +22,13 @@ from recbias.models.recbole_worker import (
 )
 
 torch: Any = pytest.importorskip("torch")
-WORKER = Path(worker.__file__).parent
+WORKER = Path(str(recbole_worker.__file__))
 
 
-@pytest.mark.parametrize("path", sorted(WORKER.glob("*.py")), ids=lambda path: path.stem)
-def test_the_program_runs_on_python_3_8_without_the_rest_of_recbias(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+def test_the_program_runs_on_python_3_8_without_the_rest_of_recbias() -> None:
+    tree = ast.parse(WORKER.read_text(encoding="utf-8"), feature_version=(3, 8))
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    ours = {name for name in imported if name.startswith("recbias")}
-    assert all(name.startswith(worker.__name__) for name in ours)
+    assert not {name for name in imported if name.startswith("recbias")}
 
 
 @pytest.fixture

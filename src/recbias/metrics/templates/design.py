@@ -444,7 +444,7 @@ def read_item_levels(evidence: Evidence, attribute: str) -> FloatArray:
     items = require_items(evidence)
     cells = items.column(attribute)
     texts = cells[cells.notna()].astype(str)
-    if texts.str.fullmatch(r"([^\w\s.|])\1*").all() and texts.str[0].nunique() == 1:
+    if texts.str.fullmatch(r"([^\w\s.|])\1*").all() and texts.str[0].nunique() == 1:  # noqa: PD101  also of no text
         return np.where(cells.notna(), cells.astype(str).str.len(), np.nan)
     with locate_errors("attribute"):
         return items.numbers(attribute)
