@@ -1,14 +1,10 @@
-"""What the process of RecBole is asked to do, and how it refuses.
+"""The program by which another Python, one that has RecBole, trains a model or ranks items.
 
-The learned state of a model of RecBole as arrays without Python objects.
-The configuration of RecBole for a request.
-Training rows as a dataset of RecBole, a model that learns from them, and its lists.
-The program of the process in which RecBole trains a model or ranks items.
+    python recbole_worker.py
 
-    python -m recbias.models.recbole.worker.main
-
-It runs in the folder of the exchange, to which this package is copied, by the Python that has
-RecBole. It imports nothing else of recbias and keeps to Python 3.8.
+It is copied to the folder of the exchange and runs there: it reads a request, arrays and the stored
+state of a model, and writes arrays, facts and progress. It imports nothing else of recbias and
+keeps to Python 3.8.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def test_function_without_a_file_is_compiled_without_cache() -> None:
 LOOP = """
 import numpy as np
 import pytest
-from recbias.numerics.compiled.loops import compile_loop
+from recbias.kernels.sparse import compile_loop
 
 def add_up(values):
     total = 0.0
