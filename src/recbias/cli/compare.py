@@ -23,6 +23,8 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
+    KeyEnv,
+    Out,
     allow_closed_output,
     open_document,
     print_grid,
@@ -629,16 +631,8 @@ DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
 """The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
 
 FORMATS = (*DEFAULT_FORMATS, "card")
-Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
-]
-
-KeyEnv: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The environment variable with the key of the card's signature."
-    ),
 ]
 
 

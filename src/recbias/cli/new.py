@@ -31,7 +31,7 @@ def init(
         typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, papers/..."),
     ] = None,
 ) -> None:
-    """Write a packaged spec and its tables into the current folder, to change them; or list all.
+    """Write a packaged spec and its tables into this folder, to change them; or list all.
 
     A file that exists is never overwritten.
     """

@@ -7,8 +7,6 @@ Lines on standard output and standard error, and errors as lines and exit codes.
 
 from __future__ import annotations
 
-import errno
-import io
 import json
 import math
 import os
@@ -37,7 +35,6 @@ from recbias.core.machine import (
     describe_shortage,
     get_exit_code,
     is_shortage,
-    raise_received,
 )
 from recbias.core.text import (
     MAX_LINE_LENGTH,
@@ -368,32 +365,6 @@ MEANINGS = {
 }
 """The exit codes of a finished run in words."""
 
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The error numbers of a full disk."""
-
-
-@contextmanager
-def guard_streams() -> Iterator[None]:
-    """Exit with one line if standard output is full; discard the output of a closed stream."""
-    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
-    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        raise_received()
-        if error.errno not in _DISK_FULL:
-            raise
-        with suppress(OSError):
-            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
-        _discard_output()
-        raise SystemExit(FAILED) from None
-
 
 @contextmanager
 def report_errors() -> Iterator[None]:
@@ -484,6 +455,15 @@ SCHEMA_VERSION = 1
 
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+]
+
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+
+KeyEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The environment variable with the key of the card's signature."
+    ),
 ]
 
 _COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")
