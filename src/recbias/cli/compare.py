@@ -722,7 +722,6 @@ def runs(
 ) -> None:
     """List the runs of a results folder, the newest first."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.cli.run import describe_runs
         from recbias.core.context import collect_warnings
         from recbias.reports.run import summarize_runs
 
@@ -732,7 +731,8 @@ def runs(
             print_line(f"warning: {warning}", to_stderr=True)
         rows = select_experiment(found, name, out)
         if as_json:
-            document |= {"runs": describe_runs(rows), "warnings": warnings}
+            records = [{**row, "folder": str(row["folder"])} for row in rows]
+            document |= {"runs": records, "warnings": warnings}
         else:
             show_runs(rows, out)
 

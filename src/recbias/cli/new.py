@@ -108,6 +108,7 @@ def list_(
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.catalogue import (
             KINDS,
+            describe_kinds,
             describe_use,
             find_extra,
             find_kind,
@@ -115,7 +116,6 @@ def list_(
             list_uses,
         )
         from recbias.cli.output import Output, print_rows
-        from recbias.cli.run import describe_kinds
 
         if as_json:
             kinds = KINDS if kind is None else (find_kind(kind),)

@@ -1,9 +1,4 @@
-"""Fit a table into the width of a terminal: fold, leave out columns, or split by columns.
-
-Print tables in a terminal: at full width, with folded cells, or split by columns.
-Lines on standard output and standard error, and errors as lines and exit codes.
-``--json``: one JSON document on standard output, and nothing else there.
-"""
+"""Tables, lines, errors and JSON documents on standard output and standard error."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, cast
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -43,10 +38,12 @@ from recbias.core.text import (
     make_printable,
     shorten,
 )
-from recbias.reports.conclusions import Conclusion
 from recbias.reports.wording import Cell, Column, format_count
 from recbias.reports.wording import Table as Grid
-from recbias.runner.stage import Observer
+
+if TYPE_CHECKING:
+    from recbias.reports.conclusions import Conclusion
+    from recbias.runner.stage import Observer
 
 NARROWEST = 11
 """The fold limit in characters below which a table is split instead."""

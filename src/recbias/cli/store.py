@@ -79,12 +79,12 @@ def verify(
 ) -> None:
     """Compare an audit card with a run by the digests of its files and spec."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias import api
         from recbias.core.files import to_local_path
         from recbias.reports.card import read_key
+        from recbias.runs.verify import verify as verify_card
 
         key = read_key(key_env)
-        verification = api.verify(to_local_path(card), run, key=key, out=out)
+        verification = verify_card(to_local_path(card), run, key=key, out=out)
         if as_json:
             document.update(describe_verification(verification))
         else:
