@@ -17,10 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, cast
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
@@ -42,6 +40,8 @@ from recbias.reports.wording import Cell, Column, format_count
 from recbias.reports.wording import Table as Grid
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from recbias.reports.conclusions import Conclusion
     from recbias.runner.stage import Observer
 
@@ -243,6 +243,9 @@ def print_conclusions(
 
 
 def _render(grid: Grid) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     height = max((column.title.count("\n") for column in grid.columns), default=0)
     for index, column in enumerate(grid.columns):
