@@ -13,22 +13,32 @@ TYPE_CHECKING = False  # without typing, whose import takes most of the time unt
 if TYPE_CHECKING:
     from typing import Any
 
-    from recbias.api import Run, compare, list_runs, load, power, run, verify
     from recbias.api import list_stages as plan
+    from recbias.api import run
+    from recbias.runs.power import power
+    from recbias.runs.tables import Run, compare, list_runs, load
+    from recbias.runs.verify import verify
 
 __version__ = "0.1.0"
 
-_NAMES = ("Run", "compare", "list_runs", "load", "plan", "power", "run", "verify")
+_PLACES = {
+    "run": "api:run",
+    "plan": "api:list_stages",
+    **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
+    "power": "runs.power:power",
+    "verify": "runs.verify:verify",
+}
 
 __all__ = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run", "verify"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that ``recbias --help`` stays fast."""
-    if name in _NAMES:
-        import recbias.api
+    if name in _PLACES:
+        from importlib import import_module
 
-        return getattr(recbias.api, "list_stages" if name == "plan" else name)
+        module, _, member = _PLACES[name].partition(":")
+        return getattr(import_module(f"recbias.{module}"), member)
     message = f"module 'recbias' has no attribute {name!r}"
     raise AttributeError(message)
 

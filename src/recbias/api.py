@@ -1,29 +1,6 @@
-"""The plan of an experiment: its stages and the store that they use, without running them.
+"""recbias from Python: ``run`` runs an experiment, ``list_stages`` plans it.
 
-The choice of an executor of models, and what a run needs of it.
-recbias from Python: ``run`` runs an experiment; the other functions read its results.
-The names that authors of plug-ins need, as ``docs/plugins-of-your-own.md`` shows.
-
-A plug-in is a frozen dataclass; its fields are its settings, and its docstring holds the formula::
-
-    from recbias.plugin import Evidence, Measurement, dataclass, np
-
-    @dataclass(frozen=True, kw_only=True)
-    class Length:
-        '''The number of recommended items.
-
-            length = |list|
-        '''
-
-        needs, direction, unit = frozenset({"lists"}), "none", "query"
-
-        def measure(self, evidence: Evidence) -> list[Measurement]:
-            return [evidence.measure_queries(evidence.ranked.filled.sum(axis=1).astype(float))]
-
-``Evidence`` holds what a metric reads: ``ranked.items`` is ``int32[q, k]`` (item codes, -1 at the
-end of a short list), ``relevant`` a sparse 0/1 matrix ``(q, n_items)``, ``popularity`` is
-``float64[n_items]``. ``measure_queries`` takes ``float64[q]``, NaN where undefined. Models return
-``RankedLists``; ``rank_by_scores`` and ``rank_by_product`` make them from scores and embeddings.
+The functions that read results are those of ``recbias.runs``.
 """
 
 from __future__ import annotations
@@ -32,75 +9,31 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.config.experiment import Experiment, PluginSpec, load_experiment
 from recbias.config.source import find_spec
 from recbias.core.context import (
-    Checkpoints,
     collect_warnings,
-    record_fact,
-    report_progress,
-    report_validation,
-    track_progress,
-    warn,
-)
-from recbias.core.dataset import (
-    AnyArray,
-    Attributes,
-    BoolArray,
-    Codes,
-    Dataset,
-    FloatArray,
-    Ids,
-    Interactions,
-    Matrix,
-    Odds,
-    Reviews,
-    Split,
-    TrainingData,
-    Vocabulary,
 )
 from recbias.core.errors import (
-    BrokenContract,
     Faults,
-    MalformedLine,
-    MissingEvidence,
-    MissingExtra,
-    MissingFile,
-    NothingLeft,
     OutOfRange,
     StageError,
-    UnknownColumn,
     UnknownName,
     UserError,
     WrongType,
 )
-from recbias.core.evidence import (
-    Embeddings,
-    Evidence,
-    Predictions,
-    RankedLists,
-    Responses,
-    SentenceScores,
-)
 from recbias.core.files import forbid_network
 from recbias.core.machine import measure_peak_memory_mb
-from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
-from recbias.core.plugins import Candidates, InputFile, ModelName, Output, State
-from recbias.core.queries import Queries
-from recbias.models.ranking import rank_by_product, rank_by_scores
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
-from recbias.reports.published import require_comparable
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
@@ -111,38 +44,16 @@ from recbias.runner.execute import (
     look_up_results,
     to_error,
 )
-from recbias.runner.folder import (
-    RunTiming,
-    attempt_reports,
-    build_manifest,
-    check_latest,
-    new_run_folder,
-    write_groups,
-    write_results,
-)
-from recbias.runner.gates import write_checks
-from recbias.runner.options import RunOptions, Spec, data_folder, take_options
+from recbias.runner.options import RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
 from recbias.runner.planner import check_experiment, is_whole, make_plan, plan_stages
 from recbias.runner.preflight import add_preflight, check_inputs
-from recbias.runner.python_inputs import replace_python_inputs
-from recbias.runner.ray import RayTasks
-from recbias.runner.results import (
-    collect_groups,
-    collect_measurements,
-    list_failed_values,
-    warn_about_equal_values,
-    warn_about_zero_accuracy,
-)
-from recbias.runner.significance import compare_models
 from recbias.runner.stage_planner import has_device, warn_about_device
 from recbias.runner.store import Fingerprints, Store
-from recbias.runner.store_url import open_store
-from recbias.runner.tradeoffs import write_tradeoffs
-from recbias.runs.power import power
-from recbias.runs.tables import Run, compare, list_runs, load
-from recbias.runs.verify import verify
-from recbias.statistics.paired import Alpha, Correction, Family, compute_pair_moments
+
+if TYPE_CHECKING:
+    from recbias.runner.ray import RayTasks
+    from recbias.runs.tables import Run
 
 
 def read_experiment(
@@ -159,9 +70,16 @@ def read_experiment(
         source,
         registries=REGISTRIES,
         overrides=overrides,
-        check_reference=require_comparable,
+        check_reference=_require_comparable,
         check_rest=check_rest,
     )
+
+
+def _require_comparable(name: str) -> object:
+    """Read the packaged tables only if a spec names one."""
+    from recbias.reports.published import require_comparable
+
+    return require_comparable(name)
 
 
 def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
@@ -225,8 +143,10 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     if options.limit is not None and options.limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     folder, overrides = options.results_folder, options.overrides
-    results = open_store(folder / "store", options.store)
+    results = _open_store(folder / "store", options.store)
     if isinstance(spec, Mapping):
+        from recbias.runner.python_inputs import replace_python_inputs
+
         spec = replace_python_inputs(spec, folder / "inputs", REGISTRIES)
     if options.device is not None:
         overrides = (*overrides, f"--device={options.device}")
@@ -241,6 +161,14 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     except UserError:
         check_rest(experiment)
         raise
+
+
+def _open_store(folder: Path, url: str | None) -> Store:
+    if url is None:
+        return Store(folder)
+    from recbias.runner.store_url import open_store
+
+    return open_store(folder, url)
 
 
 def list_warnings(run_plan: Plan) -> tuple[str, ...]:
@@ -305,7 +233,11 @@ def create_executor(name: str, workers: int) -> Processes | RayTasks:
     require_choice("--executor", name, ("local", "ray"))
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
-    return RayTasks(workers) if name == "ray" else Processes(workers)
+    if name == "local":
+        return Processes(workers)
+    from recbias.runner.ray import RayTasks
+
+    return RayTasks(workers)
 
 
 def require_answers(run_plan: Plan, execution: Executor) -> None:
@@ -345,14 +277,20 @@ def run(spec: Spec, options: RunOptions) -> Run:
         run = recbias.run("quickstart", overrides=["k=20"])
         run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
-    from recbias.reports.write import write_reports  # plans do not need it
+    from recbias.reports.write import write_reports  # plans do not need these
+    from recbias.runner import folder as run_folder
+    from recbias.runner import results as tables
+    from recbias.runner.gates import write_checks
+    from recbias.runner.significance import compare_models
+    from recbias.runner.tradeoffs import write_tradeoffs
+    from recbias.runs.tables import Run
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out, fresh = options.results_folder, options.fresh
     require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
     run_plan, results = plan(spec, **vars(options))
-    check_latest(out, run_plan)
+    run_folder.run_folder.check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
     if not fresh:
@@ -377,31 +315,31 @@ def run(spec: Spec, options: RunOptions) -> Run:
                 workers=options.workers,
             )
     require_answers(run_plan, execution)
-    with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
+    with collect_warnings() as warnings, run_folder.new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
-        metrics = collect_measurements(run_plan, execution)
-        warn_about_zero_accuracy(experiment.models, metrics)
-        warn_about_equal_values(metrics)
-        groups = collect_groups(metrics, run_plan, execution)
+        metrics = tables.collect_measurements(run_plan, execution)
+        tables.warn_about_zero_accuracy(experiment.models, metrics)
+        tables.warn_about_equal_values(metrics)
+        groups = tables.collect_groups(metrics, run_plan, execution)
         comparisons, failures = compare_models(
             metrics, experiment.tests, experiment.seeds[0], groups
         )
         peak_mb = max(
             measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records)
         )
-        clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
-        failed = list_failed_values(run_plan, execution)
+        clock = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
+        failed = tables.list_failed_values(run_plan, execution)
         checks = write_checks(folder.temporary, experiment, metrics, failed)
         for warning in warnings:
             displayed.warned(warning)
         all_warnings = (*plan_warnings, *warnings)
-        run_manifest = build_manifest(run_plan, execution, clock, all_warnings)
+        run_manifest = run_folder.build_manifest(run_plan, execution, clock, all_warnings)
         run_manifest.offline, run_manifest.checks = options.offline, checks
         run_manifest.failures += failures
         # the manifest, which write_results writes, lists the files that are there
-        write_groups(folder.temporary, groups)
+        run_folder.write_groups(folder.temporary, groups)
         write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)
-        write_results(
+        run_folder.write_results(
             folder.temporary,
             run_plan,
             execution,
@@ -410,45 +348,9 @@ def run(spec: Spec, options: RunOptions) -> Run:
             manifest=run_manifest,
         )
         write = partial(write_reports, folder.temporary, **vars(experiment.report))
-        attempt_reports(folder.temporary, run_manifest, write)
+        run_folder.attempt_reports(folder.temporary, run_manifest, write)
         with collect_warnings() as late_warnings:
             published = folder.publish()
         for warning in late_warnings:
             displayed.warned(warning)
         return Run(published)
-
-
-__all__ = ["Run", "UserError", "compare", "create_executor", "data_folder", "list_runs"]
-__all__ += [
-    "list_stages",
-    "list_warnings",
-    "load",
-    "plan",
-    "power",
-    "preview_run",
-    "read_experiment",
-    "run",
-    "verify",
-]
-
-
-__all__ = ["Alpha", "Annotated", "AnyArray", "Attributes", "BoolArray", "BrokenContract"]
-__all__ += [
-    "Candidates",
-    "Checkpoints",
-    "ClassVar",
-    "Codes",
-    "Contrast",
-    "Correction",
-    "Dataset",
-    "Direction",
-]
-__all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
-__all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
-__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName"]
-__all__ += ["NothingLeft", "Odds"]
-__all__ += ["OutOfRange", "Output", "Predictions", "Queries", "RankedLists", "Responses"]
-__all__ += ["Reviews", "SentenceScores", "Split", "State", "TrainingData", "UnitScores"]
-__all__ += ["UnknownColumn", "UserError", "Vocabulary", "WrongType", "compute_pair_moments"]
-__all__ += ["dataclass", "np", "pd", "rank_by_product", "rank_by_scores", "record_fact"]
-__all__ += ["report_progress", "report_validation", "track_progress", "warn"]

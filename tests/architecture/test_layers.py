@@ -29,7 +29,8 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"core", "config", "statistics", "registry"},
     "reports": {"core", "formats", "kernels", "statistics"},
     "plugin": {"core", "config", "formats", "kernels", "statistics", "language", "models"},
-    "progress": {"core", "runner"},
+    "live": {"core", "runner"},
+    "progress": {"core", "runner", "live"},
     "runs": {"core", "runner", "reports"},
     "api": {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.main import parse_age
+from recbias.cli.store import parse_age
 from recbias.core.errors import WrongType
 from support.commands import invoke_recbias, run_recbias, write_small_spec
 

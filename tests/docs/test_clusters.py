@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
 
-from recbias.cli.main import app
+from recbias.cli.main import load_command
 from recbias.runs.tables import list_runs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "clusters.md").read_text("utf-8")
@@ -63,8 +62,7 @@ def remove_training(folder: Path) -> None:
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 def test_commands_have_the_options_of_the_command_line(arguments: str) -> None:
     name, *words = shlex.split(arguments.replace("$SLURM_ARRAY_TASK_ID", "1"))
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    context = command.make_context(name, words)
+    context = load_command(name).make_context(name, words)
     assert context.params
 
 

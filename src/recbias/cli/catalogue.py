@@ -11,7 +11,7 @@ import io
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -424,3 +424,27 @@ def _describe_kind(kind: Any) -> Iterator[str]:
 def indent(text: str, margin: str, width: int) -> str:
     """Wrap a text with a margin; its further lines are indented by four more characters."""
     return textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin + "    ")
+
+
+def describe_kinds(kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of each kind: name, summary, and the extra that installs its packages.
+
+    A published table has the specs that are compared with it, or the reason why none is, too.
+    """
+    return {
+        kind: [
+            {
+                "name": name,
+                "summary": summary,
+                "extra": find_extra(kind, name) or None,
+                **(_list_specs_of(name) if kind == "references" else {}),
+            }
+            for name, summary in list_entries(kind)
+        ]
+        for kind in kinds
+    }
+
+
+def _list_specs_of(name: str) -> dict[str, Any]:
+    table = read_source(name)
+    return {"specs": [*table.specs], "reason": table.reason or None}

@@ -23,6 +23,8 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
+    KeyEnv,
+    Out,
     allow_closed_output,
     open_document,
     print_grid,
@@ -629,16 +631,8 @@ DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
 """The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
 
 FORMATS = (*DEFAULT_FORMATS, "card")
-Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
-]
-
-KeyEnv: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The environment variable with the key of the card's signature."
-    ),
 ]
 
 
@@ -728,7 +722,6 @@ def runs(
 ) -> None:
     """List the runs of a results folder, the newest first."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.cli.run import describe_runs
         from recbias.core.context import collect_warnings
         from recbias.reports.run import summarize_runs
 
@@ -738,7 +731,8 @@ def runs(
             print_line(f"warning: {warning}", to_stderr=True)
         rows = select_experiment(found, name, out)
         if as_json:
-            document |= {"runs": describe_runs(rows), "warnings": warnings}
+            records = [{**row, "folder": str(row["folder"])} for row in rows]
+            document |= {"runs": records, "warnings": warnings}
         else:
             show_runs(rows, out)
 

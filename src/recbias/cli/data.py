@@ -13,8 +13,6 @@ import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
 
-app = typer.Typer(help="Download and describe datasets.", no_args_is_help=True)
-
 Data: TypeAlias = Annotated[
     Path | None,
     typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
@@ -30,7 +28,6 @@ LONGEST = 60
 """The maximum number of characters of a name; a longer text is shortened."""
 
 
-@app.command("fetch")
 def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
@@ -60,7 +57,6 @@ class SideSource(StrEnum):
     tmdb = "tmdb"
 
 
-@app.command("side")
 def side(
     name: Name,
     data: Data = None,
@@ -106,7 +102,6 @@ def side(
         print_line(table.path, longest=None)
 
 
-@app.command("describe")
 def describe(name: Name, data: Data = None) -> None:
     """Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels."""
     with report_errors():

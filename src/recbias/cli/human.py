@@ -278,11 +278,6 @@ def describe_rates(
             yield f"{model}: {name}: {interval}, {n:,} responses"
 
 
-app = typer.Typer(
-    help="Let people rate the responses of models: export sheets, import ratings.",
-    no_args_is_help=True,
-)
-
 ANSWERS = "answers"
 """The column of the key with the possible answers."""
 
@@ -387,7 +382,3 @@ def import_ratings(
         for line in (*describe_agreement(ratings), *describe_rates(ratings, question, scale)):
             print_line(line)
         print_line(path, longest=None)
-
-
-app.command("export")(export_sheets)
-app.command("import")(import_ratings)

@@ -1,326 +1,171 @@
-"""``recbias convert``.
+"""The command ``recbias``: which commands there are, and the module of each.
 
-``recbias verify``: an audit card against the files of its run.
-``recbias clean``.
-The command ``recbias`` and its subcommands.
+A module is imported when its command is called, so ``recbias --help`` imports none of them.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from itertools import count
+import errno
+import importlib
+import inspect
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from recbias import __version__
-from recbias.cli import compare, data, human, new, power, run, sentences
-from recbias.cli.compare import KeyEnv, Out
-from recbias.cli.output import (
-    OUT_OF_TOLERANCE,
-    AsJson,
-    DocumentCommand,
-    allow_closed_output,
-    guard_streams,
-    open_document,
-    print_line,
-    report_errors,
-)
-from recbias.runner.store import Store
-from recbias.runs.verify import Verification
+from recbias.core.machine import raise_received
 
+_SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
-def convert(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A model of transformers.")],
-    to: Annotated[
-        Path | None, typer.Option(help="The new folder.", show_default="FOLDER-safetensors")
-    ] = None,
-) -> None:
-    """Write a language model with its weights as safetensors, which hold no code.
-
-    The weights (pytorch_model.bin) are read without running code; a file that holds any is
-    refused. FOLDER stays as it is.
-    """
-    with report_errors():
-        from recbias.core.context import collect_warnings
-        from recbias.core.files import to_local_path
-        from recbias.core.packages import require_packages
-        from recbias.language.local_models import convert_weights
-
-        require_packages("recbias convert", "torch", "transformers", "tokenizers")
-        source = to_local_path(folder)
-        named = source if source.name not in {"", ".."} else source.resolve()
-        target = named.parent / f"{named.name}-safetensors" if to is None else to
-        with collect_warnings() as warnings:
-            conversion = convert_weights(source, to_local_path(target))
-        for warning in warnings:
-            print_line(f"warning: {warning}", to_stderr=True)
-        print_line(f"{conversion.architecture}, {conversion.n_parameters:,} parameters")
-        print_line(f"wrote {target}", longest=None)
-
-
-MOST_DIFFERENCES = 30
-"""The number of differences that are printed; ``--json`` has all."""
-
-_SIGNATURES = {
-    "valid": "the signature is that of the key",
-    "wrong": "the signature is not that of the key",
-    "absent": "the card is not signed, but a key was given",
-    "not checked": "the card is signed; --key-env NAME checks it",
-    "none": "the card is not signed: its digest shows changes, but not who wrote it",
+_COMMANDS = {
+    "run": (
+        "run:run",
+        "Run or resume the experiment of each SPEC, write a run folder and print a summary.",
+    ),
+    "plan": (
+        "run:plan",
+        "Validate each SPEC; list its stages, the requests to language models, time and memory.",
+    ),
+    "init": (
+        "new:init",
+        "Write a packaged spec and its tables into this folder, to change them; or list all.",
+    ),
+    "list": (
+        "new:list_",
+        "List everything of a KIND, each with a one-line description; without one, the kinds.",
+    ),
+    "show": (
+        "new:show",
+        "Show a plug-in (parameters, formula, source), a prompt, a spec or a published table.",
+    ),
+    "runs": ("compare:runs", "List the runs of a results folder, the newest first."),
+    "report": ("compare:report", "Write the reports of a finished run again."),
+    "compare": (
+        "compare:compare",
+        "Compare runs, the oldest first, by paired tests, or runs with published results.",
+    ),
+    "power": (
+        "power:power",
+        "Print the smallest difference that a run could have seen, and the units one needs.",
+    ),
+    "verify": (
+        "store:verify",
+        "Compare an audit card with a run by the digests of its files and spec.",
+    ),
+    "new": (
+        "new:new",
+        "Write a plug-in of one's own with its test into this folder: a start to be changed.",
+    ),
+    "convert": (
+        "store:convert",
+        "Write a language model with its weights as safetensors, which hold no code.",
+    ),
+    "schema": (
+        "new:schema",
+        "Print the JSON Schema of experiment files, for validation in editors.",
+    ),
+    "clean": ("store:clean", "Remove cached stage results from the store."),
+    "data": ("", "Download and describe datasets."),
+    "data fetch": (
+        "data:fetch",
+        "Download a dataset from its publisher, verify its digest and unpack it.",
+    ),
+    "data side": (
+        "data:side",
+        "Write the cast, directors and overviews of the films of a MovieLens dataset.",
+    ),
+    "data describe": (
+        "data:describe",
+        "Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels.",
+    ),
+    "sentences": ("", "Build a corpus of sentence pairs: collect, annotate, agree, split, swap."),
+    "sentences collect": (
+        "sentences:collect",
+        "Collect and clean the sentences of posts that have a target and an attribute term.",
+    ),
+    "sentences annotate": (
+        "sentences:annotate",
+        "Write a blinded and shuffled sheet for each rater, as CSV for a spreadsheet.",
+    ),
+    "sentences agree": (
+        "sentences:agree",
+        "Measure the agreement of raters and keep the sentences that all of them call biased.",
+    ),
+    "sentences split": (
+        "sentences:split",
+        "Divide sentences at random and add copies about the other group to validation and test.",
+    ),
+    "sentences swap": (
+        "sentences:swap",
+        "Write each sentence and its copy with swapped terms, as pairs.",
+    ),
+    "human": ("", "Let people rate the responses of models: export sheets, import ratings."),
+    "human export": (
+        "human:export_sheets",
+        "Write a blinded and shuffled sheet of responses for each rater, as CSV.",
+    ),
+    "human import": (
+        "human:import_ratings",
+        "Read filled sheets, and print the agreement of the raters and the rates of each model.",
+    ),
 }
+"""Module and function, blank for a group, and the first sentence of the docstring, by name."""
 
 
-def verify(
-    card: Annotated[Path, typer.Argument(metavar="CARD", help="The card.json to verify.")],
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-    ],
-    key_env: KeyEnv = None,
-    as_json: AsJson = False,
-    out: Out = Path("results"),
-) -> None:
-    """Compare an audit card with a run by the digests of its files and spec."""
-    with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias import api
-        from recbias.core.files import to_local_path
-        from recbias.reports.card import read_key
+class _Commands(TyperGroup):
+    """The commands whose names begin with ``prefix``."""
 
-        key = read_key(key_env)
-        verification = api.verify(to_local_path(card), run, key=key, out=out)
-        if as_json:
-            document.update(describe_verification(verification))
-        else:
-            with allow_closed_output():
-                show_verification(verification)
-        if not verification.is_same:
-            raise typer.Exit(OUT_OF_TOLERANCE)
+    def __init__(self, *, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.prefix = prefix
+        for name, (_, summary) in _COMMANDS.items():
+            group, _, last = name.rpartition(" ")
+            if group == prefix:
+                self.add_command(TyperCommand(last, short_help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command and its arguments, as typer does."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(f"{self.prefix} {name}".lstrip()), rest
 
 
-def describe_verification(verification: Verification) -> dict[str, object]:
-    """Return the content of ``--json``."""
-    return {
-        "card": verification.card.digest,
-        "same": verification.is_same,
-        "signature": verification.signature,
-        "differences": [difference._asdict() for difference in verification.differences],
-    }
-
-
-def cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
-    """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
-
-    >>> cut_alike("one two three", "one two four", 6)
-    ('… thre…', '… four')
-    >>> cut_alike("0.25", "0.26")
-    ('0.25', '0.26')
-    """
-    texts = (stated, found)
-    if max(map(len, texts)) <= most or stated == found:
-        return texts
-    n_equal = next(n for n in count() if stated[n : n + 1] != found[n : n + 1])
-    start = max(n_equal - most // 4, 0)
-    end = start + most - bool(start)
-    first, second = (
-        f"{'…' * bool(start)}{text[start:end]}{'…' * (len(text) > end)}" for text in texts
-    )
-    return first, second
-
-
-def _name_run(verification: Verification) -> str:
-    """Return whether the card is of a run of another spec, blank if it is not."""
-    changed = {where for where, _, _ in verification.differences}
-    name = verification.card.audited.get("name")
-    return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
-
-
-def show_verification(verification: Verification) -> None:
-    """Print what differs, then the signature and the result."""
-    from recbias.cli.output import print_rows
-    from recbias.reports.wording import format_count
-
-    if verification.differences:
-        counted = format_count(len(verification.differences), "difference")
-        print_rows(
-            ("where", "stated", "found"),
-            [
-                (where, *cut_alike(stated, found))
-                for where, stated, found in verification.differences[:MOST_DIFFERENCES]
-            ],
-            title=f"{counted}{_name_run(verification)}",
+@cache
+def load_command(name: str) -> Any:
+    """Import the module of a command, such as ``data fetch``, and return it for typer."""
+    target, summary = _COMMANDS[name]
+    last = name.rpartition(" ")[2]
+    if not target:
+        return _Commands(
+            prefix=name, name=last, help=summary, no_args_is_help=True, rich_markup_mode=None
         )
-    if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
-        print_line(f"{format_count(more, 'more difference')}: --json lists all.")
-    print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
-    print_line(
-        f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
-    )
+    from recbias.cli.output import DocumentCommand
 
+    module, _, attribute = target.partition(":")
+    function = getattr(importlib.import_module(f"recbias.cli.{module}"), attribute)
+    has_document = "as_json" in inspect.signature(function).parameters
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(last, cls=DocumentCommand if has_document else None)(function)
+    return typer.main.get_command(single)
 
-SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-
-
-def clean(
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
-    older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Only results not used for 30d, 12h, 2w.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list the results to remove.")
-    ] = False,
-    replies: Annotated[
-        bool, typer.Option("--replies", help="Remove the replies of language models instead.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Remove them without a question.")
-    ] = False,
-) -> None:
-    """Remove cached stage results from the store.
-
-    Run folders (results/NAME/...) are kept, and so are the replies of language models, unless
-    they are named by --replies.
-    """
-    with report_errors():
-        from recbias.core.files import to_local_path
-        from recbias.runner.store import Store
-
-        store = Store(to_local_path(out) / "store")
-        if replies:
-            _clean_replies(store, older_than, dry_run=dry_run, is_confirmed=yes)
-        else:
-            _clean_results(store, older_than, dry_run=dry_run, is_confirmed=yes)
-
-
-def _clean_results(
-    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
-) -> None:
-    """Remove results that were not used for an age, if the user says so.
-
-    Raises:
-        Contradiction: Nobody can answer the question.
-    """
-    from recbias.reports.wording import format_count
-    from recbias.runner.store import measure_replies, remove_unused
-
-    age = parse_age(older_than)
-    remaining, removed = remove_unused(store.folder, age, dry_run=True)
-    if removed and not dry_run:
-        counts, sizes = zip(*removed.values(), strict=True)
-        amount = f"{format_count(sum(counts), 'result')}, {_format_size(sum(sizes))}"
-        if not (is_confirmed or _confirm(amount, "They can be computed again.")):
-            print_line(f"kept {amount}")
-            return
-        remaining, removed = remove_unused(store.folder, age, dry_run=False)
-    verb = "would remove" if dry_run else "removed"
-    for kind, (number, size) in sorted(removed.items()):
-        print_line(f"{verb} {format_count(number, f'{kind} result')}, {_format_size(size)}")
-    if not removed:
-        print_line("nothing to remove")
-    if remaining:
-        total = sum(count for count, _ in remaining.values())
-        print_line(f"kept {total:,} newer results")
-    n_replies, size = measure_replies(store)
-    if n_replies:
-        print_line(f"kept {n_replies:,} replies of language models, {_format_size(size)}")
-
-
-def _clean_replies(
-    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
-) -> None:
-    """Remove all replies if the user says so.
-
-    Raises:
-        Contradiction: An age is given.
-    """
-    from recbias.core.errors import Contradiction
-    from recbias.runner.store import measure_replies, remove_replies
-
-    if older_than is not None:
-        message = "the replies of language models do not expire"
-        raise Contradiction(message, where="--older-than", remedy="leave --older-than out")
-    n_replies, size = measure_replies(store)
-    if not n_replies:
-        print_line("nothing to remove")
-        return
-    amount = f"{n_replies:,} replies of language models, {_format_size(size)}"
-    if dry_run:
-        print_line(f"would remove {amount}")
-        return
-    is_confirmed = is_confirmed or _confirm(amount, "They can only be had by asking again.")
-    if is_confirmed:
-        remove_replies(store)
-    print_line(f"{'removed' if is_confirmed else 'kept'} {amount}")
-
-
-def _confirm(amount: str, consequence: str) -> bool:
-    """Ask whether to remove an amount.
-
-    Raises:
-        Contradiction: Nobody can answer the question.
-    """
-    from recbias.core.errors import Contradiction
-
-    try:
-        return typer.confirm(f"Remove {amount}? {consequence}")
-    except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
-        message = f"{amount}, are removed only if you say so"
-        raise Contradiction(message, where="clean", remedy="add --yes") from None
-
-
-def _format_size(n_bytes: int) -> str:
-    megabytes = n_bytes / 2**20
-    return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
-
-
-def parse_age(text: str | None) -> float:
-    """Return an age in seconds, 0 for None.
-
-    >>> parse_age("30d"), parse_age(None)
-    (2592000.0, 0.0)
-
-    Raises:
-        WrongType: The text is not a number with m, h, d or w.
-    """
-    if text is None:
-        return 0.0
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
-    if not match:
-        from recbias.core.errors import WrongType
-
-        message = f"{text!r} is not an age"
-        raise WrongType(message, where="--older-than", remedy="write 30d, 12h, 90m or 2w")
-    return float(match[1]) * SECONDS[match[2]]
-
-
-SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
 app = typer.Typer(
     name="recbias",
-    help=SUMMARY,
+    cls=_Commands,
+    help=_SUMMARY,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", cls=DocumentCommand)(run.run)
-app.command("plan", cls=DocumentCommand)(run.plan)
-app.command("init")(new.init)
-app.command("list", cls=DocumentCommand)(new.list_)
-app.command("show")(new.show)
-app.add_typer(data.app, name="data")
-app.add_typer(sentences.app, name="sentences")
-app.add_typer(human.app, name="human")
-app.command("runs", cls=DocumentCommand)(compare.runs)
-app.command("report")(compare.report)
-app.command("compare", cls=DocumentCommand)(compare.compare)
-app.command("power", cls=DocumentCommand)(power.power)
-app.command("verify", cls=DocumentCommand)(verify)
-app.command("new")(new.new)
-app.command("convert")(convert)
-app.command("schema")(new.schema)
-app.command("clean")(clean)
 
 
 def _print_version(is_requested: bool) -> None:
@@ -329,7 +174,7 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=SUMMARY)
+@app.callback(help=_SUMMARY)
 def recbias(
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
@@ -340,5 +185,28 @@ def recbias(
 
 def main() -> None:
     """Run the command line."""
-    with guard_streams():
+    with _guard_streams():
         app()
+
+
+@contextmanager
+def _guard_streams() -> Iterator[None]:
+    """Exit with one line if standard output is full; discard the output of a closed stream."""
+    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
+    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        raise_received()
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise
+        with suppress(OSError):
+            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None

@@ -31,7 +31,7 @@ def init(
         typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, papers/..."),
     ] = None,
 ) -> None:
-    """Write a packaged spec and its tables into the current folder, to change them; or list all.
+    """Write a packaged spec and its tables into this folder, to change them; or list all.
 
     A file that exists is never overwritten.
     """
@@ -108,6 +108,7 @@ def list_(
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.catalogue import (
             KINDS,
+            describe_kinds,
             describe_use,
             find_extra,
             find_kind,
@@ -115,7 +116,6 @@ def list_(
             list_uses,
         )
         from recbias.cli.output import Output, print_rows
-        from recbias.cli.run import describe_kinds
 
         if as_json:
             kinds = KINDS if kind is None else (find_kind(kind),)

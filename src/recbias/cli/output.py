@@ -1,14 +1,7 @@
-"""Fit a table into the width of a terminal: fold, leave out columns, or split by columns.
-
-Print tables in a terminal: at full width, with folded cells, or split by columns.
-Lines on standard output and standard error, and errors as lines and exit codes.
-``--json``: one JSON document on standard output, and nothing else there.
-"""
+"""Tables, lines, errors and JSON documents on standard output and standard error."""
 
 from __future__ import annotations
 
-import errno
-import io
 import json
 import math
 import os
@@ -21,13 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, cast
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
@@ -37,7 +28,6 @@ from recbias.core.machine import (
     describe_shortage,
     get_exit_code,
     is_shortage,
-    raise_received,
 )
 from recbias.core.text import (
     MAX_LINE_LENGTH,
@@ -46,10 +36,14 @@ from recbias.core.text import (
     make_printable,
     shorten,
 )
-from recbias.reports.conclusions import Conclusion
 from recbias.reports.wording import Cell, Column, format_count
 from recbias.reports.wording import Table as Grid
-from recbias.runner.stage import Observer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from recbias.reports.conclusions import Conclusion
+    from recbias.runner.stage import Observer
 
 NARROWEST = 11
 """The fold limit in characters below which a table is split instead."""
@@ -249,6 +243,9 @@ def print_conclusions(
 
 
 def _render(grid: Grid) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     height = max((column.title.count("\n") for column in grid.columns), default=0)
     for index, column in enumerate(grid.columns):
@@ -368,32 +365,6 @@ MEANINGS = {
 }
 """The exit codes of a finished run in words."""
 
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The error numbers of a full disk."""
-
-
-@contextmanager
-def guard_streams() -> Iterator[None]:
-    """Exit with one line if standard output is full; discard the output of a closed stream."""
-    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
-    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        raise_received()
-        if error.errno not in _DISK_FULL:
-            raise
-        with suppress(OSError):
-            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
-        _discard_output()
-        raise SystemExit(FAILED) from None
-
 
 @contextmanager
 def report_errors() -> Iterator[None]:
@@ -484,6 +455,15 @@ SCHEMA_VERSION = 1
 
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+]
+
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+
+KeyEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The environment variable with the key of the card's signature."
+    ),
 ]
 
 _COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")

@@ -214,12 +214,12 @@ def power(
 ) -> None:
     """Print the smallest difference that a run could have seen, and the units one needs."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias import api
         from recbias.reports.run import read_run, to_records
         from recbias.reports.views import collect_definitions
+        from recbias.runs.power import power as compute_power
 
         folder = find_pilot(run, out)
-        table = api.power(folder, difference, power=power, alpha=alpha)
+        table = compute_power(folder, difference, power=power, alpha=alpha)
         definitions = collect_definitions(read_run(folder))
         table = select_models(select_metrics(table, metric or (), definitions), model or ())
         if as_json:

@@ -1,9 +1,4 @@
-"""What the documents of ``run``, ``plan``, ``list`` and ``runs`` hold.
-
-What ``recbias plan`` says about the requests to language models.
-The tables of ``recbias run`` and ``recbias plan``.
-``recbias run`` and ``recbias plan``.
-"""
+"""``recbias run`` and ``recbias plan``: their options, tables and documents."""
 
 from __future__ import annotations
 
@@ -13,13 +8,12 @@ from dataclasses import asdict, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from recbias.cli.catalogue import find_extra, list_entries
 from recbias.cli.output import (
     DONE,
     FAILED,
@@ -43,18 +37,17 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Faults, RecbiasError, UserError
 from recbias.core.machine import pause_collection
 from recbias.core.text import make_printable
-from recbias.reports.conclusions import collect_conclusions
-from recbias.reports.published import read_source
-from recbias.reports.run import read_run, to_records
-from recbias.reports.tables import build_check_table, build_round_table
-from recbias.reports.views import Definition, collect_definitions, select_headline
-from recbias.reports.wording import Table, format_count
-from recbias.runner.estimate import Preview, Step
+from recbias.reports.wording import format_count
 from recbias.runner.options import Flag, RunOptions, list_option_types
-from recbias.runner.plan import Plan
 from recbias.runner.remaining import describe_seconds
-from recbias.runner.request_totals import RequestTotals
-from recbias.runs.tables import Run
+
+if TYPE_CHECKING:
+    from recbias.reports.views import Definition
+    from recbias.reports.wording import Table
+    from recbias.runner.estimate import Preview, Step
+    from recbias.runner.plan import Plan
+    from recbias.runner.request_totals import RequestTotals
+    from recbias.runs.tables import Run
 
 _FAILURE = ("stage", "dataset", "model", "seed", "fold", "message", "help", "user")
 
@@ -64,6 +57,10 @@ def describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]:
 
     Where there are several seeds or folds, ``summary`` holds the means over them.
     """
+    from recbias.reports.conclusions import collect_conclusions
+    from recbias.reports.run import read_run, to_records
+    from recbias.reports.views import select_headline
+
     tables, manifest, report = read_run(run.folder), run.manifest, run.folder / "report.html"
     return {
         "name": manifest["name"],
@@ -138,35 +135,6 @@ def _describe_requests(totals: RequestTotals) -> dict[str, Any]:
     return {"model": totals.model, **values, "problem": totals.problem or None}
 
 
-def describe_kinds(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the entries of each kind: name, summary, and the extra that installs its packages.
-
-    A published table has the specs that are compared with it, or the reason why none is, too.
-    """
-    return {
-        kind: [
-            {
-                "name": name,
-                "summary": summary,
-                "extra": find_extra(kind, name) or None,
-                **(_describe_use(name) if kind == "references" else {}),
-            }
-            for name, summary in list_entries(kind)
-        ]
-        for kind in kinds
-    }
-
-
-def _describe_use(name: str) -> dict[str, Any]:
-    table = read_source(name)
-    return {"specs": [*table.specs], "reason": table.reason or None}
-
-
-def describe_runs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of ``summarize_runs`` with the folder as text."""
-    return [{**row, "folder": str(row["folder"])} for row in rows]
-
-
 COLUMNS = ("requests", "stored", "to send", "tokens in", "tokens out", "money")
 
 
@@ -223,7 +191,14 @@ ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 def show_run(run: Run) -> None:
     """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
-    from recbias.reports.tables import build_group_tables, build_summary
+    from recbias.reports.run import read_run
+    from recbias.reports.tables import (
+        build_check_table,
+        build_group_tables,
+        build_round_table,
+        build_summary,
+    )
+    from recbias.reports.views import collect_definitions
 
     console, tables = Output(), read_run(run.folder)
     summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())

@@ -9,11 +9,6 @@ import typer
 
 from recbias.cli.output import print_line, report_errors
 
-app = typer.Typer(
-    help="Build a corpus of sentence pairs: collect, annotate, agree, split, swap.",
-    no_args_is_help=True,
-)
-
 Terms: TypeAlias = Annotated[
     str, typer.Option(help="Packaged terms (chbias), or a YAML file.", show_default=False)
 ]
@@ -30,7 +25,6 @@ QUESTION = "biased"
 """The question of the sheets: whether a sentence is biased."""
 
 
-@app.command("collect")
 def collect(
     corpus: Annotated[
         list[Path], typer.Argument(metavar="CORPUS...", help="Posts.", show_default=False)
@@ -70,7 +64,6 @@ def collect(
         print_line(path, longest=None)
 
 
-@app.command("annotate")
 def annotate(
     sentences: Annotated[
         Path, typer.Argument(metavar="SENTENCES", help="A table with id and text.")
@@ -99,7 +92,6 @@ def annotate(
         )
 
 
-@app.command("agree")
 def agree(
     sheets: Annotated[list[Path], typer.Argument(metavar="SHEET...", help="The filled sheets.")],
     sentences: Annotated[Path, typer.Option(help="The table that was annotated.")],
@@ -147,7 +139,6 @@ def agree(
         print_line(write_json_lines(to_local_path(out), chosen), longest=None)
 
 
-@app.command("split")
 def split(
     sentences: Annotated[
         Path, typer.Argument(metavar="SENTENCES", help="A table with id, text and category.")
@@ -185,7 +176,6 @@ def split(
         print_line(f"sentences not used: {division.unused:,}")
 
 
-@app.command("swap")
 def swap(
     sentences: Annotated[
         Path, typer.Argument(metavar="SENTENCES", help="A table with id, text and category.")

@@ -29,7 +29,6 @@ from recbias.core.errors import (
 )
 from recbias.core.files import has_file
 from recbias.core.text import find_nearest, suggest
-from recbias.formats.json_files import parse_json
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions that lead to a value: ``("models", 1, "neighbors")``."""
@@ -549,6 +548,8 @@ def read_marked(path: Path) -> MarkedValue:
     start = Mark(str(path), folder=path.parent)
     text = _read_source(path, start, MAX_TEXT_BYTES)
     if path.suffix.lower() == ".json":
+        from recbias.formats.json_files import parse_json
+
         return _mark_value(parse_json(text, path), Document({}, values={(): start}), ())
     document = read_text(text, start, scalars_as_text=True)
     if document.data is None:

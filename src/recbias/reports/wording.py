@@ -13,10 +13,13 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from recbias.core.context import summarize_failures
 from recbias.core.measures import Direction
-from recbias.reports.run import RunTables
+
+if TYPE_CHECKING:
+    from recbias.reports.run import RunTables
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _EMPTY = frozenset({"input", "rect", "line"})

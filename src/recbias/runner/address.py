@@ -6,17 +6,20 @@ The software of the process, for the manifest of a run.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import json
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import resolve_name
+from importlib.util import cache_from_source, resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +73,7 @@ def digest_own_sources(works: Iterable[object]) -> str:
     own = (name for name in names if name.partition(".")[0] != _RECBIAS.top)
     modules = set[_Module]().union(*map(_list_modules, own))
     return compute_digest(
-        sorted((each.place, _digest(each)) for each in modules if each.tree != _RECBIAS)
+        sorted((each.place, _digest(each)[0]) for each in modules if each.tree != _RECBIAS)
     )
 
 
@@ -154,7 +157,9 @@ def _digest_modules(names: frozenset[str]) -> str:
     modules = set[_Module]().union(*map(_list_modules, names))
     folders = {(each.path.parent, each.tree.base) for each in modules}
     data = (_digest_data(folder, base) for folder, base in folders if folder != base)
-    return compute_digest(sorted({(each.place, _digest(each)) for each in modules}.union(*data)))
+    return compute_digest(
+        sorted({(each.place, _digest(each)[0]) for each in modules}.union(*data))
+    )
 
 
 @cache
@@ -188,15 +193,14 @@ def _locate(name: str) -> tuple[_Module, ...]:
 def _list_imports(module: _Module) -> frozenset[_Module]:
     """Return the modules that a module imports from recbias and from its own tree."""
     trees = {_RECBIAS, module.tree}
-    names = set(_list_imported_names(module))
     return frozenset(
-        imported for tree in trees for name in names for imported in _find(name, tree)
+        imported for tree in trees for name in _digest(module)[1] for imported in _find(name, tree)
     )
 
 
-def _list_imported_names(module: _Module) -> Iterator[str]:
+def _list_imported_names(module: _Module, source: str) -> Iterator[str]:
     """Yield the names of the modules that a module may import, those of its members included."""
-    code = _read_source(module).replace("\\\n", " ")
+    code = source.replace("\\\n", " ")
     for origin, members, names in _IMPORT.findall(code):
         yield from _NAME.findall(_ALIAS.sub("", names))
         if origin:
@@ -224,15 +228,46 @@ def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
 
 
 @cache
-def _read_source(module: _Module) -> str:
-    """Return the stripped source of a module; bytes that are no text stand as escapes."""
+def _digest(module: _Module) -> tuple[str, Sequence[str]]:
+    """Return the digest of the stripped source of a module, and the names that it may import."""
+    if module.tree != _RECBIAS:
+        return _read_source(module)
+    status = module.path.stat()
+    version = [status.st_size, status.st_mtime_ns]
+    known = _read_digests().get(module.name)
+    if known is None or known[0] != version:
+        known = _read_digests()[module.name] = [version, *_read_source(module)]
+        atexit.register(_write_digests)  # once, however often it is registered
+    return known[1], known[2]
+
+
+def _read_source(module: _Module) -> tuple[str, list[str]]:
+    """Return what ``_digest`` does; bytes that are no text stand as escapes."""
     content = module.path.read_bytes() if module.content is None else module.content
-    return strip_source(content.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
+    source = strip_source(content.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
+    names = sorted(set(_list_imported_names(module, source)))
+    return hashlib.sha256(source.encode()).hexdigest(), names
+
+
+_DIGESTS = Path(cache_from_source(__file__)).with_name(f"sources-{sys.version_info.minor}.json")
+"""What is known of modules of recbias by name, beside their bytecode: they change rarely."""
 
 
 @cache
-def _digest(module: _Module) -> str:
-    return hashlib.sha256(_read_source(module).encode()).hexdigest()
+def _read_digests() -> dict[str, Any]:
+    try:
+        return dict(json.loads(_DIGESTS.read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _write_digests() -> None:
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            temporary = _DIGESTS.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps(_read_digests()), encoding="utf-8")
+            temporary.replace(_DIGESTS)
+    atexit.unregister(_write_digests)
 
 
 @cache

@@ -139,7 +139,7 @@ def take_options(
             return act(spec, declaration(*arguments, **options))
 
         hints = {"spec": Spec, **get_type_hints(RunOptions, localns={"Observer": Any})}
-        hints["return"] = get_type_hints(act)["return"]
+        hints["return"] = act.__annotations__["return"]
         parameters = [Parameter("spec", Parameter.POSITIONAL_OR_KEYWORD, annotation=Spec)]
         parameters += [
             Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)

@@ -9,7 +9,7 @@ import recbias
 from recbias.core.errors import UserError
 from support.specs import make_small_spec
 
-IMPORTS = "from recbias.api import *\n\n"
+IMPORTS = "from recbias.plugin import *\n\n"
 
 MODEL = """\
 class Fitted:

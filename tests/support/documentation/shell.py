@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from recbias import api
-from recbias.cli.main import app
+from recbias.cli.main import app, load_command
 from recbias.config.source import list_specs, resolve_spec
 from recbias.core.errors import UnknownName
 
@@ -101,10 +101,12 @@ def check_options(arguments: list[str], folder: Path) -> None:
     """
     words = [_VARIABLE.sub("1", word) for word in arguments]
     command = typer.main.get_command(app)
+    path = ""
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         name = words.pop(0)
         assert name in command.commands, f"recbias has no command {name}"
-        command = command.commands[name]
+        path = f"{path} {name}".lstrip()
+        command = load_command(path)
     if hasattr(command, "commands") or {"-h", "--help"} & set(words):
         return
     parameters = command.make_context("recbias", words).params

@@ -1,0 +1,288 @@
+"""``recbias verify``, ``convert`` and ``clean``."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recbias.cli.output import (
+    OUT_OF_TOLERANCE,
+    AsJson,
+    KeyEnv,
+    Out,
+    allow_closed_output,
+    open_document,
+    print_line,
+    print_rows,
+    report_errors,
+)
+
+if TYPE_CHECKING:
+    from recbias.runner.store import Store
+    from recbias.runs.verify import Verification
+
+
+def convert(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A model of transformers.")],
+    to: Annotated[
+        Path | None, typer.Option(help="The new folder.", show_default="FOLDER-safetensors")
+    ] = None,
+) -> None:
+    """Write a language model with its weights as safetensors, which hold no code.
+
+    The weights (pytorch_model.bin) are read without running code; a file that holds any is
+    refused. FOLDER stays as it is.
+    """
+    with report_errors():
+        from recbias.core.context import collect_warnings
+        from recbias.core.files import to_local_path
+        from recbias.core.packages import require_packages
+        from recbias.language.local_models import convert_weights
+
+        require_packages("recbias convert", "torch", "transformers", "tokenizers")
+        source = to_local_path(folder)
+        named = source if source.name not in {"", ".."} else source.resolve()
+        target = named.parent / f"{named.name}-safetensors" if to is None else to
+        with collect_warnings() as warnings:
+            conversion = convert_weights(source, to_local_path(target))
+        for warning in warnings:
+            print_line(f"warning: {warning}", to_stderr=True)
+        print_line(f"{conversion.architecture}, {conversion.n_parameters:,} parameters")
+        print_line(f"wrote {target}", longest=None)
+
+
+MOST_DIFFERENCES = 30
+"""The number of differences that are printed; ``--json`` has all."""
+
+_SIGNATURES = {
+    "valid": "the signature is that of the key",
+    "wrong": "the signature is not that of the key",
+    "absent": "the card is not signed, but a key was given",
+    "not checked": "the card is signed; --key-env NAME checks it",
+    "none": "the card is not signed: its digest shows changes, but not who wrote it",
+}
+
+
+def verify(
+    card: Annotated[Path, typer.Argument(metavar="CARD", help="The card.json to verify.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
+    ],
+    key_env: KeyEnv = None,
+    as_json: AsJson = False,
+    out: Out = Path("results"),
+) -> None:
+    """Compare an audit card with a run by the digests of its files and spec."""
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.core.files import to_local_path
+        from recbias.reports.card import read_key
+        from recbias.runs.verify import verify as verify_card
+
+        key = read_key(key_env)
+        verification = verify_card(to_local_path(card), run, key=key, out=out)
+        if as_json:
+            document.update(describe_verification(verification))
+        else:
+            with allow_closed_output():
+                show_verification(verification)
+        if not verification.is_same:
+            raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def describe_verification(verification: Verification) -> dict[str, object]:
+    """Return the content of ``--json``."""
+    return {
+        "card": verification.card.digest,
+        "same": verification.is_same,
+        "signature": verification.signature,
+        "differences": [difference._asdict() for difference in verification.differences],
+    }
+
+
+def cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
+    """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
+
+    >>> cut_alike("one two three", "one two four", 6)
+    ('… thre…', '… four')
+    >>> cut_alike("0.25", "0.26")
+    ('0.25', '0.26')
+    """
+    texts = (stated, found)
+    if max(map(len, texts)) <= most or stated == found:
+        return texts
+    n_equal = next(n for n in count() if stated[n : n + 1] != found[n : n + 1])
+    start = max(n_equal - most // 4, 0)
+    end = start + most - bool(start)
+    first, second = (
+        f"{'…' * bool(start)}{text[start:end]}{'…' * (len(text) > end)}" for text in texts
+    )
+    return first, second
+
+
+def _name_run(verification: Verification) -> str:
+    """Return whether the card is of a run of another spec, blank if it is not."""
+    changed = {where for where, _, _ in verification.differences}
+    name = verification.card.audited.get("name")
+    return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
+
+
+def show_verification(verification: Verification) -> None:
+    """Print what differs, then the signature and the result."""
+    from recbias.reports.wording import format_count
+
+    if verification.differences:
+        counted = format_count(len(verification.differences), "difference")
+        print_rows(
+            ("where", "stated", "found"),
+            [
+                (where, *cut_alike(stated, found))
+                for where, stated, found in verification.differences[:MOST_DIFFERENCES]
+            ],
+            title=f"{counted}{_name_run(verification)}",
+        )
+    if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
+        print_line(f"{format_count(more, 'more difference')}: --json lists all.")
+    print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
+    print_line(
+        f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
+    )
+
+
+SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def clean(
+    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Only results not used for 30d, 12h, 2w.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list the results to remove.")
+    ] = False,
+    replies: Annotated[
+        bool, typer.Option("--replies", help="Remove the replies of language models instead.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Remove them without a question.")
+    ] = False,
+) -> None:
+    """Remove cached stage results from the store.
+
+    Run folders (results/NAME/...) are kept, and so are the replies of language models, unless
+    they are named by --replies.
+    """
+    with report_errors():
+        from recbias.core.files import to_local_path
+        from recbias.runner.store import Store
+
+        store = Store(to_local_path(out) / "store")
+        if replies:
+            _clean_replies(store, older_than, dry_run=dry_run, is_confirmed=yes)
+        else:
+            _clean_results(store, older_than, dry_run=dry_run, is_confirmed=yes)
+
+
+def _clean_results(
+    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
+) -> None:
+    """Remove results that were not used for an age, if the user says so.
+
+    Raises:
+        Contradiction: Nobody can answer the question.
+    """
+    from recbias.reports.wording import format_count
+    from recbias.runner.store import measure_replies, remove_unused
+
+    age = parse_age(older_than)
+    remaining, removed = remove_unused(store.folder, age, dry_run=True)
+    if removed and not dry_run:
+        counts, sizes = zip(*removed.values(), strict=True)
+        amount = f"{format_count(sum(counts), 'result')}, {_format_size(sum(sizes))}"
+        if not (is_confirmed or _confirm(amount, "They can be computed again.")):
+            print_line(f"kept {amount}")
+            return
+        remaining, removed = remove_unused(store.folder, age, dry_run=False)
+    verb = "would remove" if dry_run else "removed"
+    for kind, (number, size) in sorted(removed.items()):
+        print_line(f"{verb} {format_count(number, f'{kind} result')}, {_format_size(size)}")
+    if not removed:
+        print_line("nothing to remove")
+    if remaining:
+        total = sum(count for count, _ in remaining.values())
+        print_line(f"kept {total:,} newer results")
+    n_replies, size = measure_replies(store)
+    if n_replies:
+        print_line(f"kept {n_replies:,} replies of language models, {_format_size(size)}")
+
+
+def _clean_replies(
+    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
+) -> None:
+    """Remove all replies if the user says so.
+
+    Raises:
+        Contradiction: An age is given.
+    """
+    from recbias.core.errors import Contradiction
+    from recbias.runner.store import measure_replies, remove_replies
+
+    if older_than is not None:
+        message = "the replies of language models do not expire"
+        raise Contradiction(message, where="--older-than", remedy="leave --older-than out")
+    n_replies, size = measure_replies(store)
+    if not n_replies:
+        print_line("nothing to remove")
+        return
+    amount = f"{n_replies:,} replies of language models, {_format_size(size)}"
+    if dry_run:
+        print_line(f"would remove {amount}")
+        return
+    is_confirmed = is_confirmed or _confirm(amount, "They can only be had by asking again.")
+    if is_confirmed:
+        remove_replies(store)
+    print_line(f"{'removed' if is_confirmed else 'kept'} {amount}")
+
+
+def _confirm(amount: str, consequence: str) -> bool:
+    """Ask whether to remove an amount.
+
+    Raises:
+        Contradiction: Nobody can answer the question.
+    """
+    from recbias.core.errors import Contradiction
+
+    try:
+        return typer.confirm(f"Remove {amount}? {consequence}")
+    except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
+        message = f"{amount}, are removed only if you say so"
+        raise Contradiction(message, where="clean", remedy="add --yes") from None
+
+
+def _format_size(n_bytes: int) -> str:
+    megabytes = n_bytes / 2**20
+    return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
+
+
+def parse_age(text: str | None) -> float:
+    """Return an age in seconds, 0 for None.
+
+    >>> parse_age("30d"), parse_age(None)
+    (2592000.0, 0.0)
+
+    Raises:
+        WrongType: The text is not a number with m, h, d or w.
+    """
+    if text is None:
+        return 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
+    if not match:
+        from recbias.core.errors import WrongType
+
+        message = f"{text!r} is not an age"
+        raise WrongType(message, where="--older-than", remedy="write 30d, 12h, 90m or 2w")
+    return float(match[1]) * SECONDS[match[2]]
