@@ -380,7 +380,7 @@ def _digest_input_files(
     for dataset in experiment.datasets:
         try:
             with blame_plugin(f"files() of {dataset.source.name}"):
-                paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
+                paths = [Path(path) for path in dataset.source.plugin.files(options.data_folder)]
         except UserError as error:
             fault = experiment.fault(dataset.source.where, str(error), remedy=error.remedy)
             if may_lack_files(dataset.source.plugin) and isinstance(error, MissingFile):
