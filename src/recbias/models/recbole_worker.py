@@ -2,9 +2,9 @@
 
     python recbole_worker.py
 
-It is copied to the folder of the exchange and runs there: it reads a request, arrays and the stored
-state of a model, and writes arrays, facts and progress. It imports nothing else of recbias and
-keeps to Python 3.8.
+It is copied to the folder of the exchange and runs there: it reads a request, arrays and the
+stored state of a model, and writes arrays, facts and progress. It imports nothing else of recbias
+and keeps to Python 3.8.
 """
 
 from __future__ import annotations
