@@ -25,7 +25,7 @@ class Hide:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Hide())
-from recbias.cli.app import main
+from recbias.cli.main import main
 main()
 """
 

@@ -79,7 +79,7 @@ def assert_rejected(result: CommandResult, *messages: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "mine.csv: the file is empty"),
+        ("", "mine.csv:1: the file is empty"),
         ("query_id,item_id,rank\n", "mine.csv: the file holds no list"),
         ("query_id,item_id,rank\n1,a,1\n1,b\n", "mine.csv:3: "),
         ("query_id,item_id,score\n1,a,2\n1,b,nan\n", "mine.csv:3: item 'b' has a score of NaN"),

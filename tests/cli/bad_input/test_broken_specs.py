@@ -98,11 +98,6 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         "2000",
         "20",
     ),
-    (
-        *("too many choices", "neighbors: 10"),
-        f"tune: {{metric: nDCG, space: {{neighbors: {{choice: {[*range(1, 1002)]}}}}}}}",
-        *(13, "at most 1,000 values", "int"),
-    ),
     ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
     (
         "a dataset called pooled",

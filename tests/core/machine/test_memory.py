@@ -72,7 +72,7 @@ FREED_BY_THREAD = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from recbias.core.machine.memory import release_freed_memory, share_heap
+from recbias.core.machine import release_freed_memory, share_heap
 
 def measure():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -64,7 +64,7 @@ import subprocess
 import sys
 
 import numpy as np
-from recbias.core.machine.operating_system import measure_peak_memory_mb, reset_peak_memory
+from recbias.core.machine import measure_peak_memory_mb, reset_peak_memory
 reset_peak_memory()
 before = measure_peak_memory_mb()
 array = np.ones(64 * 2**20 // 8)
