@@ -68,18 +68,3 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> Non
     path.write_text("one", encoding="utf-8")
     with pytest.raises(ChangedFile, match=r"e\.txt changed while the run was reading it"):
         read_once(read_late, path)
-
-
-def read_another(path: Path) -> str:
-    path.rename(path.with_suffix(".saved"))
-    path.write_text("two", encoding="utf-8")
-    text = read(path)
-    path.with_suffix(".saved").replace(path)
-    return text
-
-
-def test_a_file_that_is_another_one_while_it_is_read_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "f.txt"
-    path.write_text("one", encoding="utf-8")
-    with pytest.raises(ChangedFile, match=r"f\.txt changed while the run was reading it"):
-        read_once(read_another, path)
