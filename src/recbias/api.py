@@ -290,7 +290,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
     require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
     run_plan, results = plan(spec, **vars(options))
-    run_folder.run_folder.check_latest(out, run_plan)
+    run_folder.check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
     if not fresh:
