@@ -82,12 +82,8 @@ def _require_comparable(name: str) -> object:
     return require_comparable(name)
 
 
-def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
-    """Raise what is wrong with an experiment, also with the data of its parts without an error.
-
-    Raises:
-        Faults: There is one fault or more.
-    """
+def _check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
+    """Raise what is wrong with an experiment, also with the data of its parts without an error."""
     fingerprints = Fingerprints(store)
     try:
         check_experiment(experiment, options, fingerprints)
@@ -96,7 +92,7 @@ def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> No
     else:
         faults = Faults([])
     data_faults: list[UserError] = []
-    if (sound := select_sound_parts(experiment, faults)) is not None:
+    if (sound := _select_sound_parts(experiment, faults)) is not None:
         try:
             run_plan = plan_stages(sound, options, fingerprints)
             check_inputs(run_plan, Rehearsal(store, Silent()))
@@ -106,11 +102,8 @@ def check_parts(experiment: Experiment, options: RunOptions, store: Store) -> No
         raise Faults([faults, *data_faults])
 
 
-def select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
-    """Return an experiment without the models and metrics that have faults.
-
-    None if the data themselves have faults, so that nothing can be said about the others.
-    """
+def _select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
+    """Return an experiment without the models and metrics that have faults."""
     document = experiment.document
     places = [fault.where.rpartition(": ")[2] for fault in faults.faults]
 
@@ -152,7 +145,7 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
         overrides = (*overrides, f"--device={options.device}")
 
     def check_rest(incomplete: Experiment) -> None:
-        check_parts(incomplete, options, results)
+        _check_parts(incomplete, options, results)
 
     options = replace(options, observer=None)  # a plan can be sent to other processes
     experiment = read_experiment(spec, overrides, check_rest)
@@ -215,7 +208,7 @@ def list_stages(spec: Spec, options: RunOptions) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
 
 
-def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
+def _require_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """Raise UnknownName if the value of an option is not one of its choices."""
     if value not in choices:
         remedy = f"give {option} {' or '.join(choices)}"
@@ -230,7 +223,7 @@ def create_executor(name: str, workers: int) -> Processes | RayTasks:
         UnknownName: There is no such executor.
         MissingExtra: ``ray`` is not installed.
     """
-    require_choice("--executor", name, ("local", "ray"))
+    _require_choice("--executor", name, ("local", "ray"))
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
     if name == "local":
@@ -240,7 +233,7 @@ def create_executor(name: str, workers: int) -> Processes | RayTasks:
     return RayTasks(workers)
 
 
-def require_answers(run_plan: Plan, execution: Executor) -> None:
+def _require_answers(run_plan: Plan, execution: Executor) -> None:
     """Raise the first failure if no model has results, since there is nothing to report."""
     answers = [
         execution.records.get(chain.answer.digest)
@@ -287,10 +280,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out, fresh = options.results_folder, options.fresh
-    require_choice("--on-error", options.on_error, ("stop", "continue"))
+    _require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
     run_plan, results = plan(spec, **vars(options))
-    run_folder.run_folder.check_latest(out, run_plan)
+    run_folder.check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
     if not fresh:
@@ -314,7 +307,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
                 run_models=add_preflight(chains),
                 workers=options.workers,
             )
-    require_answers(run_plan, execution)
+    _require_answers(run_plan, execution)
     with collect_warnings() as warnings, run_folder.new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = tables.collect_measurements(run_plan, execution)

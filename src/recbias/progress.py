@@ -34,7 +34,7 @@ def open_observer(*, quiet: bool = False, verbose: bool = False) -> Iterator[Obs
     standard error, in a notebook to standard output, since its errors are red.
     """
     if quiet:
-        yield WarningsOnly()
+        yield _WarningsOnly()
     elif _has_widgets() if is_notebook() else sys.stderr.isatty():
         from recbias.live import Live
 
@@ -57,7 +57,7 @@ def _has_widgets() -> bool:
     return importlib.util.find_spec("ipywidgets") is not None
 
 
-class WarningsOnly(Silent):
+class _WarningsOnly(Silent):
     """Prints warnings to standard error, each with the stage that it is about."""
 
     def __init__(self) -> None:

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from recbias import api, progress
 from recbias.core.context import Failure, StageRecord
-from recbias.progress import Live, Plain, open_observer
+from recbias.live import Live
+from recbias.progress import Plain, open_observer
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.stage import Keys, Stage
 from support.commands import SMALL, invoke_recbias, write_small_spec

@@ -157,7 +157,7 @@ def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
         value = getattr(cls, name, None)
         if isinstance(value, (frozenset, str)) and value:
             yield title, value if isinstance(value, str) else ", ".join(sorted(value))
-    if extras := describe_extras(cls):
+    if extras := _describe_extras(cls):
         yield "Extra", extras
     if hasattr(cls, "desiderata"):
         for criterion in cls().desiderata():
@@ -165,7 +165,7 @@ def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
             yield title, "yes" if criterion.met else "no"
 
 
-def describe_extras(cls: type) -> str:
+def _describe_extras(cls: type) -> str:
     """Return the extras of recbias that install what a plug-in needs: ``recbias[torch]``."""
     extras = find_extras(list_libraries(cls))
     return f"recbias[{','.join(extras)}]" if extras else ""
@@ -247,7 +247,7 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
     if kind_name == "specs":
         return [(name, summarize_spec(path)) for name, path in list_specs().items()]
     if kind_name == "templates":
-        return [(name, templates.about) for name, templates in load_template_sets().items()]
+        return [(name, templates.about) for name, templates in _load_template_sets().items()]
     if kind_name in LISTINGS.table:
         entries = load_packaged(kind_name).items()
         rows = [(name, f"{entry.about} ({entry.source})") for name, entry in entries]
@@ -264,7 +264,7 @@ def find_extra(kind: str, name: str) -> str:
     """
     try:
         registry = REGISTRIES.get(normalize_name(kind))
-        return describe_extras(registry.load(name)) if registry else ""
+        return _describe_extras(registry.load(name)) if registry else ""
     except PluginError:
         return ""
 
@@ -279,10 +279,10 @@ def describe(name: str, width: int = WIDTH) -> str:
     Raises:
         UnknownName: Nothing has the name.
     """
-    template_sets = load_template_sets()
+    template_sets = _load_template_sets()
     texts = [_render_page(read_page(kind, plugin), width) for kind, plugin in _find(name)]
     texts += [
-        describe_template_set(set_name, templates, width)
+        _describe_template_set(set_name, templates, width)
         for set_name, templates in template_sets.items()
         if normalize_name(set_name) == normalize_name(name)
     ]
@@ -303,11 +303,7 @@ def describe(name: str, width: int = WIDTH) -> str:
 
 
 def _find(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the registered name of each plug-in with a name.
-
-    Raises:
-        UserError: A class in a file cannot be used in a spec.
-    """
+    """Yield the kind and the registered name of each plug-in with a name."""
     if is_file(name):
         cls = REGISTRIES["metrics"].load(name)
         kinds = find_kinds(cls)
@@ -369,7 +365,7 @@ def _describe_packaged(kind: str, entry: Any, width: int) -> str:
     return "\n\n".join([heading, indent(entry.about, "", width), content, source])
 
 
-def load_template_sets() -> Mapping[str, Any]:
+def _load_template_sets() -> Mapping[str, Any]:
     """Return the packaged sets of templates by name."""
     source: Any = REGISTRIES["queries"].load("templates")
     return source.packaged()  # type: ignore[no-any-return]
@@ -385,7 +381,7 @@ def render_prompts_csv(name: str) -> str:
         UnknownName: The name is neither of the two.
         UserError: The file is not a template file.
     """
-    packaged = list(load_template_sets())
+    packaged = list(_load_template_sets())
     if name not in packaged and not has_file(Path(name)):
         message = f"{name!r} is neither {', '.join(packaged)} nor a template file"
         raise UnknownName(message, remedy=suggest(name, packaged))
@@ -399,7 +395,7 @@ def render_prompts_csv(name: str) -> str:
     return text.getvalue()
 
 
-def describe_template_set(name: str, templates: Any, width: int) -> str:
+def _describe_template_set(name: str, templates: Any, width: int) -> str:
     """Describe a set of templates: its kinds, slots, words, labels and example sentences."""
     total = sum(len(kind) for kind in templates.kinds)
     sections = [f"{name} (templates)", indent(f"{templates.about} {total:,} prompts.", "", width)]

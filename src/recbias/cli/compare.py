@@ -60,12 +60,8 @@ _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "grou
 _GROUPING = frozenset({"gap", "min_group", "reference_group"})
 
 
-def define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
-    """Return the gap of each metric with groups, by the title of that metric.
-
-    A gap has the names of the metric with ``gap: difference``. There is none for a metric beside
-    which the run has that metric.
-    """
+def _define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+    """Return the gap of each metric with groups, by the title of that metric."""
     present = [_identify(metric) for metric in definitions.values() if metric.gap == "difference"]
     return {
         title: _define_gap(metric)
@@ -74,11 +70,11 @@ def define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
     }
 
 
-def define_all_gaps(
+def _define_all_gaps(
     definitions: Sequence[Mapping[str, Definition]], renamings: Sequence[Renaming]
 ) -> list[dict[str, Definition]]:
     """Return the gaps of each run, also of metrics that have the name of the first run."""
-    gaps = [define_gaps(metrics) for metrics in definitions]
+    gaps = [_define_gaps(metrics) for metrics in definitions]
     names = {item.name_a for item in renamings if item.column == "metric"}
     renamed = {
         title: gap
@@ -88,7 +84,7 @@ def define_all_gaps(
     return [{**renamed, **of_run} for of_run in gaps]
 
 
-def add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
+def _add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
     """Return a run with the values of its gaps: the largest minus the smallest mean of a group.
 
     As for ``gap: difference``, groups of fewer than ``min_group`` defined values are excluded, and
@@ -138,7 +134,7 @@ def _identify(metric: Definition) -> tuple[str, dict[str, Any]]:
 _PLACE = ("dataset", "seed", "fold", "group", "target")
 
 
-def find_worse_values(
+def _find_worse_values(
     table: pd.DataFrame, definitions: Mapping[str, Definition], tolerances: Tolerances
 ) -> list[dict[str, Any]]:
     """Return the rows of ``compare_runs`` that became worse by more than their tolerance."""
@@ -157,7 +153,7 @@ def find_worse_values(
     return excesses
 
 
-def find_missing_values(
+def _find_missing_values(
     frames: Sequence[RunFrames], definitions: Mapping[str, Definition], tolerances: Tolerances
 ) -> list[dict[str, Any]]:
     """Return the metrics of each model with a tolerance whose values a later run lacks."""
@@ -173,12 +169,12 @@ def find_missing_values(
     ]
 
 
-def collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
+def _collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
     """Return the metrics of all runs; the newest run says which direction is better."""
     return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
 
-def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
+def _find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
     """Return the rows of ``compare_published`` whose distance exceeds their tolerance."""
     excesses = []
     for row in to_records(table):
@@ -192,7 +188,7 @@ def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dic
     return excesses
 
 
-def list_published_names(table: pd.DataFrame) -> list[str]:
+def _list_published_names(table: pd.DataFrame) -> list[str]:
     """Return the names by which a tolerance may select a published metric."""
     rows = to_records(table[["metric", "k"]])
     return [
@@ -200,7 +196,7 @@ def list_published_names(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def explain_distance(row: Mapping[str, Any]) -> str:
+def _explain_distance(row: Mapping[str, Any]) -> str:
     """Return the sentence on a value that is too far from the published one."""
     return (
         f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
@@ -209,7 +205,7 @@ def explain_distance(row: Mapping[str, Any]) -> str:
     )
 
 
-def explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
+def _explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
     """Return the sentence on a value that became worse, or that the later run lacks."""
     if "missing" in row:
         values = format_count(row["missing"], "value")
@@ -234,23 +230,23 @@ _TESTS = {
 """The tests in words."""
 
 
-def find_common_size(table: pd.DataFrame) -> int | None:
+def _find_common_size(table: pd.DataFrame) -> int | None:
     """Return the number of units if all tests have the same."""
     sizes = set(table.loc[table["p"].notna(), "n"])
     return int(sizes.pop()) if len(sizes) == 1 else None
 
 
-def count_family(table: pd.DataFrame) -> int:
+def _count_family(table: pd.DataFrame) -> int:
     """Return the number of tests that p-values are adjusted for."""
     return int(table["family_size"].max()) if len(table) else 0
 
 
-def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
+def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     """Return what the columns of the table of ``compare_runs`` mean."""
-    tests = count_family(table)
+    tests = _count_family(table)
     notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
     if tests:
-        size = find_common_size(table)
+        size = _find_common_size(table)
         units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
         names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
         notes[0] += (
@@ -265,9 +261,9 @@ def explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     return notes
 
 
-def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
+def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     """Return what the columns of the table of ``compare_gaps`` mean."""
-    tests = format_count(count_family(table), "test")
+    tests = format_count(_count_family(table), "test")
     return [
         "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
         (
@@ -277,15 +273,12 @@ def explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
     ]
 
 
-def explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
+def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     """Return what to say of runs of which no shared value changed.
 
-    Args:
-        excluded: How many ``values`` each ``run`` has that another one is ``lacking``.
-
-    >>> explain_no_change([])
+    >>> _explain_no_change([])
     'nothing changed'
-    >>> explain_no_change([{"run": "a", "lacking": "b", "values": 2}])
+    >>> _explain_no_change([{"run": "a", "lacking": "b", "values": 2}])
     'no value that both have changed; 2 results of a without a counterpart in b'
     """
     if not excluded:
@@ -298,7 +291,7 @@ def explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     return f"no value that both have changed; {', '.join(missing)}"
 
 
-def explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
+def _explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
     """Return a sentence on entries that are compared although their automatic names differ."""
     pairs = dict.fromkeys(
         f"{item.name_b} of {item.b} is {item.name_a} of {item.a}" for item in renamings
@@ -306,12 +299,8 @@ def explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
     return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
 
 
-def explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any.
-
-    Args:
-        tables: ``rounds.csv`` of each run, or None.
-    """
+def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
+    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
     existing = [table for table in tables if table is not None]
     if not existing:
         return ""
@@ -325,7 +314,7 @@ _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
 @dataclass(frozen=True, eq=False)
-class RunComparison:
+class _RunComparison:
     """Runs side by side.
 
     Args:
@@ -362,16 +351,16 @@ class RunComparison:
         if self.results is not None:
             values = [column.title for column in self.results.columns if column.numeric]
             print_grid(self.results, optional=values[:0:-1])
-        notes = [*explain_tests(self.values, self.correction), *self._explain_omissions()]
+        notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
             scope = " in the first round" if self.rounds else ""
-            verdict = explain_no_change(_list_excluded(self.frames))
+            verdict = _explain_no_change(_list_excluded(self.frames))
             for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
-            notes = explain_gaps(self.gaps, self.correction)
+            notes = _explain_gaps(self.gaps, self.correction)
             self._print_side_by_side(self.gaps, labels, notes, unit="gap")
 
     def as_json(self) -> dict[str, Any]:
@@ -391,7 +380,7 @@ class RunComparison:
 
     def explain_excesses(self) -> list[str]:
         """Return a sentence on each value that is out of tolerance."""
-        return [explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
+        return [_explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
 
     def _explain_omissions(self) -> list[str]:
         excluded = [
@@ -403,7 +392,7 @@ class RunComparison:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
         excluded += [self.rounds] if self.rounds else []
-        excluded += explain_renamings(self.renamings)
+        excluded += _explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -420,7 +409,7 @@ class RunComparison:
         keys = [name for name, texts in values.items() if len(texts) > 1]
         keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
         pair = ("value of a", "value of b") if has_pairs else labels
-        size = ["n"] if find_common_size(table) is None else []
+        size = ["n"] if _find_common_size(table) is None else []
         print_rows(
             (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
             [self._render_row(row, keys, size) for row in rows],
@@ -452,14 +441,10 @@ class RunComparison:
         ]
 
 
-def compare_side_by_side(
+def _compare_side_by_side(
     folders: Sequence[Path], correction: str, tolerances: Tolerances
-) -> RunComparison:
-    """Compare every metric that the runs share.
-
-    Raises:
-        Contradiction: There is only one run.
-    """
+) -> _RunComparison:
+    """Compare every metric that the runs share."""
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
@@ -475,24 +460,24 @@ def compare_side_by_side(
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
-    judged = [add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
+    gaps_of_groups = _define_all_gaps([collect_definitions(run) for run in runs], renamings)
+    judged = [_add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
     changes = pd.concat([merge_metrics(*pair) for pair in combinations(judged, 2)])
     derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
-    definitions = collect_all_definitions(runs)
+    definitions = _collect_all_definitions(runs)
     definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse = [
-        *find_worse_values(changes, definitions, tolerances),
-        *find_missing_values(judged, definitions, tolerances),
+        *_find_worse_values(changes, definitions, tolerances),
+        *_find_missing_values(judged, definitions, tolerances),
     ]
     ungated = [
         title
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    rounds = explain_rounds([run.rounds for run in runs])
-    return RunComparison(
+    rounds = _explain_rounds([run.rounds for run in runs])
+    return _RunComparison(
         *(frames, values, gaps, worse, correction, definitions),
         *(ungated, results, rounds, renamings),
     )
@@ -527,7 +512,7 @@ _NUMERIC_PUBLISHED = ("published", "measured", "difference", "relative")
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedComparison:
+class _PublishedComparison:
     """Runs next to published results.
 
     Args:
@@ -565,32 +550,27 @@ class PublishedComparison:
 
     def explain_excesses(self) -> list[str]:
         """Return a sentence on each value that is out of tolerance."""
-        return [*map(explain_distance, self.worse)]
+        return [*map(_explain_distance, self.worse)]
 
 
-def compare_with_published(
+def _compare_with_published(
     folders: Sequence[Path], reference: str, tolerances: Tolerances, default: float = 0.01
-) -> PublishedComparison:
-    """Compare runs with published values; ``default`` is the tolerance of ``within``.
-
-    Raises:
-        MixedRuns: A run has none of the published values.
-        UnknownName: A tolerance is of a metric without a published value.
-    """
+) -> _PublishedComparison:
+    """Compare runs with published values; ``default`` is the tolerance of ``within``."""
     runs = dict(zip(label_runs(folders), map(read_run, folders), strict=True))
     tables = {
         label: _compare_published(label, run, reference, tolerances, default)
         for label, run in runs.items()
     }
     tolerances.require_known(
-        name for table in tables.values() for name in list_published_names(table)
+        name for table in tables.values() for name in _list_published_names(table)
     )
     worse = [
         {"run": label, **row}
         for label, table in tables.items()
-        for row in find_distant_values(table, tolerances)
+        for row in _find_distant_values(table, tolerances)
     ]
-    return PublishedComparison(reference, runs, tables, worse, tolerances.describe(default))
+    return _PublishedComparison(reference, runs, tables, worse, tolerances.describe(default))
 
 
 def _compare_published(
@@ -695,9 +675,9 @@ def compare(
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
         folders = [find_run(run, out) for run in runs]
         comparison = (
-            compare_side_by_side(folders, correction, tolerances)
+            _compare_side_by_side(folders, correction, tolerances)
             if reference is None
-            else compare_with_published(folders, reference, tolerances)
+            else _compare_with_published(folders, reference, tolerances)
         )
         if as_json:
             document |= {"folders": [*map(str, folders)], **comparison.as_json()}
@@ -729,22 +709,18 @@ def runs(
             found = summarize_runs(out)
         for warning in warnings:
             print_line(f"warning: {warning}", to_stderr=True)
-        rows = select_experiment(found, name, out)
+        rows = _select_experiment(found, name, out)
         if as_json:
             records = [{**row, "folder": str(row["folder"])} for row in rows]
             document |= {"runs": records, "warnings": warnings}
         else:
-            show_runs(rows, out)
+            _show_runs(rows, out)
 
 
-def select_experiment(
+def _select_experiment(
     rows: Sequence[Mapping[str, Any]], name: str | None, out: Path
 ) -> list[Mapping[str, Any]]:
-    """Return the runs of an experiment; all of them if it is None.
-
-    Raises:
-        UnknownName: No run is of the experiment.
-    """
+    """Return the runs of an experiment; all of them if it is None."""
     from recbias.core.errors import UnknownName
     from recbias.core.text import normalize_name, suggest
 
@@ -758,7 +734,7 @@ def select_experiment(
     return chosen
 
 
-def show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+def _show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Print one row for each run: its experiment, id, start, duration, models and failures."""
     from datetime import datetime
 

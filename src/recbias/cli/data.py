@@ -50,7 +50,7 @@ def fetch(name: Name, data: Data = None) -> None:
         print_line(folder, longest=None)
 
 
-class SideSource(StrEnum):
+class _SideSource(StrEnum):
     """Where the side information of films is from."""
 
     imdb = "imdb"
@@ -60,7 +60,7 @@ class SideSource(StrEnum):
 def side(
     name: Name,
     data: Data = None,
-    source: Annotated[SideSource, typer.Option(help="IMDb's files, or TMDB.")] = SideSource.imdb,
+    source: Annotated[_SideSource, typer.Option(help="IMDb's files, or TMDB.")] = _SideSource.imdb,
     links: Annotated[
         Path | None, typer.Option(help="MovieLens links.", show_default="the dataset's")
     ] = None,
@@ -83,13 +83,13 @@ def side(
         from recbias.progress import open_observer
 
         key = os.environ.get(key_env, "").strip()
-        if source is SideSource.tmdb and not key:
+        if source is _SideSource.tmdb and not key:
             message = f"TMDB needs a key, and the variable {key_env} is not set"
             remedy = "get a key at themoviedb.org, or take the public files: --source imdb"
             raise Contradiction(message, where="--key-env", remedy=remedy)
         folder = api.data_folder(data)
         facts: imdb.Imdb | tmdb.Tmdb = imdb.Imdb(folder / "imdb", url or imdb.URL, cast)
-        if source is SideSource.tmdb:
+        if source is _SideSource.tmdb:
             facts = tmdb.Tmdb(key, url or tmdb.URL_TMDB, language, cast)
         print_text(facts.terms, to_stderr=True)
         with (
@@ -151,10 +151,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
 
 
 def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:
-    """Describe a dataset without training interactions, which no spec can fit a model on.
-
-    Returns None if the dataset has training interactions.
-    """
+    """Describe a dataset without training interactions, which no spec can fit a model on."""
     import numpy as np
 
     from recbias import api
@@ -169,10 +166,7 @@ def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any,
 
 
 def _render(facts: Mapping[Any, Any], margin: str, separator: str = ",") -> Iterator[str]:
-    """Yield the facts; a rating has no trailing zeros, and a long name is shortened.
-
-    Values of attributes have no thousands separator, because they may be years.
-    """
+    """Yield the facts; a rating has no trailing zeros, and a long name is shortened."""
     for key, value in facts.items():
         name = f"{key:g}" if isinstance(key, float) else str(key)
         title = f"{margin}{shorten(name, LONGEST, placeholder=' ...') or name}:"

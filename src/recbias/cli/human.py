@@ -103,14 +103,14 @@ def read_sources(
     for word in words:
         label, _, name = word.rpartition("=")
         path = to_local_path(name)
-        if label or has_file_or_none(path):
+        if label or _has_file_or_none(path):
             _add_table(sources, label or path.stem, path)
         else:
             _add_run(sources, find_run(word, out) / RESPONSES_FILE, dataset_by)
     return sources
 
 
-def has_file_or_none(path: Path) -> bool:
+def _has_file_or_none(path: Path) -> bool:
     """Return whether a path is a file; a folder is none."""
     return not path.is_dir() and has_file(path)
 
@@ -158,21 +158,10 @@ def _add_context(sources: Sources, query_id: str, label: Mapping[object, object]
         sources.contexts.setdefault(query_id, str(label["context"]))
 
 
-def select_queries(
+def _select_queries(
     sources: Sources, n: int | None, by: str | None, rng: np.random.Generator
 ) -> list[str]:
-    """Return queries that every model answers, at random.
-
-    Args:
-        sources: The responses.
-        n: Their number; None for all.
-        by: A label of which each value has the same number of queries, or as many as there are.
-        rng: The random generator.
-
-    Raises:
-        NothingLeft: No query is answered by all models, or there are more groups than queries.
-        UnknownColumn: A query has no such label.
-    """
+    """Return queries that every model answers, at random."""
     answered = [*sources.responses.values()]
     shared = [name for name in (answered[0] if answered else ()) if _is_in_all(name, answered)]
     if not shared:
@@ -236,7 +225,7 @@ def _get_context(sources: Sources, query_id: str) -> dict[str, str]:
     return {"context": sources.contexts[query_id]} if sources.contexts else {}
 
 
-def describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
+def _describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
     """Yield the counts of the ratings and the agreement of the raters, one line each."""
     table = ratings.ratings
     is_rated = ~np.isnan(table)
@@ -256,14 +245,10 @@ def describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
         yield f"Cohen's kappa of {ratings.raters[a]} and {ratings.raters[b]}: {kappa:.4g}"
 
 
-def describe_rates(
+def _describe_rates(
     ratings: ResponseRatings, question: str, answers: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield the share of each answer for each model, with its 95% interval, one line each.
-
-    The share of a response is that of its ratings; a model has the mean over its responses, as
-    the metric ``human_rate`` has.
-    """
+    """Yield the share of each answer for each model, with its 95% interval, one line each."""
     is_yes_no = answers == YES_NO
     for model in dict.fromkeys(name for names in ratings.models for name in names):
         is_of_model = np.array([model in names for names in ratings.models])
@@ -325,7 +310,7 @@ def export_sheets(
 
         parse_answers(answers)
         candidates = read_sources(sources, dialogues, results, dataset_by)
-        queries = select_queries(candidates, sample, by, np.random.default_rng(seed))
+        queries = _select_queries(candidates, sample, by, np.random.default_rng(seed))
         key = {"question": question, ANSWERS: answers}
         items = [
             SheetItem(item.cells, {**item.key, **key}) for item in list_items(candidates, queries)
@@ -379,6 +364,6 @@ def import_ratings(
             remedy = f"fill the column {question} of a sheet"
             raise NothingLeft("no sheet has an answer", remedy=remedy)
         path = write_ratings(to_local_path(out), ratings, question)
-        for line in (*describe_agreement(ratings), *describe_rates(ratings, question, scale)):
+        for line in (*_describe_agreement(ratings), *_describe_rates(ratings, question, scale)):
             print_line(line)
         print_line(path, longest=None)

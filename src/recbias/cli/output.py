@@ -58,17 +58,8 @@ _GAP = 2
 _BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
 
 
-def leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewhere: str) -> Grid:
-    """Return a table without the optional columns that do not fit a width, with a note.
-
-    It has all of them if it is too wide even without them.
-
-    Args:
-        grid: The table.
-        width: The width of the terminal in characters.
-        optional: The titles of the columns that may be left out, the first one first.
-        elsewhere: Where the columns are.
-    """
+def _leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewhere: str) -> Grid:
+    """Return a table without the optional columns that do not fit a width, with a note."""
     if not optional:
         return grid
     titles = [column.title for column in grid.columns]
@@ -116,20 +107,20 @@ def fold_text(text: str, limit: int) -> str:
 
 def compute_width(grid: Grid) -> int:
     """Return the width of a table in characters."""
-    widths = [compute_column_width(grid, index) for index in range(len(grid.columns))]
+    widths = [_compute_column_width(grid, index) for index in range(len(grid.columns))]
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def compute_column_width(grid: Grid, index: int) -> int:
+def _compute_column_width(grid: Grid, index: int) -> int:
     """Return the width of a column, with the marks behind its values."""
     cells = [row[index] for row in grid.rows]
     mark_width = max((len(cell.mark) for cell in cells), default=0)
-    text_width = max((compute_text_width(cell.text) for cell in cells), default=0)
+    text_width = max((_compute_text_width(cell.text) for cell in cells), default=0)
     body_width = text_width + (mark_width + 1 if mark_width else 0)
-    return max(body_width, compute_text_width(grid.columns[index].title))
+    return max(body_width, _compute_text_width(grid.columns[index].title))
 
 
-def compute_text_width(text: str) -> int:
+def _compute_text_width(text: str) -> int:
     """Return the width of the longest line of a text."""
     return max(map(cell_len, text.split("\n")))
 
@@ -214,7 +205,7 @@ def print_grid(
     """
     console = console or Output()
     if console.is_terminal:
-        grid = leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
+        grid = _leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
     grid = _escape(grid)
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
@@ -251,7 +242,7 @@ def _render(grid: Grid) -> Table:
     for index, column in enumerate(grid.columns):
         lines = [""] * (height - column.title.count("\n")) + column.title.split("\n")
         if column.numeric:
-            width = compute_column_width(grid, index)
+            width = _compute_column_width(grid, index)
             lines = [_pad(line, width) + line for line in lines]
         table.add_column(Text("\n".join(lines)), overflow="fold")
     columns = [_render_column(grid, index) for index in range(len(grid.columns))]
@@ -261,13 +252,10 @@ def _render(grid: Grid) -> Table:
 
 
 def _print_unwrapped(grid: Grid, console: Console) -> None:
-    """Print a table at its full width without trailing blanks, each row on one line.
-
-    This is the form of ``_render``, which takes a millisecond for each row.
-    """
+    """Print a table at its full width without trailing blanks, each row on one line."""
     columns: list[list[str]] = []
     for index, column in enumerate(grid.columns):
-        width = compute_column_width(grid, index)
+        width = _compute_column_width(grid, index)
         padding, cells = _pad(column.title, width), _align_column(grid, index)
         title = padding + column.title if column.numeric else column.title + padding
         columns.append([title, *("".join(parts) for parts in cells)])
@@ -277,10 +265,7 @@ def _print_unwrapped(grid: Grid, console: Console) -> None:
 
 
 def _render_column(grid: Grid, index: int) -> list[Text]:
-    """Return the cells of a column with numbers and marks aligned.
-
-    Cells are padded here, because the justification of rich removes trailing blanks.
-    """
+    """Return the cells of a column with numbers and marks aligned."""
     styles = ["bold" if row[index].best else "" for row in grid.rows]
     at = 1 if grid.columns[index].numeric else 0
     texts = []
@@ -296,8 +281,8 @@ def _align_column(grid: Grid, index: int) -> list[tuple[str, str, str]]:
     cells = [row[index] for row in grid.rows]
     numeric = grid.columns[index].numeric
     mark_width = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
-    width = max((compute_text_width(cell.text) for cell in cells), default=0)
-    width = compute_column_width(grid, index) - mark_width if numeric else width
+    width = max((_compute_text_width(cell.text) for cell in cells), default=0)
+    width = _compute_column_width(grid, index) - mark_width if numeric else width
     aligned = []
     for cell in cells:
         padding = _pad(cell.text.rpartition("\n")[2], width)
@@ -396,11 +381,7 @@ def report_errors() -> Iterator[None]:
 
 
 def _describe_system_error(error: BaseException) -> tuple[str, str, int]:
-    """Return what is said of an error of the system, the remedy and the exit code.
-
-    That is memory that ran out, or a file: a folder that nobody may enter, one that was removed
-    meanwhile. The message of any other error is blank.
-    """
+    """Return what is said of an error of the system, the remedy and the exit code."""
     if is_shortage(error):
         return (*describe_shortage(error), FAILED)
     if isinstance(error, OSError) and error.filename is not None:
@@ -491,7 +472,7 @@ class DocumentCommand(TyperCommand):
             if is_wanted:
                 message = cast("Any", error).format_message()
                 remedy = f"{ctx.command_path} --help lists the options"
-                print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
+                _print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
             raise
 
 
@@ -510,16 +491,16 @@ def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
         with _send_output_to_stderr():
             yield document
     except RecbiasError as error:
-        print_document({"errors": describe_errors(error)})
+        _print_document({"errors": describe_errors(error)})
         raise
     except typer.Exit as end:
         if end.exit_code not in STOPPED:
-            print_document(document)
+            _print_document(document)
         raise
-    print_document(document)
+    _print_document(document)
 
 
-def print_document(document: Mapping[str, Any]) -> None:
+def _print_document(document: Mapping[str, Any]) -> None:
     """Print a document with its ``schema_version``."""
     with allow_closed_output():
         sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))

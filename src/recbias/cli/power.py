@@ -25,7 +25,7 @@ _NUMERIC = ("n", "observed", "detectable", "needed")
 _SHARED = ("dataset", "seed", "fold", "unit")
 
 
-def show_comparisons(
+def _show_comparisons(
     table: pd.DataFrame,
     definitions: Mapping[str, Definition],
     *,
@@ -56,7 +56,7 @@ def show_comparisons(
     )
 
 
-def show_ranges(
+def _show_ranges(
     table: pd.DataFrame,
     definitions: Mapping[str, Definition],
     *,
@@ -125,7 +125,7 @@ def _describe_constants(table: pd.DataFrame) -> str:
     return f" ({', '.join(constants)})" if constants else ""
 
 
-def sort_by_interest(table: pd.DataFrame, definitions: Mapping[str, Definition]) -> pd.DataFrame:
+def _sort_by_interest(table: pd.DataFrame, definitions: Mapping[str, Definition]) -> pd.DataFrame:
     """Return the comparisons of models over all queries first, then those within a model."""
 
     def rank(row: Mapping[str, Any]) -> int:
@@ -163,7 +163,7 @@ def _format_needed(row: Mapping[str, Any]) -> str:
     return f"{total} ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})"
 
 
-def explain_power(table: pd.DataFrame, difference: float | None, power: float) -> list[str]:
+def _explain_power(table: pd.DataFrame, difference: float | None, power: float) -> list[str]:
     """Return what the columns of the tables mean."""
     share = f"{power:.0%} of such runs"
     notes = [
@@ -218,26 +218,22 @@ def power(
         from recbias.reports.views import collect_definitions
         from recbias.runs.power import power as compute_power
 
-        folder = find_pilot(run, out)
+        folder = _find_pilot(run, out)
         table = compute_power(folder, difference, power=power, alpha=alpha)
         definitions = collect_definitions(read_run(folder))
-        table = select_models(select_metrics(table, metric or (), definitions), model or ())
+        table = _select_models(_select_metrics(table, metric or (), definitions), model or ())
         if as_json:
             document |= {"asked": difference, "power": power, "rows": to_records(table)}
         else:
-            notes = explain_power(table, difference, power)
+            notes = _explain_power(table, difference, power)
             is_short = every or len(table) <= MOST_ROWS
-            show = show_comparisons if is_short else show_ranges
-            table = sort_by_interest(table, definitions)
+            show = _show_comparisons if is_short else _show_ranges
+            table = _sort_by_interest(table, definitions)
             show(table, definitions, name=folder.parent.name, notes=notes)
 
 
-def find_pilot(run: str, out: Path) -> Path:
-    """Return a run folder, or the latest run of a spec or experiment.
-
-    Raises:
-        MissingRun: There is none.
-    """
+def _find_pilot(run: str, out: Path) -> Path:
+    """Return a run folder, or the latest run of a spec or experiment."""
     from recbias import api
     from recbias.cli.compare import find_run
     from recbias.core.errors import MissingRun
@@ -254,14 +250,10 @@ def find_pilot(run: str, out: Path) -> Path:
         raise MissingRun(message, remedy=remedy) from None
 
 
-def select_metrics(
+def _select_metrics(
     table: pd.DataFrame, metrics: Sequence[str], definitions: Mapping[str, Definition]
 ) -> pd.DataFrame:
-    """Return the rows of some metrics, named as ``nDCG@10``, ``nDCG`` or with their settings.
-
-    Raises:
-        UnknownName: The run has no comparison of a metric.
-    """
+    """Return the rows of some metrics, named as ``nDCG@10``, ``nDCG`` or with their settings."""
     from recbias.core.text import normalize_name
     from recbias.reports.views import format_title
 
@@ -276,12 +268,8 @@ def select_metrics(
     return _select(table, metrics, [forms[title] for title in titles], titles, "metric")
 
 
-def select_models(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
-    """Return the rows that compare some models, or groups within them.
-
-    Raises:
-        UnknownName: The run has no comparison of a model.
-    """
+def _select_models(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+    """Return the rows that compare some models, or groups within them."""
     from recbias.core.text import normalize_name
 
     between = table["between"] == "models"

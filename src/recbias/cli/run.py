@@ -52,11 +52,8 @@ if TYPE_CHECKING:
 _FAILURE = ("stage", "dataset", "model", "seed", "fold", "message", "help", "user")
 
 
-def describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]:
-    """Return what the terminal shows of a finished run; ``summary`` is of all groups and targets.
-
-    Where there are several seeds or folds, ``summary`` holds the means over them.
-    """
+def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]:
+    """Return what the terminal shows of a finished run."""
     from recbias.reports.conclusions import collect_conclusions
     from recbias.reports.run import read_run, to_records
     from recbias.reports.views import select_headline
@@ -188,7 +185,7 @@ MOST_ROWS = 24
 ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 
 
-def show_run(run: Run) -> None:
+def _show_run(run: Run) -> None:
     """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
     from recbias.reports.run import read_run
@@ -210,7 +207,7 @@ def show_run(run: Run) -> None:
             print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
         for table in (*build_group_tables(tables), *filter(None, more)):
             _print_first_rows(table, console)
-    show_failures(run)
+    _show_failures(run)
     report = run.folder / "report.html"
     with allow_closed_output():
         for line in (f"run folder: {run.folder}", *([f"report: {report}"] * report.exists())):
@@ -240,7 +237,7 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
     return replace(retained, notes=(*retained.notes, note))
 
 
-def show_failures(run: Run) -> None:
+def _show_failures(run: Run) -> None:
     """Print the failed stages of a run on standard error, each cause once."""
     console = Console(stderr=True, highlight=False)
     for failure in summarize_failures(run.failures):
@@ -251,7 +248,7 @@ def show_failures(run: Run) -> None:
             console.print(text, soft_wrap=not console.is_terminal)
 
 
-def show_plan(
+def _show_plan(
     plan: Plan,
     preview: Preview,
     requests: Sequence[RequestTotals],
@@ -330,10 +327,7 @@ SEVERITY = (*STOPPED, FAILED, USER, OUT_OF_TOLERANCE)
 
 
 def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]:
-    """Return a command with the options that ``run`` and ``plan`` share.
-
-    Those of ``RunOptions`` are in ``options.chosen``.
-    """
+    """Return a command with the options that ``run`` and ``plan`` share."""
     declared = dict(_declare_options())
 
     def command(**given: Any) -> None:
@@ -461,17 +455,17 @@ def run(options: SimpleNamespace) -> None:
 
     with show_progress(options) as observer:
         finished_run = api.run(options.spec, observer=observer, **options.chosen)
-    code = find_exit_code(finished_run)
+    code = _find_exit_code(finished_run)
     if options.as_json:
-        show_failures(finished_run)
-        options.document.update(describe_run(finished_run, code, MEANINGS[code]))
+        _show_failures(finished_run)
+        options.document.update(_describe_run(finished_run, code, MEANINGS[code]))
     else:
-        show_run(finished_run)
+        _show_run(finished_run)
     if code != DONE:
         raise typer.Exit(code)
 
 
-def find_exit_code(run: Run) -> int:
+def _find_exit_code(run: Run) -> int:
     """Return the exit code of a finished run: failures come before failed checks."""
     if run.failures:
         return USER if all(failure["user"] for failure in run.failures) else FAILED
@@ -497,7 +491,7 @@ def plan(options: SimpleNamespace) -> None:
     if options.as_json:
         options.document.update(describe_plan(run_plan, steps, requests, unchecked))
     else:
-        show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
+        _show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)
     note = "note: labels, columns and given lists of {} are checked when it is loaded"
     for name in unchecked:
         print_line(note.format(name), to_stderr=True)

@@ -86,15 +86,15 @@ def verify(
         key = read_key(key_env)
         verification = verify_card(to_local_path(card), run, key=key, out=out)
         if as_json:
-            document.update(describe_verification(verification))
+            document.update(_describe_verification(verification))
         else:
             with allow_closed_output():
-                show_verification(verification)
+                _show_verification(verification)
         if not verification.is_same:
             raise typer.Exit(OUT_OF_TOLERANCE)
 
 
-def describe_verification(verification: Verification) -> dict[str, object]:
+def _describe_verification(verification: Verification) -> dict[str, object]:
     """Return the content of ``--json``."""
     return {
         "card": verification.card.digest,
@@ -104,12 +104,12 @@ def describe_verification(verification: Verification) -> dict[str, object]:
     }
 
 
-def cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
+def _cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
     """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
 
-    >>> cut_alike("one two three", "one two four", 6)
+    >>> _cut_alike("one two three", "one two four", 6)
     ('… thre…', '… four')
-    >>> cut_alike("0.25", "0.26")
+    >>> _cut_alike("0.25", "0.26")
     ('0.25', '0.26')
     """
     texts = (stated, found)
@@ -131,7 +131,7 @@ def _name_run(verification: Verification) -> str:
     return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
 
 
-def show_verification(verification: Verification) -> None:
+def _show_verification(verification: Verification) -> None:
     """Print what differs, then the signature and the result."""
     from recbias.reports.wording import format_count
 
@@ -140,7 +140,7 @@ def show_verification(verification: Verification) -> None:
         print_rows(
             ("where", "stated", "found"),
             [
-                (where, *cut_alike(stated, found))
+                (where, *_cut_alike(stated, found))
                 for where, stated, found in verification.differences[:MOST_DIFFERENCES]
             ],
             title=f"{counted}{_name_run(verification)}",
@@ -190,11 +190,7 @@ def clean(
 def _clean_results(
     store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
 ) -> None:
-    """Remove results that were not used for an age, if the user says so.
-
-    Raises:
-        Contradiction: Nobody can answer the question.
-    """
+    """Remove results that were not used for an age, if the user says so."""
     from recbias.reports.wording import format_count
     from recbias.runner.store import measure_replies, remove_unused
 
@@ -223,11 +219,7 @@ def _clean_results(
 def _clean_replies(
     store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
 ) -> None:
-    """Remove all replies if the user says so.
-
-    Raises:
-        Contradiction: An age is given.
-    """
+    """Remove all replies if the user says so."""
     from recbias.core.errors import Contradiction
     from recbias.runner.store import measure_replies, remove_replies
 
@@ -249,11 +241,7 @@ def _clean_replies(
 
 
 def _confirm(amount: str, consequence: str) -> bool:
-    """Ask whether to remove an amount.
-
-    Raises:
-        Contradiction: Nobody can answer the question.
-    """
+    """Ask whether to remove an amount."""
     from recbias.core.errors import Contradiction
 
     try:

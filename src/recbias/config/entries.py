@@ -176,7 +176,7 @@ class Resolver:
             example = next(iter(self.registries[kind].table), "package/Name")
             raise WrongType(message, remedy=f"write {name_key}: {example}")
         name_location = location if isinstance(raw, str) else (*location, name_key)
-        reader = EntryReader(
+        reader = _EntryReader(
             *(self.document, self.registries, self.k, self.device, self.resolve),
             *(kind, location, name_location),
         )
@@ -198,14 +198,11 @@ class Resolver:
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
-    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default.
-
-    After a model come its versions by re-rankers.
-    """
+    """Yield a plug-in; a metric by group without ``gap`` is yielded once for each default."""
     grouping = spec.grouping
     if grouping is None or grouping.gap:
         yield spec
-        yield from (make_reranked(spec, reranker) for reranker in spec.rerankers)
+        yield from (_make_reranked(spec, reranker) for reranker in spec.rerankers)
         return
     for gap in DEFAULT_GAPS:
         least = f", min_group={grouping.min_group}" if grouping.min_group else ""
@@ -219,7 +216,7 @@ def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
 
 
 @dataclass(frozen=True)
-class EntryReader:
+class _EntryReader:
     """Reads one entry; faults are recorded in the document."""
 
     document: Document
@@ -251,7 +248,7 @@ class EntryReader:
         builder = Builder(
             self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
         )
-        plugin, search = read_searched(builder, cls, raw, tune, self.location, self.resolve)
+        plugin, search = _read_searched(builder, cls, raw, tune, self.location, self.resolve)
         if len(self.document.faults) > n_faults:  # else they are checked with those of the others
             self._report_missing_packages(shorten_name(name), cls)
         if plugin is None:
@@ -289,7 +286,7 @@ class EntryReader:
             settings = {**settings, **registry.read_member(name)}
             return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:
-            error.remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
+            error.remedy = _find_other_kind(name, self.kind, self.registries) or error.remedy
             self.document.add_error(self.name_location, error)
         except MissingFile as error:
             self.document.add_error(
@@ -304,7 +301,7 @@ class EntryReader:
             remedy = "remove rerank, or choose a model that recommends lists, such as EASE"
             self._blame("rerank", "the model recommends no lists", remedy, Contradiction)
             return ()
-        reader = RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
+        reader = _RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
         return reader.read(raw, (*self.location, "rerank"))
 
     def _move_grouping(
@@ -389,7 +386,7 @@ class EntryReader:
         self.document.add_fault((*self.location, key), message, remedy=remedy, kind=kind)
 
 
-def find_other_kind(name: str, kind: str, registries: Registries) -> str:
+def _find_other_kind(name: str, kind: str, registries: Registries) -> str:
     """Return the help line for a name that is a plug-in of another kind, else blank."""
     for other_kind, registry in registries.items():
         if other_kind != kind and (spelling := registry.find_spelling(name)):
@@ -414,7 +411,7 @@ def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class RerankerReader:
+class _RerankerReader:
     """Reads the value of ``rerank``; faults are recorded in the document.
 
     Args:
@@ -498,7 +495,7 @@ class RerankerReader:
         self.document.add_fault(location, message, remedy=remedy, kind=kind)
 
 
-def make_reranked(base: PluginSpec, reranker: PluginSpec) -> PluginSpec:
+def _make_reranked(base: PluginSpec, reranker: PluginSpec) -> PluginSpec:
     """Return the entry of a model whose lists are re-ranked: ``EASE + calibration``."""
     settings: Mapping[str, Any] = {"name": reranker.name, **reranker.parameters}
     return replace(
@@ -541,7 +538,7 @@ def get_packaged_space(name: str, model: str) -> dict[str, Any]:
     return dict(collections[name][model])
 
 
-def read_searched(
+def _read_searched(
     builder: Builder,
     cls: type,
     raw: Mapping[str, Any],
@@ -549,14 +546,11 @@ def read_searched(
     location: KeyPath,
     resolve: ResolveMetric,
 ) -> tuple[Any, Tune | None]:
-    """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``.
-
-    Where the search has faults, those of settings that it lacks are not recorded.
-    """
+    """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``."""
     if tune is None:
         return builder.build(cls, raw, location), None
     n_before, faults = len(builder.document.faults), builder.document.faults
-    search = read_tune(builder, cls, raw, tune, location, resolve)
+    search = _read_tune(builder, cls, raw, tune, location, resolve)
     if (n_faults := len(faults)) == n_before:
         return build_base(builder, cls, raw, location, search), search
     plugin = builder.build(cls, raw, location)
@@ -572,7 +566,7 @@ def read_searched(
     return plugin, search
 
 
-def read_tune(
+def _read_tune(
     builder: Builder,
     cls: type,
     raw: Mapping[str, Any],
@@ -580,10 +574,7 @@ def read_tune(
     location: KeyPath,
     resolve: ResolveMetric,
 ) -> Tune | None:
-    """Return the search in the value ``tune`` of a model's entry, which has the settings ``raw``.
-
-    Faults are recorded in the document of ``builder``, which validates the values of the model.
-    """
+    """Return the search in the value ``tune`` of a model's entry."""
     document, tune_location = builder.document, (*location, "tune")
     if not isinstance(tune, dict):
         message = f"must be a mapping, found {describe_value(tune)}"

@@ -82,7 +82,7 @@ def read_settings(cls: type) -> Mapping[str, Setting]:
         place = f"{place}: " if (place := locate_code(cls)) else ""
         message = f"{place}the types of {cls.__name__} cannot be read: {error}"
         raise BrokenContract(message) from error
-    names = {as_yaml_name(field.name): field for field in fields(cls) if field.init}
+    names = {_as_yaml_name(field.name): field for field in fields(cls) if field.init}
     settings = {name: Setting(name, field, hints[field.name]) for name, field in names.items()}
     return MappingProxyType(settings)
 
@@ -108,7 +108,7 @@ def _list_fields(value: Any, path_texts: Mapping[Path, str] | None) -> dict[str,
     if isinstance(value, SelectedModel):
         return {"name": as_plain(value.name, path_texts), **as_plain(value.model, path_texts)}
     names = [field.name for field in fields(value) if field.init]
-    return {as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
+    return {_as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
 
 
 # ---- validation by pydantic ----
@@ -132,7 +132,7 @@ def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
 
 @lru_cache(maxsize=1024)
 def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
-    config = ConfigDict(strict=True, extra="forbid", alias_generator=as_yaml_name)
+    config = ConfigDict(strict=True, extra="forbid", alias_generator=_as_yaml_name)
     return TypeAdapter(tuple[hint], config=config)
 
 
@@ -170,7 +170,7 @@ def is_input_file(hint: Any) -> bool:
     return strip_annotations(hint) is Path and _is_alias(hint, InputFile)
 
 
-def is_model_name(hint: Any) -> bool:
+def _is_model_name(hint: Any) -> bool:
     """Return whether a type is ``ModelName``: the name of a pretrained model."""
     return strip_annotations(hint) is str and _is_alias(hint, ModelName)
 
@@ -186,7 +186,7 @@ def is_selected_model(hint: Any) -> bool:
 
 def accepts_model_name(hint: Any) -> bool:
     """Return whether a type, or a member of a union, is ``ModelName``."""
-    return any(is_model_name(member) for member in list_members(hint))
+    return any(_is_model_name(member) for member in list_members(hint))
 
 
 def is_open(hint: Any) -> bool:
@@ -250,7 +250,7 @@ def get_item_type(hint: Any) -> Any:
     return arguments[0] if is_uniform else None
 
 
-def get_longest(hint: Any) -> float:
+def _get_longest(hint: Any) -> float:
     """Return the largest length of a list, infinity if it has none."""
     kind = annotated_types.MaxLen
     limits = [each.max_length for each in get_annotations(hint) if isinstance(each, kind)]
@@ -263,29 +263,29 @@ def is_list(hint: Any) -> bool:
     return (get_origin(plain_type) or plain_type) in (tuple, list, frozenset, set)
 
 
-def is_mapping(hint: Any) -> bool:
+def _is_mapping(hint: Any) -> bool:
     """Return whether a value of a type is written as a mapping."""
     plain_type = strip_annotations(hint)
     return is_dataclass(plain_type) or (get_origin(plain_type) or plain_type) in {dict, Mapping}
 
 
-def as_yaml_name(field_name: str) -> str:
+def _as_yaml_name(field_name: str) -> str:
     """Return the key of a field in a spec: ``from_`` is written ``from``.
 
-    >>> as_yaml_name("from_"), as_yaml_name("top_n")
+    >>> _as_yaml_name("from_"), _as_yaml_name("top_n")
     ('from', 'top_n')
     """
     return field_name.removesuffix("_")
 
 
-def select_member(hint: Any, raw: Any) -> Any:
+def _select_member(hint: Any, raw: Any) -> Any:
     """Return the member of a union that fits the form of a value, else the union."""
     for member in list_members(hint):
-        if isinstance(raw, dict) and is_mapping(member):
+        if isinstance(raw, dict) and _is_mapping(member):
             return member
         if isinstance(raw, list) and is_list(member):
             return member
-        is_named = is_input_file(member) or is_model_name(member)
+        is_named = is_input_file(member) or _is_model_name(member)
         if isinstance(raw, str) and is_named and raw not in list_choices(hint):
             return member
     return hint
@@ -296,7 +296,7 @@ def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
 
     The help line is blank if the value is not a setting, or has no plain default.
     """
-    help_line, hint = "", select_member(hint, raw)
+    help_line, hint = "", _select_member(hint, raw)
     for key in inner:
         help_line = ""
         plain_type = strip_annotations(hint)
@@ -309,7 +309,7 @@ def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
         else:
             hint = get_item_type(hint) or (arguments[int(key)] if arguments else Any)
         raw = raw[key]
-        hint = select_member(hint, raw)
+        hint = _select_member(hint, raw)
     return hint, raw, help_line
 
 
@@ -373,7 +373,7 @@ def describe_type(hint: Any) -> str:
     if is_selected_model(plain_type):
         return "a model"
     if is_dataclass(plain_type):
-        names = [as_yaml_name(field.name) for field in fields(plain_type) if field.init]
+        names = [_as_yaml_name(field.name) for field in fields(plain_type) if field.init]
         return f"a mapping with {', '.join(names)}"
     return _describe_plain_type(plain_type)
 
@@ -457,7 +457,7 @@ def list_parameters(cls: type) -> list[Parameter]:
 
 
 def _describe_plain_type(plain_type: Any) -> str:
-    if is_mapping(plain_type):
+    if _is_mapping(plain_type):
         return "a mapping"
     if not is_list(plain_type):
         name: str = getattr(plain_type, "__name__", str(plain_type))
@@ -506,12 +506,12 @@ _MAX_VALUES = 12
 """The largest number of values that are repeated in the help line."""
 
 
-def suggest_remedy(hint: Any, raw: Any, location: KeyPath) -> str:
+def _suggest_remedy(hint: Any, raw: Any, location: KeyPath) -> str:
     """Return how a rejected value, or several values in one, should be written; else blank.
 
-    >>> suggest_remedy(int, "10,20", ("models", 1, "neighbors"))
+    >>> _suggest_remedy(int, "10,20", ("models", 1, "neighbors"))
     'one value at a time; several values: sweep: {models.1.neighbors: [10, 20]}'
-    >>> suggest_remedy(int, "40", ("models", 1, "neighbors"))
+    >>> _suggest_remedy(int, "40", ("models", 1, "neighbors"))
     'write it without quotes: 40'
     """
     values = _split_values(raw)
@@ -523,7 +523,7 @@ def suggest_remedy(hint: Any, raw: Any, location: KeyPath) -> str:
     ):
         path, written = ".".join(map(str, location)), ", ".join(map(render_yaml, values))
         return f"one value at a time; several values: sweep: {{{path}: [{written}]}}"
-    return suggest_spelling(hint, raw)
+    return _suggest_spelling(hint, raw)
 
 
 def _split_values(raw: Any) -> list[Any]:
@@ -537,10 +537,10 @@ def _split_values(raw: Any) -> list[Any]:
     return values if isinstance(values, list) else []
 
 
-def suggest_spelling(hint: Any, raw: Any) -> str:
+def _suggest_spelling(hint: Any, raw: Any) -> str:
     """Return how a rejected value should be written; blank if it has no other spelling.
 
-    >>> suggest_spelling(int, "40"), suggest_spelling(str, 40), suggest_spelling(list[int], 1)
+    >>> _suggest_spelling(int, "40"), _suggest_spelling(str, 40), _suggest_spelling(list[int], 1)
     ('write it without quotes: 40', "put it in quotes: '40'", 'write it as a list: [1]')
     """
     if isinstance(raw, str):
@@ -666,10 +666,7 @@ class Builder:
     def _record(
         self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError, default: str
     ) -> set[KeyPath]:
-        """Record the errors of pydantic; return their places.
-
-        Of a union, only the errors deepest inside the value are of the member that was meant.
-        """
+        """Record the errors of pydantic; return their places."""
         unknown, missing, wrong = self._sort_errors(hint, raw, location, error)
         for inner in unknown:
             settings, owner = self._find_mapping(hint, raw, inner[:-1])
@@ -692,10 +689,7 @@ class Builder:
     def _sort_errors(
         self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError
     ) -> tuple[list[KeyPath], list[KeyPath], dict[KeyPath, list[str]]]:
-        """Return the unknown and the missing keys, and the kinds of other errors by place.
-
-        Those of a check of a class are recorded.
-        """
+        """Return the unknown and the missing keys, and the kinds of other errors by place."""
         unknown: list[KeyPath] = []
         missing: list[KeyPath] = []
         wrong: dict[KeyPath, list[str]] = {}
@@ -751,7 +745,9 @@ class Builder:
         self.document.add_fault(
             location,
             f"must be {describe_hint(hint)}, found {text}",
-            remedy=suggest_remedy(hint, raw, location) or default or f"give {describe_hint(hint)}",
+            remedy=_suggest_remedy(hint, raw, location)
+            or default
+            or f"give {describe_hint(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
 
@@ -784,7 +780,7 @@ class _Preparation:
 
     def prepare(self, hint: Hint, raw: Any, inner: KeyPath) -> Any:
         """Return a value with absolute paths, and texts in place of models."""
-        member = select_member(hint, raw)
+        member = _select_member(hint, raw)
         cls: type = strip_annotations(member)
         item_type = get_item_type(member)
         if is_selected_model(member) and self.builder.resolve_entry is not None:
@@ -792,7 +788,7 @@ class _Preparation:
             return str(inner)
         if is_input_file(member) and isinstance(raw, str):
             return self.resolve_file(raw, inner, list_choices(hint))
-        if is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
+        if _is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
             return self.resolve_model(raw, inner)
         if is_dataclass(cls) and isinstance(raw, dict):
             settings = read_settings(cls)
@@ -804,7 +800,7 @@ class _Preparation:
             }
             self.mappings.append((inner, cls, prepared))
             return prepared
-        if isinstance(raw, list) and len(raw) > get_longest(member):
+        if isinstance(raw, list) and len(raw) > _get_longest(member):
             self.too_long.append(inner)
         elif isinstance(raw, list) and item_type is not None:
             return [self.prepare(item_type, item, (*inner, at)) for at, item in enumerate(raw)]
@@ -867,10 +863,7 @@ class _Preparation:
 
 
 def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
-    """Return the keys and indexes in a location of pydantic, which also names union members.
-
-    An unexpected key is in the value too; a missing one is not.
-    """
+    """Return the keys and indexes in a location of pydantic, which also names union members."""
     inner: KeyPath = ()
     for key in location:
         is_key = isinstance(raw, dict) and key in raw
@@ -880,11 +873,7 @@ def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
 
 
 def _find_too_large(hint: Hint, raw: Any) -> Iterator[tuple[KeyPath, str, Any, str]]:
-    """Yield the infinite numbers of settings, and those beyond 64 bits.
-
-    Each has its place, the type that is expected there, itself and the help line of its default.
-    Entries of other plug-ins, which can be anything here, report their own.
-    """
+    """Yield the infinite numbers of settings, and those beyond 64 bits."""
     for inner, number in _list_large_numbers(raw, ()):
         expected, _, help_line = follow(hint, raw, inner)
         if strip_annotations(expected) is not Any:

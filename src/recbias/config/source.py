@@ -268,11 +268,7 @@ def _to_yaml_data(value: Any, location: KeyPath) -> Any:
 
 
 def _apply_override(document: Document, text: str, number: int = 0) -> None:
-    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
-
-    A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
-    ``{name: ItemKNN, neighbors: 40}``. A text such as ``--device=cpu`` is an option of its own.
-    """
+    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document."""
     source = text if text.startswith("--") else f"--set {text}"
     mark = Mark(source, rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
     try:
@@ -299,10 +295,7 @@ def _split_assignment(text: str) -> tuple[str, str, str]:
 
 
 def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
-    """Remove ``seed`` from the spec for an override of ``seeds``, and the reverse.
-
-    If both are overridden, both stay, which is a fault.
-    """
+    """Remove ``seed`` from the spec for an override of ``seeds``, and the reverse."""
     other = _ALTERNATIVES.get(steps[0]) if len(steps) == 1 else None
     if other is None or other not in document.data:
         return

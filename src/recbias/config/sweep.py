@@ -334,10 +334,7 @@ def _expand_seeds(document: Document, changes: Sequence[_Change]) -> list[str]:
 def _widen_checks(
     document: Document, labels: Mapping[str, Sequence[str]], unchanged: Collection[str]
 ) -> None:
-    """Let the checks of a model that the sweep varies mean each of its variants.
-
-    They still mean a model of the same label that the sweep does not vary.
-    """
+    """Let the checks of a model that the sweep varies mean each of its variants."""
     variants = {
         normalize_name(label): [*own, *([label] if label in unchanged else [])]
         for label, own in labels.items()

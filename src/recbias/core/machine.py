@@ -40,7 +40,7 @@ _TO_FIRST_COLUMN = b"\r\x1b[K\x1b[?25h"
 """Clears the line of a terminal, and shows the cursor that a progress bar has hidden."""
 
 
-class Stopped(KeyboardInterrupt):
+class _Stopped(KeyboardInterrupt):
     """A signal asks the process to end.
 
     Args:
@@ -66,12 +66,12 @@ class _State:
 _state = _State()
 
 
-def handle_signal(number: int, _frame: FrameType | None) -> None:
-    """Raise ``Stopped`` for the first signal; later ones are left to the watching thread."""
+def _handle_signal(number: int, _frame: FrameType | None) -> None:
+    """Raise ``_Stopped`` for the first signal; later ones are left to the watching thread."""
     _state.received = _state.received or number
     if not _state.is_raised and not _state.is_held:
         _state.is_raised = True
-        raise Stopped(_state.received)
+        raise _Stopped(_state.received)
 
 
 def get_exit_code(error: KeyboardInterrupt) -> int:
@@ -88,9 +88,9 @@ def claim_line(error: KeyboardInterrupt) -> str:
 
 
 def raise_received() -> None:
-    """Raise ``Stopped`` again if a library has turned it into an error of its own."""
+    """Raise ``_Stopped`` again if a library has turned it into an error of its own."""
     if _state.is_raised:
-        raise Stopped(_state.received) from None
+        raise _Stopped(_state.received) from None
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def hold_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if _state.received and not _state.is_raised:
         _state.is_raised = True
-        raise Stopped(_state.received)
+        raise _Stopped(_state.received)
 
 
 def follow_parent() -> None:
@@ -147,7 +147,7 @@ def allow_seconds(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def handle_signals() -> Iterator[None]:
-    """Let the signals of ``REASONS`` end the block by ``Stopped``, and the process in any case.
+    """Let the signals of ``REASONS`` end the block by ``_Stopped``, and the process in any case.
 
     A thread ends the process if the main thread has not ended ``GRACE_SECONDS`` after the signal,
     for instance within compiled code, or at a second signal. A signal that the process was started
@@ -163,7 +163,7 @@ def handle_signals() -> Iterator[None]:
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         threading.Thread(target=_watch, args=(readable,), daemon=True).start()
     for number in handled:
-        signal.signal(number, handle_signal)
+        signal.signal(number, _handle_signal)
     try:
         yield
     finally:
@@ -201,7 +201,7 @@ def _numbers() -> set[int]:
 
 
 def _get_number(error: KeyboardInterrupt) -> int:
-    return error.number if isinstance(error, Stopped) else signal.SIGINT
+    return error.number if isinstance(error, _Stopped) else signal.SIGINT
 
 
 def _describe(number: int) -> str:

@@ -33,7 +33,7 @@ _MODULES = {"scikit-learn": "sklearn"}
 
 
 @runtime_checkable
-class LibrariesBySettings(Protocol):
+class _LibrariesBySettings(Protocol):
     """A plug-in whose settings change which packages it needs."""
 
     def libraries_now(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def list_libraries(plugin: object) -> tuple[str, ...]:
     static = tuple[str, ...](getattr(plugin, "libraries", ()))
     if isinstance(plugin, type):
         return static
-    if isinstance(plugin, LibrariesBySettings):
+    if isinstance(plugin, _LibrariesBySettings):
         static = (*static, *plugin.libraries_now())
     if isinstance(plugin, ReordersCandidates):
         static = (*static, *list_libraries(plugin.candidates.model))

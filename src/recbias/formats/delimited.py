@@ -214,7 +214,7 @@ class Rows:
         return cells
 
 
-class Header(NamedTuple):
+class _Header(NamedTuple):
     """All columns of a text file, in order, the bytes up to the first row, and the line."""
 
     names: list[str]
@@ -307,7 +307,7 @@ def read_cells(path: Path, delimiter: str) -> Iterator[list[str]]:
             raise MalformedLine(str(error), where=f"{path}:{reader.line_num}") from error
 
 
-def read_header(path: Path, layout: Layout) -> Header:
+def read_header(path: Path, layout: Layout) -> _Header:
     """Return the columns of a file, which must include those of the layout.
 
     Raises:
@@ -315,7 +315,7 @@ def read_header(path: Path, layout: Layout) -> Header:
         MalformedLine: The file is empty, or a column of the layout is there twice.
     """
     if not layout.header:
-        return Header(list(layout.columns))
+        return _Header(list(layout.columns))
     with open_binary(path) as stream:
         line, data = 1, stream.readline().removeprefix(BOM)
         while data and not data.strip():
@@ -336,7 +336,7 @@ def read_header(path: Path, layout: Layout) -> Header:
             message = f"there is no column {name!r}"
             raise UnknownColumn(message, where=location, remedy=suggest(name, names))
     refuse_same_names([name for name in names if name in layout.columns], location)
-    return Header(names, size, line)
+    return _Header(names, size, line)
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:
@@ -467,10 +467,6 @@ def _read_whole_lines(stream: IO[bytes], size: int, quoted: str) -> bytes:
 def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
     r"""Return whether the quotes are regular, and whether the lines end inside a quoted cell.
 
-    Quotes are regular if each starts or ends a cell, or is doubled in a quoted cell: Arrow and the
-    csv module then read the same cells. A quote elsewhere, as in ``5" nail``, is a character of
-    its cell, or an error behind a quoted one.
-
     >>> _scan_quotes(b'1,"a ""b"" c"', ","), _scan_quotes(b'1,5" nail\n', ",")
     ((True, False), (False, False))
     """
@@ -489,11 +485,7 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
 
 
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    """Return the table that Arrow reads; None if it rejects a line or a value is suspicious.
-
-    Ratings without a decimal point are first read as whole numbers, which is faster. Arrow would
-    read ``0x10`` as a whole number.
-    """
+    """Return the table that Arrow reads; None if it rejects a line or a value is suspicious."""
     kinds = {*layout.columns.values()}
     if kinds & {"int32", "int64"} and (b"x" in data or b"X" in data) and re.search(b"0[xX]", data):
         return None
@@ -513,11 +505,7 @@ def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
 
 
 def _parse_with_arrow(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    """Return the table that Arrow reads; None if it rejects a line.
-
-    Mostly one tab or one space stands between the cells of a file that may have any number. ``::``
-    is two delimiters around an empty column of nulls.
-    """
+    """Return the table that Arrow reads; None if it rejects a line."""
     delimiter = layout.delimiter or ("\t" if b"\t" in data.partition(b"\n")[0] else " ")
     gaps: list[str] = []
     if len(delimiter) == 2:

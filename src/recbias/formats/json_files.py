@@ -211,10 +211,7 @@ class _ParsedLines(NamedTuple):
 
 
 def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
-    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one.
-
-    A line ``null`` ends the process inside Arrow, so each line must begin and end with a brace.
-    """
+    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one."""
     n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
     n_starts = data.startswith(b"{") + data.count(b"\n{")
     n_ends = data.endswith(b"}") + data.count(b"}\n") + data.count(b"}\r\n")

@@ -359,17 +359,8 @@ def _list_some(ids: Ids, n_listed: int = 3) -> str:
 def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
 
-    A column ``dataset`` names the dataset of each row. A column with the name of the role comes
-    before one with another tool's name for it.
-
-    If the table is ``ordered``, its lines may be in list order, without rank and score.
-
     >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
-
-    Raises:
-        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
-        MalformedLine: Two columns match the same role.
     """
     roles = {role: name for role in _ALIASES if (name := _find_column(role, names, location))}
     for role in ("query_id", "item_id"):
@@ -400,18 +391,7 @@ def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
 def _encode_rows(
     columns: Mapping[str, Any], path: Path, locate: _Locate, *, in_order: bool = False
 ) -> ListRows:
-    """Return the rows of Arrow columns.
-
-    Args:
-        columns: Chunked arrays ``query_id``, ``item_id`` and, if present, ``rank``, ``score`` and
-            ``dataset``.
-        path: The file they were read from.
-        locate: Returns the place of a row.
-        in_order: Whether rows of equal score are in list order.
-
-    Raises:
-        MalformedLine: An id is empty, or a rank or score is not a number.
-    """
+    """Return the rows of Arrow columns."""
     query_ids, queries = _encode_column(columns["query_id"], "query_id", locate)
     item_ids, items = _encode_column(columns["item_id"], "item_id", locate)
     ranks, scores = (
@@ -426,11 +406,7 @@ def _encode_rows(
 
 
 def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
-    """Return the identifiers of a chunked array in order of appearance, and each row's code.
-
-    Raises:
-        MalformedLine: A cell is empty.
-    """
+    """Return the identifiers of a chunked array in order of appearance, and each row's code."""
     texts = column.cast(pa.string())
     empty = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
     if compute.any(empty).as_py():
@@ -463,11 +439,7 @@ def _read_table(path: Path) -> _Columns:
 
 
 def _read_recbole(path: Path) -> _Columns:
-    """Read a table as users of RecBole write it.
-
-    Column names may have a type (``user_id:token``). Rows of equal score are in file order, and
-    without rank and score the lists are in that order.
-    """
+    """Read a table as users of RecBole write it."""
     return _read_with_header(path, None, typed=True)
 
 
@@ -499,12 +471,7 @@ def _read_with_header(path: Path, delimiter: str | None, *, typed: bool) -> _Col
 
 
 def _read_json(path: Path) -> _Columns:
-    """Return the rows of a JSON file of lists; equal scores are in file order.
-
-    Raises:
-        MalformedLine: The file is not JSON or has another shape, names a query twice, or has a
-            score that is not a number.
-    """
+    """Return the rows of a JSON file of lists; equal scores are in file order."""
     lists = read_pairs(path, _SHAPE)
     is_ranked = bool(lists) and isinstance(lists[0][1], list)
     locate_query = partial(locate_value, path, depth=1, key=True)
@@ -564,11 +531,7 @@ def _describe(value: Any) -> str:
 
 
 def _is_nested(path: Path) -> bool:
-    """Return whether each row of a Parquet file is a list, as in LensKit's layout.
-
-    Raises:
-        MalformedLine: The file is not a Parquet file.
-    """
+    """Return whether each row of a Parquet file is a list, as in LensKit's layout."""
     schema = read_schema(path)
     if _ITEMS not in schema.names:
         return False
@@ -586,11 +549,7 @@ def _read_flat_parquet(path: Path) -> _Columns:
 
 
 def _read_lenskit(path: Path) -> _Columns:
-    """Read LensKit's Parquet layout, or a table.
-
-    A row is a list: its keys, and a column ``items`` of lists of ``item_id``, ``rank`` and
-    ``score``. A list may be empty. Without rank and score, the items are in list order.
-    """
+    """Read LensKit's Parquet layout, or a table."""
     if get_suffix(path) not in _PARQUET or not _is_nested(path):
         return _read_table(path)
     table = read_parquet(path)

@@ -122,7 +122,7 @@ class Search(_Fit):
     trials: list[dict[str, Any]] = []
 
 
-class Cause(_Part):
+class _Cause(_Part):
     """Why a stage failed, as in ``core.records.Failure``."""
 
     message: str = ""
@@ -140,7 +140,7 @@ class _Step(_Part):
     fold: int | str | None = None
 
 
-class FailedStep(Cause, _Step):
+class FailedStep(_Cause, _Step):
     """A failed stage, or a step after the stages."""
 
 
@@ -162,7 +162,7 @@ class Stage(_Part):
     facts: dict[str, Any] | None = None
     cost: dict[str, Amount | None] | None = None
     sizes: dict[str, Count] | None = None
-    failure: Cause | None = None
+    failure: _Cause | None = None
 
 
 class Check(_Fit):

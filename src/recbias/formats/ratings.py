@@ -54,7 +54,7 @@ class SheetItem:
 
 
 @dataclass(frozen=True, eq=False)
-class Annotations:
+class _Annotations:
     """The answers of the raters.
 
     Args:
@@ -106,7 +106,7 @@ def write_sheets(
     for number, content in zip(numbers, contents, strict=True):
         cells = [clean_cell(content.cells[name]) for name in columns]
         rows.append([number, *cells, ""])
-        key.append({ITEM: number, **content.key, COLUMNS: columns, DIGEST: digest_cells(cells)})
+        key.append({ITEM: number, **content.key, COLUMNS: columns, DIGEST: _digest_cells(cells)})
     write_json_lines(folder / KEY_FILE, key)
     for path in paths:
         order = rng.permutation(len(rows))
@@ -143,11 +143,8 @@ def clean_cell(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def digest_cells(cells: Sequence[str]) -> str:
-    """Return a digest of texts, the same after a spreadsheet has shown and saved them.
-
-    White space, and an apostrophe at the start, do not change it.
-    """
+def _digest_cells(cells: Sequence[str]) -> str:
+    """Return a digest of texts, the same after a spreadsheet has shown and saved them."""
     return compute_digest([_to_plain(cell) for cell in cells])
 
 
@@ -158,7 +155,7 @@ def _to_plain(cell: str) -> str:
 
 def read_sheets(
     paths: Sequence[Path], key: Path, question: str, answers: Mapping[str, float] = YES_NO
-) -> Annotations:
+) -> _Annotations:
     """Return the answers on the sheets of the raters.
 
     Args:
@@ -188,7 +185,7 @@ def read_sheets(
         sheet.need(ITEM, *columns, question)
         _refuse_changes(sheet, digests, columns)
         _fill_row(ratings[rater], sheet, positions, question, answers)
-    return Annotations({name: items.texts(name) for name in items.columns}, ratings)
+    return _Annotations({name: items.texts(name) for name in items.columns}, ratings)
 
 
 def _compare_sheets(paths: Sequence[Path]) -> None:
@@ -210,7 +207,7 @@ def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Seque
             remedy = "use the sheets and the key of the same folder"
             message = f"{number!r} is not in the key"
             raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
-        if digest_cells([column[row] for column in texts]) != digests[number]:
+        if _digest_cells([column[row] for column in texts]) != digests[number]:
             message = f"the texts of {number!r} are not those that were written"
             remedy = "copy the row from the sheet of another rater, and answer it again"
             raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
@@ -288,7 +285,7 @@ class ResponseRatings:
 
 def digest_response(text: str) -> str:
     """Return the digest by which ratings name the text of a response."""
-    return digest_cells([clean_cell(text)])
+    return _digest_cells([clean_cell(text)])
 
 
 def rating_shares(ratings: FloatArray, score: float) -> FloatArray:

@@ -431,11 +431,7 @@ def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> 
 
 
 def _format_cell(cell: Any) -> str | None:
-    """Return a value as text, None if it has none.
-
-    A list of numbers is joined by spaces, a list of texts by line ends; a line end within one of
-    the texts becomes a space.
-    """
+    """Return a value as text, None if it has none."""
     if cell is None:
         return ""
     if isinstance(cell, (str, int, float)):
@@ -533,17 +529,7 @@ def _report_damage(path: Path) -> Iterator[None]:
 
 
 def _read_sheet(path: Path) -> Any:
-    """Return the ``pyarrow.Table`` of the first sheet; its first row names the columns.
-
-    A column of which each cell is a number or empty is ``float64``, any other one is text: a
-    whole number is written without a fraction, a date as ``2022-03-01 00:00:00``, and an empty
-    cell is null.
-
-    Raises:
-        MissingExtra: The package that reads Excel files is not installed.
-        MalformedLine: The file is not an Excel file, unpacks to too much, has no rows, or two
-            columns have one name.
-    """
+    """Return the ``pyarrow.Table`` of the first sheet; its first row names the columns."""
     require_packages(f"{path.name}, an Excel file,", "python-calamine", where=str(path))
     from python_calamine import CalamineError
 

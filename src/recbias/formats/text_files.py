@@ -44,10 +44,10 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def is_gzip(path: Path) -> bool:
+def _is_gzip(path: Path) -> bool:
     """Return whether the name of a file ends in ``.gz``.
 
-    >>> is_gzip(Path("a.csv.GZ")), is_gzip(Path("a.csv"))
+    >>> _is_gzip(Path("a.csv.GZ")), _is_gzip(Path("a.csv"))
     (True, False)
     """
     return path.suffix.lower() == ".gz"
@@ -72,7 +72,7 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
             text in UTF-8 whose lines end with LF or CR LF.
     """
     with open_input(path) as raw:
-        if not is_gzip(path):
+        if not _is_gzip(path):
             _refuse_other_text(raw, path)
             yield raw
             return

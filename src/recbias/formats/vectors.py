@@ -76,7 +76,7 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False)
-class WordVectors:
+class _WordVectors:
     """The vectors of words.
 
     Args:
@@ -104,7 +104,7 @@ def list_vector_packages(path: Path) -> tuple[str, ...]:
     return ("safetensors",) if path.suffix.lower() == _TENSOR_SUFFIX else ()
 
 
-def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
+def read_word_vectors(path: Path, words: Collection[str]) -> _WordVectors:
     """Return the vectors of those words that a file has, each as it is first in the file.
 
     A text file (``.txt``, ``.vec``, also with ``.gz``) is that of GloVe, or of word2vec and
@@ -134,7 +134,7 @@ def read_word_vectors(path: Path, words: Collection[str]) -> WordVectors:
     if n_repeats:
         warn(f"{path.name}: {n_repeats:,} entries repeat a word; the first one counts")
     table = np.stack([*vectors.values()]) if vectors else np.empty((0, 0), dtype=np.float32)
-    return WordVectors({word: row for row, word in enumerate(vectors)}, table)
+    return _WordVectors({word: row for row, word in enumerate(vectors)}, table)
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyArray]]:
