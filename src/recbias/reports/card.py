@@ -52,25 +52,22 @@ from recbias.reports.wording import (
 )
 from recbias.statistics.intervals import detect_difference
 
-POWER = 0.8
-"""The power of the smallest detectable differences."""
+_POWER = 0.8  # the power of the smallest detectable differences
 
-MOST_ROWS = 5_000
-"""With more estimates or comparisons, those of a target are in the files of the run only."""
+# with more estimates or comparisons, those of a target are in the files of the run only
+_MOST_ROWS = 5_000
 
 MOST_LINES = 40
 """The number of estimates and of comparisons on the pages; all are in ``card.json``."""
 
-LEAST_KEY_BYTES = 16
-"""The length below which a key is refused."""
+_LEAST_KEY_BYTES = 16  # the length below which a key is refused
 
-REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
+_REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
 
 SignatureState: TypeAlias = Literal["valid", "wrong", "absent", "not checked", "none"]
 """``absent`` with a key, ``not checked`` without one, ``none`` where there is neither."""
 
-_TIMED = "trials.csv"
-"""A table that holds durations, which differ between runs of equal results."""
+_TIMED = "trials.csv"  # a table that holds durations, which differ between runs of equal results
 
 _PLACE = ("dataset", "model", "seed", "fold", "group", "target")
 _ESTIMATE = ("value", "std", "n", "undefined", "ci_low", "ci_high")
@@ -139,7 +136,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
     estimates, left_out = _limit(select_headline(run, collect_estimates(run)))
     comparisons, omitted = _limit(select_headline(run, run.significance))
     rows = [
-        row | {"significant": is_significant(row), "detectable": detect_difference(row, POWER)}
+        row | {"significant": is_significant(row), "detectable": detect_difference(row, _POWER)}
         for row in to_records(comparisons)
     ]
     texts = ("name", "direction", "summary", "formula", "unit", "source")
@@ -178,7 +175,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
 
 def _limit(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return the rows, and how many are left out: if they are many, those of a target."""
-    limited = rows[rows["target"].fillna("") == ""] if len(rows) > MOST_ROWS else rows
+    limited = rows[rows["target"].fillna("") == ""] if len(rows) > _MOST_ROWS else rows
     return limited, len(rows) - len(limited)
 
 
@@ -251,11 +248,11 @@ def read_key(variable: str | None) -> bytes | None:
     if variable is None:
         return None
     key = os.environ.get(variable, "").encode("utf-8", "surrogateescape")
-    if len(key) < LEAST_KEY_BYTES:
+    if len(key) < _LEAST_KEY_BYTES:
         message = f"the environment variable {variable} " + (
             f"holds {len(key)} bytes, which is too short for a key" if key else "is not set"
         )
-        remedy = f"set it to a secret of at least {LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
+        remedy = f"set it to a secret of at least {_LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
         raise OutOfRange(message, where="--key-env", remedy=remedy)
     return key
 
@@ -273,15 +270,15 @@ def read_card(path: Path) -> Card:
             content = parse_json(stream.read().decode(), path)
         return Card.model_validate(content)
     except (MissingFile, MalformedLine) as error:
-        error.remedy = REMEDY
+        error.remedy = _REMEDY
         raise
     except UnicodeDecodeError as error:
-        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=REMEDY) from error
+        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=_REMEDY) from error
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, fault["loc"])) or "the file"
         message = f"is not that of a card: {fault['msg']}"
-        raise DataError(message, where=f"{path}: {place}", remedy=REMEDY) from error
+        raise DataError(message, where=f"{path}: {place}", remedy=_REMEDY) from error
 
 
 def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]:

@@ -15,14 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING, Any
 
 from recbias.core.measures import Direction
 from recbias.reports import llm
 from recbias.reports.views import DIRECTION_LABELS, format_setting
 from recbias.reports.wording import UNDEFINED, Cell, Safe, Table, escape, to_line
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _SPECIAL = str.maketrans(
     {
@@ -127,7 +128,7 @@ def _write_cell(cell: Cell) -> str:
     return f"{cell.value:.15g}"
 
 
-MINUS = "\N{MINUS SIGN}"
+_MINUS = "\N{MINUS SIGN}"
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$#!])")
 _HYPHEN = re.compile(r"(?<![^\s(])-(?=\d)")
@@ -199,7 +200,7 @@ def typeset_minus(text: object) -> str:
     >>> typeset_minus("-0.5 to -0.1, ml-1m")
     '−0.5 to −0.1, ml-1m'
     """
-    return _HYPHEN.sub(MINUS, to_line(text))
+    return _HYPHEN.sub(_MINUS, to_line(text))
 
 
 def _convert(convert: Callable[[str], str], value: Any) -> Any:

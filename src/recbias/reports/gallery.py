@@ -72,9 +72,10 @@ from recbias.reports.views import (
 from recbias.reports.wording import Safe, format_value, join
 
 Subject = TypeVar("Subject")
-DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
+_DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 
-UNIT_PLOTS: Mapping[str, DrawPlots] = {
+# plots of the users, items and trainings of one dataset
+_UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
     "Exposure by detector": draw_detectors,
     "Latent space": draw_projections,
@@ -83,9 +84,8 @@ UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Learning curves": draw_learning_curves,
     "Values over rounds of feedback": draw_round_curves,
 }
-"""Plots of the users, items and trainings of one dataset."""
 
-METRIC_PLOTS: Mapping[str, DrawPlots] = {
+METRIC_PLOTS: Mapping[str, _DrawPlots] = {
     "Means by group": draw_group_means,
     "Price levels by label": draw_prices,
     "Words in recommended names": draw_word_counts,
@@ -96,16 +96,15 @@ METRIC_PLOTS: Mapping[str, DrawPlots] = {
 }
 """Plots of ``metrics.csv``, of the mean over all datasets too."""
 
-MOST_UNIT_DATASETS = 6
-"""Datasets that get unit plots."""
+_MOST_UNIT_DATASETS = 6  # datasets that get unit plots
 
 _SCATTER = "Accuracy against popularity bias"
 
-DRAWING_FAULTS: tuple[type[Exception], ...] = (
+# exceptions that an unexpected value can raise in a plot; they cost the run nothing else
+_DRAWING_FAULTS: tuple[type[Exception], ...] = (
     *(ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
     *(MemoryError, OSError),
 )
-"""Exceptions that an unexpected value can raise in a plot; they cost the run nothing else."""
 
 
 def describe_fault(title: str, error: Exception) -> str:
@@ -159,7 +158,7 @@ class _Album(Generic[Subject]):
             if required:
                 reason = "; ".join(filter(None, [error.message, error.remedy]))
                 self.missing.append(f"{title}: {reason}.")
-        except DRAWING_FAULTS as error:
+        except _DRAWING_FAULTS as error:
             self.faults.append(describe_fault(title, error))
 
 
@@ -220,7 +219,7 @@ def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
     album = _Album[str]()
     single = list_single_datasets(run)
     for plots, datasets in (
-        (UNIT_PLOTS, single[:MOST_UNIT_DATASETS]),
+        (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),
     ):
         for (title, draw), dataset in itertools.product(plots.items(), datasets):
@@ -250,37 +249,36 @@ def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
 
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
-_STRIP = 18.0
-"""Height of a line of trials without a value."""
+_STRIP = 18.0  # height of a line of trials without a value
 
 _COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
 _ROW, _BAR, _LONGEST = 30.0, 18.0, 24
 
 
 @dataclass(frozen=True, eq=False)
-class SearchPlots:
+class _SearchPlots:
     """A search and its plots: its progress and the importance of its settings, if drawable."""
 
     search: Search
     plots: tuple[svg.Plot, ...]
 
 
-def draw_search_plots(run: RunTables) -> tuple[SearchPlots, ...]:
+def draw_search_plots(run: RunTables) -> tuple[_SearchPlots, ...]:
     """Return the searches of a run in its order."""
     names = svg.FileNames()
     return tuple(_draw_plots(search, names) for search in collect_searches(run))
 
 
-def _draw_plots(search: Search, names: svg.FileNames) -> SearchPlots:
+def _draw_plots(search: Search, names: svg.FileNames) -> _SearchPlots:
     plots = []
     for stem, draw in (("search", draw_search_progress), ("importance", draw_setting_importance)):
         try:
             plot = draw(search, name=names.free(f"{stem}-{search.title}"))
-        except DRAWING_FAULTS:
+        except _DRAWING_FAULTS:
             continue
         if plot is not None:
             plots.append(plot)
-    return SearchPlots(search, tuple(plots))
+    return _SearchPlots(search, tuple(plots))
 
 
 def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:

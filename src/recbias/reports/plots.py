@@ -28,14 +28,13 @@ from recbias.reports.views import (
     select_headline,
 )
 
-MOST_PLOTTED_DATASETS = 3
-"""With more datasets than this only the values over all of them are plotted."""
+# with more datasets than this only the values over all of them are plotted
+_MOST_PLOTTED_DATASETS = 3
 
 MOST_MODELS = 6
 """Models that get a plot of their own; tables have the others."""
 
-_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")
-"""A label that joins several labels, or a condition."""
+_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
 
 Row = Mapping[str, Any]
 
@@ -52,7 +51,7 @@ def find_metrics(run: RunTables, name: str) -> list[Definition]:
 def list_plotted_datasets(run: RunTables) -> list[str]:
     """Return the datasets with plots of their own, the mean over all of them first."""
     names = list_datasets(run)
-    return [ALL] if ALL in names and len(names) > MOST_PLOTTED_DATASETS + 1 else names
+    return [ALL] if ALL in names and len(names) > _MOST_PLOTTED_DATASETS + 1 else names
 
 
 def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:

@@ -155,11 +155,11 @@ def _write_caption(result: MetricAgreement) -> str:
 
 _MITIGATION = "mitigation"
 
+# settings of a language model that decide how requests are sent, not what they ask
 _SENDING = {
     *("concurrency", "retries", "timeout_s", "requests_per_minute", "tokens_per_minute"),
     *("prices", "budget", "api_key_env"),
 }
-"""Settings of a language model that decide how requests are sent, not what they ask."""
 
 
 def pair_variants(run: RunTables) -> list[tuple[str, str]]:
@@ -202,11 +202,8 @@ _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
 
 
 @dataclass(frozen=True)
-class BiasFamily:
-    """Metrics of one bias.
-
-    The names are by preference; ``directed`` excludes metrics without a better direction.
-    """
+class _BiasFamily:
+    """Metrics of one bias."""
 
     bias: str
     names: tuple[str, ...]
@@ -220,17 +217,17 @@ class BiasFamily:
         return select_first(eligible, self.names)
 
 
-POPULARITY_BIAS = BiasFamily("popularity", POPULARITY, directed=False)
+_POPULARITY_BIAS = _BiasFamily("popularity", POPULARITY, directed=False)
 OTHER_BIASES = (
-    BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
-    BiasFamily("prices", ("price_percentage", "mean_attribute")),
-    BiasFamily("exposure", ("AWRF", "EE-L", "EXP", "provider_gap")),
+    _BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
+    _BiasFamily("prices", ("price_percentage", "mean_attribute")),
+    _BiasFamily("exposure", ("AWRF", "EE-L", "EXP", "provider_gap")),
 )
 """Biases that get a plot if the run has one of their metrics."""
 
 
 @dataclass(frozen=True)
-class ModelPoint:
+class _ModelPoint:
     """A model's accuracy and bias, and the class of its colour."""
 
     model: str
@@ -240,7 +237,7 @@ class ModelPoint:
 
 
 def draw_scatter(
-    run: RunTables, dataset: str, *, name: str, family: BiasFamily = POPULARITY_BIAS
+    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = _POPULARITY_BIAS
 ) -> svg.Plot:
     """Return the scatter plot of one dataset.
 
@@ -282,11 +279,8 @@ def draw_scatter(
 
 def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[ModelPoint], int]:
-    """Return the metric of the y axis, the points, and the number of models that do not fit.
-
-    A bias without a value of the whole is shown by its first group and target.
-    """
+) -> tuple[Definition, list[_ModelPoint], int]:
+    """Return the metric of the y axis, the points, and the number of models that do not fit."""
     across = _group_values(run, dataset, x).get(("", ""), {})
     upwards = _group_values(run, dataset, y)
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
@@ -294,7 +288,7 @@ def _collect_points(
     points, n_omitted = [], 0
     for series, model in enumerate(list_models(run)):
         if model in values and model in across:
-            point = ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
+            point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
             if fits_axis(point.x.value) and fits_axis(point.y.value):
                 points.append(point)
             else:
@@ -313,7 +307,7 @@ def _group_values(
 
 
 def _locate_pairs(
-    run: RunTables, points: Sequence[ModelPoint], axes: Axes
+    run: RunTables, points: Sequence[_ModelPoint], axes: Axes
 ) -> list[tuple[svg.Point, svg.Point]]:
     """Return the positions of each plain model and mitigated variant that are both drawn."""
     centres = {point.model: axes.at(point.x.value, point.y.value) for point in points}
@@ -324,7 +318,7 @@ def _locate_pairs(
     ]
 
 
-def _make_axes(points: Sequence[ModelPoint], y: Definition, bottom: float) -> Axes:
+def _make_axes(points: Sequence[_ModelPoint], y: Definition, bottom: float) -> Axes:
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
@@ -339,7 +333,7 @@ def _choose_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _draw_points(
-    points: Sequence[ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
+    points: Sequence[_ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
 ) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = svg.shorten_all(point.model for point in points)
@@ -372,7 +366,7 @@ def _draw_points(
 
 
 def _write_caption_of_scatter(
-    points: Sequence[ModelPoint],
+    points: Sequence[_ModelPoint],
     x: Definition,
     y: Definition,
     n_omitted: int,
@@ -399,14 +393,12 @@ _LEFT_SETTING_CURVES, _TOP_SETTING_CURVES, _RIGHT_SETTING_CURVES, _HEIGHT = (
     456.0,
     300.0,
 )
-_ROOM = 44.0
-"""The least distance of two ticks."""
+_ROOM = 44.0  # the least distance of two ticks
 
-_LOG_RATIO = 30
-"""The ratio of the largest to the smallest value from which an axis is logarithmic."""
+_LOG_RATIO = 30  # the ratio of the largest to the smallest value from which an axis is logarithmic
 
-Series = Mapping[str, Sequence[tuple[float, Interval]]]
-"""Points of increasing settings, by the values of the other settings."""
+# points of increasing settings, by the values of the other settings
+_Series = Mapping[str, Sequence[tuple[float, Interval]]]
 
 
 def draw_setting_curves(
@@ -447,7 +439,7 @@ def _name_series(group: Variants, settings: Mapping[str, Any]) -> str:
     return ", ".join(others) or group.name
 
 
-def _draw(group: Variants, metric: Definition, series: Series, name: str) -> svg.Plot:
+def _draw(group: Variants, metric: Definition, series: _Series, name: str) -> svg.Plot:
     xs = [x for points in series.values() for x, _ in points]
     is_log = min(xs) > 0 and max(xs) / min(xs) >= _LOG_RATIO
     ends = [end for points in series.values() for _, interval in points for end in interval.ends()]
@@ -484,7 +476,7 @@ def _choose_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
     return (choose_log_ticks if scale.log else choose_ticks)(scale.low, scale.high)
 
 
-def _draw_curves(series: Series, axes: Axes) -> Safe:
+def _draw_curves(series: _Series, axes: Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
     elements, curves = [], {}
     for number, (name, points) in enumerate(series.items()):
@@ -509,7 +501,7 @@ _LEFT_TRADEOFF_CURVES, _TOP_TRADEOFF_CURVES, _RIGHT_TRADEOFF_CURVES, _HEIGHT_TRA
     320.0,
 )
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 
 def draw_tradeoff_curves(
@@ -517,7 +509,7 @@ def draw_tradeoff_curves(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
     definitions = collect_definitions(run)
-    plots: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    plots: dict[tuple[str, str, str], list[_Row]] = defaultdict(list)
     for row in select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
         if row["dataset"] == dataset and all(map(fits_axis, ends)):
@@ -530,7 +522,7 @@ def draw_tradeoff_curves(
             yield _draw_of_tradeoff_curves(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
 
 
-def _draw_of_tradeoff_curves(points: Sequence[Row], name: str, direction: str) -> svg.Plot:
+def _draw_of_tradeoff_curves(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
@@ -569,19 +561,19 @@ def _draw_of_tradeoff_curves(points: Sequence[Row], name: str, direction: str) -
     )
 
 
-def _collect_curves(points: Sequence[Row]) -> dict[str, list[Row]]:
+def _collect_curves(points: Sequence[_Row]) -> dict[str, list[_Row]]:
     """Return the versions of each re-ranker in the order of its setting, by label."""
-    curves: dict[str, list[Row]] = defaultdict(list)
+    curves: dict[str, list[_Row]] = defaultdict(list)
     for row in points:
         curves[name_reranker(row)].append(row)
     return {name: sorted(each, key=_get_strength) for name, each in curves.items()}
 
 
-def _get_strength(row: Row) -> float:
+def _get_strength(row: _Row) -> float:
     return 0.0 if math.isnan(row["strength"]) else float(row["strength"])
 
 
-def _list_ends(row: Row) -> list[float]:
+def _list_ends(row: _Row) -> list[float]:
     """Return the accuracy of a version, and the ends of its difference below the model's."""
     before = row["accuracy_before"]
     ends = (before - row["accuracy_lost_high"], before - row["accuracy_lost_low"])
@@ -589,7 +581,7 @@ def _list_ends(row: Row) -> list[float]:
 
 
 def _draw_curves_of_tradeoff_curves(
-    curves: Mapping[str, Sequence[Row]], first: Row, axes: Axes
+    curves: Mapping[str, Sequence[_Row]], first: _Row, axes: Axes
 ) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
@@ -659,7 +651,7 @@ def _choose_direction(comparisons: Comparisons) -> Direction:
     return "higher" if comparisons.direction == "none" else comparisons.direction
 
 
-def _choose_cell_look(row: Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
+def _choose_cell_look(row: _Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
     """Return the class of a cell, and its sign with its class, blank without significance."""
     side = find_better_side(row, direction)
     if not side:
@@ -671,7 +663,7 @@ def _choose_cell_look(row: Row, model: str, direction: Direction) -> tuple[str, 
     return kind, ("+" if wins else "\N{MINUS SIGN}", "sign")
 
 
-def _describe_pair(row: Row, a: str, b: str) -> str:
+def _describe_pair(row: _Row, a: str, b: str) -> str:
     """Return the comparison in words, from the side of ``a``."""
     sign = 1 if row["a"] == a else -1
     digits = count_decimals([row["mean_a"], row["mean_b"]])

@@ -37,21 +37,18 @@ from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 
 PLUGIN = "association"
-MOST_PAIRS = 3
-POSITIVE = ("female", "white")
-"""Label values at the positive end of an axis, as in the paper; else the first value."""
+_MOST_PAIRS = 3
+# label values at the positive end of an axis, as in the paper; else the first value
+_POSITIVE = ("female", "white")
 
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
+# settings in which the metrics of the two axes may differ
 _OWN_SETTINGS = {"label", "positive", "words", "units"}
-"""Settings in which the metrics of the two axes may differ."""
 
 
 @dataclass(frozen=True)
-class Axis:
-    """One axis: one value of a label against the others.
-
-    The values are the association of each model and attribute value.
-    """
+class _Axis:
+    """One axis: one value of a label against the others."""
 
     metric: Definition
     plus: str
@@ -70,7 +67,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class AttributeValue:
+class _AttributeValue:
     """An attribute value with its associations on both axes."""
 
     target: str
@@ -78,7 +75,7 @@ class AttributeValue:
     y: Interval
 
 
-Pair = tuple[Axis, Axis]
+_Pair = tuple[_Axis, _Axis]
 
 
 def draw_associations(
@@ -93,7 +90,7 @@ def draw_associations(
     partners = _collect_partners(run)
     pairs = itertools.combinations(candidates, 2)
     compatible = [pair for pair in pairs if _are_compatible(*pair, partners)]
-    for x, y in compatible[:MOST_PAIRS]:
+    for x, y in compatible[:_MOST_PAIRS]:
         models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
         if not models:
             message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
@@ -104,11 +101,11 @@ def draw_associations(
             yield rows.add_omitted(plot, models, note)
 
 
-def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
+def _make_axis(run: RunTables, metric: Definition, dataset: str) -> _Axis:
     labels = rows.list_labels(run, metric, dataset, "group") or [""]
-    labels.sort(key=lambda label: rows.get_label_value(label) not in POSITIVE)
+    labels.sort(key=lambda label: rows.get_label_value(label) not in _POSITIVE)
     plus, *negative = map(rows.get_label_value, labels)
-    return Axis(
+    return _Axis(
         metric=metric,
         plus=plus or metric.heading,
         minus=negative[0] if len(negative) == 1 else f"less {plus}",
@@ -130,7 +127,7 @@ def _collect_partners(run: RunTables) -> Mapping[str, set[str]] | None:
     return partners or None
 
 
-def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -> bool:
+def _are_compatible(x: _Axis, y: _Axis, partners: Mapping[str, set[str]] | None) -> bool:
     """Return whether two metrics differ in their label only, and queries carry both labels."""
     x_settings, y_settings = (
         {key: value for key, value in axis.metric.parameters.items() if key not in _OWN_SETTINGS}
@@ -141,10 +138,10 @@ def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -
     return partners is None or y.label in partners.get(x.label, ())
 
 
-def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
+def _draw_plot(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     x, y = pair
     points = [
-        AttributeValue(target, interval, y.values[model, target])
+        _AttributeValue(target, interval, y.values[model, target])
         for (name, target), interval in x.values.items()
         if name == model and (model, target) in y.values
     ]
@@ -175,7 +172,7 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     )
 
 
-def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
+def _name_ends(x: _Axis, y: _Axis) -> tuple[str, str, str, str]:
     """Return the names of the ends of both axes, with their labels if both axes have the same."""
     if x.plus != y.plus:
         return x.minus, x.plus, y.minus, y.plus
@@ -183,7 +180,7 @@ def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
     return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
-def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tuple[Safe, int]:
+def _draw_points(points: Sequence[_AttributeValue], pair: _Pair, axes: Axes) -> tuple[Safe, int]:
     """Return points with their labels, and the number of points without a label."""
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
@@ -196,12 +193,12 @@ def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tu
     return join(*texts, *dots), texts.count(Safe(""))
 
 
-def _is_sure(point: AttributeValue, pair: Pair) -> bool:
+def _is_sure(point: _AttributeValue, pair: _Pair) -> bool:
     """Return whether the interval on either axis excludes the neutral value."""
     return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
 
 
-def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: int) -> str:
+def _write_caption(pair: _Pair, points: Sequence[_AttributeValue], n_unlabelled: int) -> str:
     x, y = pair
     _, right, _, above = _name_ends(x, y)
     sentences = [
@@ -217,7 +214,7 @@ def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: i
     return " ".join(sentences)
 
 
-def _describe_extreme(axis: Axis, values: Mapping[str, Interval]) -> str:
+def _describe_extreme(axis: _Axis, values: Mapping[str, Interval]) -> str:
     target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
     value = f"{rows.get_label_value(target)}, {values[target].describe()}"
     return f"Furthest on {axis.metric.heading}: {value}."
@@ -365,9 +362,8 @@ def _draw_legend(forest: Forest) -> tuple[Safe, int]:
     return join(*elements), lines
 
 
-PLUGIN_ATTRIBUTE_RANKING = "mean_attribute"
-NEUTRAL = "neutral"
-"""The group of prompts without a label word; its mean is the reference line."""
+_PLUGIN_ATTRIBUTE_RANKING = "mean_attribute"
+_NEUTRAL = "neutral"  # the group of prompts without a label word; its mean is the reference line
 
 MOST_LABELS = 60
 """With more labels than this, only the highest and the lowest are drawn."""
@@ -381,10 +377,10 @@ def draw_attribute_ranking(
     Raises:
         MissingEvidence: A metric has no defined value.
     """
-    for metric in rows.find_metrics(run, PLUGIN_ATTRIBUTE_RANKING):
+    for metric in rows.find_metrics(run, _PLUGIN_ATTRIBUTE_RANKING):
         groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
-        means = [row for row in groups if row["group"] != NEUTRAL]
-        neutral = {row["model"]: row["value"] for row in groups if row["group"] == NEUTRAL}
+        means = [row for row in groups if row["group"] != _NEUTRAL]
+        neutral = {row["model"]: row["value"] for row in groups if row["group"] == _NEUTRAL}
         if not means:
             raise MissingEvidence(f"{metric.heading} has no defined mean of a label")
         models = rows.sort_models(run, (row["model"] for row in means))
@@ -529,7 +525,7 @@ def _write_caption_of_group_means(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])
 
 
-PLUGIN_PRICES = "price_percentage"
+_PLUGIN_PRICES = "price_percentage"
 
 
 def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
@@ -538,7 +534,7 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
     Raises:
         MissingEvidence: A metric has no defined value.
     """
-    for metric in rows.find_metrics(run, PLUGIN_PRICES):
+    for metric in rows.find_metrics(run, _PLUGIN_PRICES):
         shares = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
@@ -633,7 +629,7 @@ def _write_caption_of_prices(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
 
 
-PLUGIN_WORD_COUNTS = "top_words"
+_PLUGIN_WORD_COUNTS = "top_words"
 MOST_WORDS = 30
 """Words in a plot; the table has the others."""
 
@@ -644,7 +640,7 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: A metric has no word.
     """
-    for metric in rows.find_metrics(run, PLUGIN_WORD_COUNTS):
+    for metric in rows.find_metrics(run, _PLUGIN_WORD_COUNTS):
         counts = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]

@@ -63,8 +63,8 @@ from recbias.reports.views import (
 from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
 from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
-SERIES = ("a fold", "their mean")
-MOST_FOLDS = 20
+_SERIES = ("a fold", "their mean")
+_MOST_FOLDS = 20
 
 
 def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
@@ -78,7 +78,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
     frame = frame[(frame["fold"] != ALL) & frame["value"].map(fits_axis)]
     n_folds = frame["fold"].nunique()
-    if not 2 <= n_folds <= MOST_FOLDS or len(set(frame["seed"])) > 1:
+    if not 2 <= n_folds <= _MOST_FOLDS or len(set(frame["seed"])) > 1:
         return
     by_model = {str(model): to_records(part) for model, part in frame.groupby("model")}
     models = rows.sort_models(run, by_model)
@@ -90,7 +90,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     yield plots_prompts.draw_forest(
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
-            series=SERIES,
+            series=_SERIES,
             axis=metric.heading,
             note=rows.describe_direction(metric),
             stacked=False,
@@ -119,13 +119,12 @@ def _make_mark(value: float, series: int, name: str) -> plots_prompts.Mark:
 MOST_POINTS = 60
 """The number of points of a curve; each is the mean of equally many steps."""
 
-RELATIVE = "bias"
-"""The loss whose scale depends on the method, so that it is shown relative to its start."""
+# the loss whose scale depends on the method, so that it is shown relative to its start
+_RELATIVE = "bias"
 
 _LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
 
-Curve = tuple[FloatArray, FloatArray]
-"""The last step and the mean loss of each point."""
+_Curve = tuple[FloatArray, FloatArray]  # the last step and the mean loss of each point
 
 
 def draw_learning_curves(
@@ -145,19 +144,19 @@ def draw_learning_curves(
         yield _draw(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
 
 
-def average_steps(table: pd.DataFrame) -> Curve:
+def average_steps(table: pd.DataFrame) -> _Curve:
     """Return the mean loss over seeds and folds, and over neighbouring steps."""
     by_step = table.groupby("step", sort=True)["value"].mean()
     parts = np.array_split(np.arange(len(by_step)), min(MOST_POINTS, len(by_step)))
     steps, values = by_step.index.to_numpy(dtype=np.float64), by_step.to_numpy(dtype=np.float64)
     ends = np.array([steps[part[-1]] for part in parts])
     means = np.array([values[part].mean() for part in parts])
-    if table["loss"].iloc[0] == RELATIVE and means[0] > 0:
+    if table["loss"].iloc[0] == _RELATIVE and means[0] > 0:
         means = means / means[0]
     return ends, means
 
 
-def _draw(run: RunTables, loss: str, curves: Mapping[str, Curve], name: str) -> svg.Plot:
+def _draw(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
     last = max(ends[-1] for ends, _ in curves.values())
     y_range = pad_range([value for _, means in curves.values() for value in means.tolist()])
     axes = Axes(Scale(0, last, _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
@@ -177,7 +176,7 @@ def _draw(run: RunTables, loss: str, curves: Mapping[str, Curve], name: str) -> 
     texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
     frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     heading = f"{loss.replace('_', ' ').capitalize()} loss"
-    note = "relative to the start" if loss == RELATIVE else ""
+    note = "relative to the start" if loss == _RELATIVE else ""
     return svg.Plot(
         name=name,
         title=f"{heading} during training",
@@ -356,10 +355,10 @@ def _accumulate(counts: pd.Series) -> FloatArray:
     return totals / max(float(totals[-1]), 1.0)
 
 
-PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
+_PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
 
-ExposureDetectors = Mapping[str, Mapping[str, Definition]]
-"""The metric of each detector, by kind of stereotype."""
+# the metric of each detector, by kind of stereotype
+_ExposureDetectors = Mapping[str, Mapping[str, Definition]]
 
 
 def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
@@ -368,7 +367,7 @@ def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> It
     Raises:
         MissingEvidence: A metric is defined for no detector.
     """
-    for plugin in PLUGINS:
+    for plugin in _PLUGINS:
         exposure = _group_by_kind(run, plugin)
         if max(map(len, exposure.values()), default=0) < 2:
             continue
@@ -395,12 +394,8 @@ def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> It
         yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
 
 
-def _group_by_kind(run: RunTables, plugin: str) -> ExposureDetectors:
-    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both.
-
-    A label without a full stop is a detector by itself, and a grade belongs to its kind. The other
-    settings are part of the detector's name.
-    """
+def _group_by_kind(run: RunTables, plugin: str) -> _ExposureDetectors:
+    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both."""
     exposure: dict[str, dict[str, Definition]] = {}
     for metric in rows.find_metrics(run, plugin):
         if metric.parameters.get("gap") is not None:
@@ -457,14 +452,13 @@ def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: li
     return " ".join([*sentences, *describe_lines(intervals)])
 
 
-PLUGIN = "latent_projection"
+_PLUGIN = "latent_projection"
 MOST_POINTS_PROJECTION = 2400
 _AXES = ("PC1", "PC2")
 _LEFT_PROJECTION, _TOP_PROJECTION, _RIGHT_PROJECTION, _FOOT = 52.0, 34.0, 468.0, 54.0
 _LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
 
-Sets = Mapping[str, FloatArray]
-"""The points of each set, ``float64[n, 2]``."""
+_Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
 
 
 def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
@@ -473,7 +467,7 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: No unit of a projection has both components.
     """
-    for metric in rows.find_metrics(run, PLUGIN):
+    for metric in rows.find_metrics(run, _PLUGIN):
         units = _pair_components(rows.read_units(run, metric, dataset))
         units, note = rows.split_drawable(units, "x", "y")
         if units.empty:
@@ -544,7 +538,7 @@ def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
     return next(pairs, None)
 
 
-def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
+def _draw_points(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
     """Yield the points of each set, every n-th if there are too many."""
     step = max(1, -(-total // MOST_POINTS_PROJECTION))
     for series, points in enumerate(sets.values()):
@@ -574,7 +568,7 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     return join(*elements)
 
 
-def _draw_legend(sets: Sets) -> Safe:
+def _draw_legend(sets: _Sets) -> Safe:
     elements = []
     for series, (group, points) in enumerate(sets.items()):
         line, column = divmod(series, _LEGEND_COLUMNS)
@@ -588,7 +582,7 @@ def _draw_legend(sets: Sets) -> Safe:
     return join(*elements)
 
 
-def _write_caption_of_projection(sets: Sets, means: Mapping[str, FloatArray]) -> str:
+def _write_caption_of_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     sentences = [
         "Vectors on the first two principal components, with the same unit on both axes.",
         "Large marks are the means of the sets.",
@@ -605,12 +599,12 @@ def _write_caption_of_projection(sets: Sets, means: Mapping[str, FloatArray]) ->
     return " ".join(sentences)
 
 
-PLUGIN_STEREOTYPES = "REC-ST"
+_PLUGIN_STEREOTYPES = "REC-ST"
 _ROW, _TOP_STEREOTYPES, _LONGEST = 30.0, 34.0, 22
 
 
 @dataclass(frozen=True)
-class Box:
+class _Box:
     """Quartiles, ends of the whiskers, mean and number of values."""
 
     low: float
@@ -622,7 +616,7 @@ class Box:
     n: int
 
 
-def compute_box(values: FloatArray) -> Box:
+def compute_box(values: FloatArray) -> _Box:
     """Return the box of values; whiskers reach the last value within 1.5 interquartile ranges.
 
     >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
@@ -632,7 +626,7 @@ def compute_box(values: FloatArray) -> Box:
     reach = 1.5 * (q3 - q1)
     inside = values[(values >= q1 - reach) & (values <= q3 + reach)]
     low, high = float(inside.min()), float(inside.max())
-    return Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
+    return _Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
 
 
 def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
@@ -641,7 +635,7 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: A metric is defined for no user.
     """
-    for metric in rows.find_metrics(run, PLUGIN_STEREOTYPES):
+    for metric in rows.find_metrics(run, _PLUGIN_STEREOTYPES):
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
@@ -660,7 +654,7 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
 
 
 def _draw_plot_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str
+    metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str
 ) -> svg.Plot:
     ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
     height = _TOP_STEREOTYPES + _ROW * len(ranked) + 64
@@ -684,7 +678,7 @@ def _draw_plot_of_stereotypes(
     )
 
 
-def _make_scale(boxes: Mapping[str, Box]) -> Scale:
+def _make_scale(boxes: Mapping[str, _Box]) -> Scale:
     low = min(box.low for box in boxes.values())
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
@@ -694,11 +688,11 @@ def _make_scale(boxes: Mapping[str, Box]) -> Scale:
     return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
 
 
-def _format_count(box: Box) -> str:
+def _format_count(box: _Box) -> str:
     return f"n {box.n:,}"
 
 
-def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
+def _draw_box(box: _Box, model: str, scale: Scale, y: float) -> Safe:
     title = (
         f"{model}: mean {box.mean:.3f}, median {box.median:.3f}, half of the users between "
         f"{box.q1:.3f} and {box.q3:.3f}, n {box.n:,}"
@@ -728,7 +722,7 @@ def _draw_key() -> Safe:
 
 
 def _write_caption_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, Box], ranked: Sequence[str]
+    metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]
 ) -> str:
     unit = "user" if metric.unit in {"", "query"} else metric.unit
     sentences = [
@@ -744,7 +738,7 @@ def _write_caption_of_stereotypes(
     return " ".join(sentences)
 
 
-FEWEST_ITEMS = 10
+_FEWEST_ITEMS = 10
 (
     _LEFT_POPULARITY_HISTOGRAM,
     _TOP_POPULARITY_HISTOGRAM,
@@ -761,7 +755,7 @@ def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | No
     """
     counts = _read_counts(run, dataset)
     positive = counts[counts > 0]
-    if positive.size < FEWEST_ITEMS or np.unique(positive).size < 2:
+    if positive.size < _FEWEST_ITEMS or np.unique(positive).size < 2:
         return None
     edges = make_edges(positive)
     n_items, _ = np.histogram(positive, edges)
@@ -884,11 +878,9 @@ def _write_caption_of_popularity_histogram(counts: FloatArray, law: PowerLaw) ->
     return " ".join(sentences)
 
 
-MOST_PLOTS = 12
-"""Plots of a dataset; the table has the other metrics."""
+_MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
 
-MOST_CURVES = 12
-"""Curves of a plot, the first ones."""
+_MOST_CURVES = 12  # curves of a plot, the first ones
 
 _LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
 
@@ -901,10 +893,10 @@ def draw_round_curves(
     for curve in list_round_curves(run, dataset):
         if any(map(fits_axis, curve.values.values())):
             plots.setdefault((curve.metric.title, curve.target), []).append(curve)
-    for (title, target), curves in list(plots.items())[:MOST_PLOTS]:
+    for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
         stem = "-".join(filter(None, ["rounds", title, target]))
         yield _draw_of_round_curves(
-            curves[:MOST_CURVES], name_file(stem), len(curves) - MOST_CURVES
+            curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES
         )
 
 
@@ -954,14 +946,13 @@ def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: in
     )
 
 
-ORDER_SEED = 0
-"""The seed of the order of the units, which all models and metrics of a plot share."""
+_ORDER_SEED = 0  # the seed of the order of the units, which all models and metrics of a plot share
 
-POPULARITY_OF_USERS = (
+# popularity metrics with a value for each user
+_POPULARITY_OF_USERS = (
     *("log_popularity_difference", "popularity_lift", "gini_difference"),
     *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
 )
-"""Popularity metrics with a value for each user."""
 
 FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
@@ -979,7 +970,7 @@ def draw_running_means(
         metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
     ]
     popularity = [
-        metric for name in POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
+        metric for name in _POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
     ]
     popularity = [metric for metric in popularity if metric in metrics]
     accuracy = select_first(reversed(metrics), ["HR"]) if popularity else None
@@ -998,7 +989,7 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
     if len(units["unit_id"].unique()) < FEWEST_UNITS:
         return None
     table = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
-    order = np.random.default_rng(ORDER_SEED).permutation(len(table))
+    order = np.random.default_rng(_ORDER_SEED).permutation(len(table))
     models = [model for model in list_models(run) if model in table.columns]
     return table.iloc[order][models]
 
@@ -1057,6 +1048,6 @@ def _draw_curves(
 def _write_caption_of_running_means(units: str) -> str:
     return (
         f"The mean over the first {units}, from {FIRST} on, in one random order for all models "
-        f"(seed {ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
+        f"(seed {_ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
         f"to both sides. A curve that still rises or falls at the right needs more {units}."
     )

@@ -57,8 +57,8 @@ from recbias.reports.wording import Safe, Table, strip_folders, to_line
 
 T = TypeVar("T")
 
-MOST_MATRICES = 160_000
-"""The number of characters of the matrices of wins that a page shows; more are files only."""
+# the number of characters of the matrices of wins that a page shows; more are files only
+_MOST_MATRICES = 160_000
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
@@ -67,11 +67,8 @@ def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
-    """The comparisons on a metric as a report shows them.
-
-    The title has the dataset where the run has several; not every family has a matrix of wins.
-    """
+class _Family:
+    """The comparisons on a metric as a report shows them."""
 
     title: str
     comparisons: Comparisons
@@ -164,11 +161,11 @@ class Content:
         return self.gallery.skipped
 
     @property
-    def matrices(self) -> tuple[list[Family], list[Family]]:
+    def matrices(self) -> tuple[list[_Family], list[_Family]]:
         """The families with a matrix that a page shows, and those whose matrix is a file only."""
         families = [family for family in self.families if family.plot]
         sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
-        n_shown = sum(size <= MOST_MATRICES for size in sizes)
+        n_shown = sum(size <= _MOST_MATRICES for size in sizes)
         return families[:n_shown], families[n_shown:]
 
     @cached_property
@@ -191,7 +188,7 @@ class Content:
         return [*tested, *not_tested]
 
     @cached_property
-    def families(self) -> list[Family]:
+    def families(self) -> list[_Family]:
         """The comparisons by metric and test, those with a plot first."""
         matrices = {
             id(comparisons): plot.entitle("Which model is better than which")
@@ -200,7 +197,7 @@ class Content:
         groups = collect_comparisons(self.run)
         several = len({group.place[0] for group in groups}) > 1
         families = [
-            Family(
+            _Family(
                 f"{group.heading}, {group.place[0]}" if several else group.heading,
                 group,
                 matrices.get(id(group)),
@@ -213,15 +210,14 @@ class Content:
 LONG_TABLE = 12
 """A table with more rows than this scrolls within its box, except the summary."""
 
-LONGEST_PAIRS = 1000
-"""The number of comparisons on the page, those with the largest effects."""
+_LONGEST_PAIRS = 1000  # the number of comparisons on the page, those with the largest effects
 
+# the files that a page links to
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
-"""The files that a page links to."""
 
-TITLE = "recbias: measure how biased a recommender is"
-URL = "https://github.com/recbias/recbias"
-"""The title and the address of the software, as in CITATION.cff."""
+_TITLE = "recbias: measure how biased a recommender is"
+# the title and the address of the software, as in CITATION.cff
+_URL = "https://github.com/recbias/recbias"
 
 _SECTIONS = {
     "results": "Results",
@@ -252,7 +248,7 @@ def render_html(content: Content) -> str:
         byline=_build_byline(content),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
-        longest=LONGEST_PAIRS,
+        longest=_LONGEST_PAIRS,
         policy=_build_policy(script),
         citation=_build_citation(content),
         bibtex=_build_bibtex(content),
@@ -294,11 +290,11 @@ def _build_citation(content: Content) -> str:
 def _build_bibtex(content: Content) -> str:
     manifest = content.run.manifest
     fields = {
-        "title": TITLE,
+        "title": _TITLE,
         "author": "{The recbias authors}",
         "year": str(manifest.get("started", ""))[:4],
         "version": str(manifest.get("recbias", "")),
-        "url": URL,
+        "url": _URL,
         "note": _build_citation(content).partition(", ")[2].rstrip("."),
     }
     lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]

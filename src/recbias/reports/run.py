@@ -34,13 +34,13 @@ REPAIR = "copy the run folder again, or `recbias run` its spec again: stored sta
 
 _KEYS = ("dataset", "model", "seed", "fold")
 _MEASURED = (*_KEYS, "metric", "k", "group", "target")
+# the columns of each file that readers use
 _COLUMNS = {
     "per_unit.parquet": (*_MEASURED, "unit", "unit_id", "value"),
     "replicates.parquet": _MEASURED,
     "lists.parquet": (*_KEYS, "query_id", "rank", "item_id", "score"),
     "popularity.parquet": ("dataset", "item_id", "interactions"),
 }
-"""The columns of each file that readers use."""
 
 
 @contextmanager
@@ -65,12 +65,8 @@ def convert_parquet_errors(path: Path) -> Iterator[None]:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
 
 
-def require_columns(path: Path, names: Sequence[object]) -> None:
-    """Refuse a Parquet file without the columns that a run writes.
-
-    Raises:
-        MissingRun: A column is absent.
-    """
+def _require_columns(path: Path, names: Sequence[object]) -> None:
+    """Refuse a Parquet file without the columns that a run writes."""
     missing = [name for name in _COLUMNS.get(path.name, ()) if name not in names]
     if missing:
         message = f"it has no column {', '.join(missing)}"
@@ -82,12 +78,12 @@ _NUMBERS = {
     *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
     *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
 }
+# the columns of ``tradeoffs.csv`` that are not numbers
 _TRADEOFF_TEXTS = frozenset(
     {*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"}
 )
-"""The columns of ``tradeoffs.csv`` that are not numbers."""
+# the numeric columns of ``trials.csv`` and ``importances.csv``
 _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
-"""The numeric columns of ``trials.csv`` and ``importances.csv``."""
 
 
 def _read_search_csv(path: Path) -> pd.DataFrame:
@@ -121,7 +117,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
     with convert_parquet_errors(path):
         frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-    require_columns(path, [*frame.columns])
+    _require_columns(path, [*frame.columns])
     return frame
 
 
@@ -198,7 +194,7 @@ def read_run(folder: Path) -> RunTables:
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = read_manifest(folder / "manifest.json")
-    require_whole_files(folder, manifest)
+    _require_whole_files(folder, manifest)
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
@@ -207,12 +203,8 @@ def read_run(folder: Path) -> RunTables:
     return RunTables(folder, metrics, significance, manifest)
 
 
-def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse tables of another size than in the manifest; a Parquet file may be absent.
-
-    Raises:
-        MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
-    """
+def _require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse tables of another size than in the manifest; a Parquet file may be absent."""
     for name, size in manifest.get("files", {}).items():
         if not has_file(path := folder / name):
             if path.suffix == ".csv":
@@ -318,16 +310,11 @@ def summarize_runs(out: Path | str = "results") -> list[dict[str, Any]]:
 
 
 def _summarize(folder: Path) -> dict[str, Any]:
-    """Return one row of ``summarize_runs``.
-
-    Raises:
-        MissingRun: The folder does not hold the files of a run.
-        DataError: One of them cannot be read.
-    """
+    """Return one row of ``summarize_runs``."""
     manifest = read_manifest(folder / "manifest.json")
     if not has_file(folder / "metrics.csv"):
         raise MissingRun("metrics.csv does not exist", where=str(folder))
-    require_whole_files(folder, manifest)
+    _require_whole_files(folder, manifest)
     try:
         checks = [bool(check["failed"]) for check in manifest.get("checks", [])]
         values = (

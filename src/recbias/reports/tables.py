@@ -79,8 +79,7 @@ from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
 
-CHECKS_TITLE = "Checks"
-"""The title of the table."""
+_CHECKS_TITLE = "Checks"  # the title of the table
 
 
 def build_check_table(run: RunTables) -> Table | None:
@@ -92,7 +91,7 @@ def build_check_table(run: RunTables) -> Table | None:
     varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
     titles = ("model", "metric", *varying, "value", "95% interval", "line", "verdict")
     return Table(
-        CHECKS_TITLE,
+        _CHECKS_TITLE,
         make_columns(titles, numeric=("value", "95% interval")),
         tuple(_build_cells(row, varying) for row in rows),
         notes=tuple(_explain(rows)),
@@ -135,8 +134,7 @@ def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
     return notes
 
 
-MAX_LETTERS = 8
-"""With more models than this, significance is marked by stars instead of letters."""
+_MAX_LETTERS = 8  # with more models than this, significance is marked by stars instead of letters
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +145,8 @@ class _Wins:
     comparisons: Comparisons
 
 
-def add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
-    """Return the table with a mark in each cell that is significantly better than others.
-
-    Args:
-        table: A table with the column ``model``, and optionally ``dataset`` before it.
-        run: The run.
-        frame: The rows of ``metrics.csv`` in the table.
-    """
+def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
+    """Return the table with a mark in each cell that is significantly better than others."""
     wins = _collect_wins(run)
     names = [name for name in list_models(run) if name != DATASET]
     name_column = [column.title for column in table.columns].index("model")
@@ -189,7 +181,7 @@ def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> C
     if wins is None:
         return cell
     worse = wins.by_model.get(model, set())
-    if len(names) <= MAX_LETTERS:
+    if len(names) <= _MAX_LETTERS:
         letters = (_get_letter(name, names) for name in names if name in worse)
         return replace(cell, mark="".join(letters))
     beats_all = len(worse) == len(wins.by_model) - 1
@@ -197,7 +189,7 @@ def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> C
 
 
 def _get_letter(model: str, names: Sequence[str]) -> str:
-    if len(names) > MAX_LETTERS or model not in names:
+    if len(names) > _MAX_LETTERS or model not in names:
         return ""
     return string.ascii_lowercase[names.index(model)]
 
@@ -206,7 +198,7 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
     if not used:
         return []
     meaning = "Letters: significantly better than the model with that letter"
-    if len(names) > MAX_LETTERS:
+    if len(names) > _MAX_LETTERS:
         most = max(len(wins.by_model) for wins in used)
         compared = "the other compared model" if most == 2 else "every other compared model"
         meaning = f"Star: significantly better than {compared}"
@@ -283,14 +275,13 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
     )
 
 
-MAX_COUNTS = 4
-"""The largest number of models that a footnote names."""
+_MAX_COUNTS = 4  # the largest number of models that a footnote names
 
-MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
-"""The outputs that models do not provide, by title of the metric and model."""
+# the outputs that models do not provide, by title of the metric and model
+_MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
 
 
-def collect_missing_outputs(run: RunTables) -> MissingOutputs:
+def _collect_missing_outputs(run: RunTables) -> _MissingOutputs:
     """Return the outputs that models do not provide and metrics need."""
     return {
         (format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
@@ -301,7 +292,7 @@ def collect_missing_outputs(run: RunTables) -> MissingOutputs:
 def describe_missing_outputs(run: RunTables) -> list[str]:
     """Return a sentence for each metric that is undefined for some models."""
     models: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for (title, model), outputs in collect_missing_outputs(run).items():
+    for (title, model), outputs in _collect_missing_outputs(run).items():
         models[title, outputs].append(model)
     return [
         f"{make_heading(title)} is undefined for {', '.join(names)}, "
@@ -313,7 +304,7 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 def count_undefined(
     records: Sequence[Mapping[str, Any]],
     titles: Sequence[str],
-    missing: MissingOutputs,
+    missing: _MissingOutputs,
     heading: str = "",
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
@@ -330,9 +321,9 @@ def count_undefined(
                 counts[row["model"]] = max(counts.get(row["model"], 0), row["undefined"])
         if counts:
             texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
-            more = len(texts) - MAX_COUNTS
+            more = len(texts) - _MAX_COUNTS
             suffix = f" and {more} more models" if more > 0 else ""
-            counts_text = f"{', '.join(texts[:MAX_COUNTS])}{suffix}"
+            counts_text = f"{', '.join(texts[:_MAX_COUNTS])}{suffix}"
             titles_by_counts.setdefault(counts_text, []).append(heading or make_heading(title))
     return [
         f"{', '.join(headings)}: undefined values are excluded from the mean ({counts_text})."
@@ -346,15 +337,15 @@ _PLACE_WIDE_TABLES = ("dataset", "seed", "fold")
 @lru_cache(maxsize=2)
 def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    frame = select_headline(run, select_overall(collect_estimates(run)))
+    frame = select_headline(run, _select_overall(collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    return _name_columns(add_significance_marks(table, run, frame), run)
+    return _name_columns(_add_significance_marks(table, run, frame), run)
 
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
-    frame = select_overall(collect_estimates(run))
+    frame = _select_overall(collect_estimates(run))
     keys = select_varying(frame, _PLACE_WIDE_TABLES)
     if not keys:
         return None
@@ -377,21 +368,17 @@ def _name_columns(table: Table, run: RunTables) -> Table:
     return replace(table, columns=columns)
 
 
-def select_overall(frame: pd.DataFrame) -> pd.DataFrame:
+def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of models over all groups and targets."""
     overall = (frame["group"] == "") & (frame["target"] == "")
     return frame[overall & (frame["model"] != DATASET)]
 
 
 def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
-    """Return one row per block of key values and model, and one column per metric.
-
-    The best gap between groups is not marked where no test compares the models: the smallest of
-    several gaps may be so by chance.
-    """
+    """Return one row per block of key values and model, and one column per metric."""
     records = to_records(frame)
-    cells = {(get_key(row, keys), row["model"], get_title(row)): row for row in records}
-    missing = collect_missing_outputs(run)
+    cells = {(_get_key(row, keys), row["model"], get_title(row)): row for row in records}
+    missing = _collect_missing_outputs(run)
     present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
     models = list_models(run)
@@ -425,7 +412,7 @@ def _build_column(
     rows: Sequence[Row | None],
     metric: Definition,
     heads: Sequence[tuple[tuple[str, ...], str]],
-    missing: MissingOutputs,
+    missing: _MissingOutputs,
 ) -> list[Cell]:
     """Return the cells of a metric; the best value is determined within each block."""
     values = [row["value"] if row else math.nan for row in rows]
@@ -460,7 +447,7 @@ def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str
     return Cell(text, row["value"], best, interval=interval, note=note)
 
 
-def get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
+def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a row that head it in a table."""
     return tuple(str(row[key]) for key in keys)
 
@@ -476,8 +463,7 @@ def _build_header(metric: Definition) -> Column:
     return Column(metric.title, numeric=True, direction=metric.direction, note=note)
 
 
-_FEWEST = 3
-"""The fewest values of a number that make a plot."""
+_FEWEST = 3  # the fewest values of a number that make a plot
 
 
 @dataclass(frozen=True)
@@ -598,8 +584,7 @@ def _has_numbers(group: Variants) -> bool:
     return any(isinstance(value, (bool, int, float)) for value in values)
 
 
-ROUNDS_TITLE = "Values over rounds of feedback"
-"""The title of the table."""
+_ROUNDS_TITLE = "Values over rounds of feedback"  # the title of the table
 
 MOST_ROUNDS = 8
 """The number of rounds that the table shows, the first and the last among them."""
@@ -629,7 +614,7 @@ def build_round_table(run: RunTables) -> Table | None:
         )
     columns = (*(["dataset"] if several else []), "metric", "model", *titles)
     return Table(
-        ROUNDS_TITLE,
+        _ROUNDS_TITLE,
         make_columns(columns, numeric=titles),
         tuple(cells),
         _explain_of_round_table(run.rounds),
@@ -689,7 +674,7 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
     Metrics whose titles are ``omitted`` have none.
     """
     estimates = collect_estimates(run)
-    if len(select_overall(estimates)) == len(estimates):
+    if len(_select_overall(estimates)) == len(estimates):
         return []
     frame = select_headline(run, estimates)
     of_dataset = frame["model"] == DATASET
@@ -718,7 +703,7 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     rows = tuple(
         (
             Cell(make_heading(get_title(row))),
-            *map(Cell, get_key(row, keys)),
+            *map(Cell, _get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
             build_cell(row, places[kind]),
         )
@@ -741,12 +726,12 @@ def _build_group_table(
     """Return one row per group and target and one column per model."""
     metric = collect_definitions(run)[title]
     records = to_records(frame)
-    cells = {(get_key(row, keys), row["model"]): row for row in records}
+    cells = {(_get_key(row, keys), row["model"]): row for row in records}
     present = {model for _, model in cells}
     models = [model for model in list_models(run) if model in present]
     places = count_decimals(row["value"] for row in records)
     has_groups = any(row["group"] for row in records)
-    worst = find_worst_rows(records, metric)
+    worst = _find_worst_rows(records, metric)
     rows = []
     for block in dict.fromkeys(block for block, _ in cells):
         values = [cells.get((block, model)) for model in models]
@@ -775,13 +760,13 @@ def _build_group_table(
     )
 
 
-def find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
+def _find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
     """Return the ids of the rows of the worst-off groups of each model, dataset and target."""
     keys = ("dataset", "model", "target")
     blocks: dict[tuple[str, ...], list[Row]] = {}
     for row in records:
         if row["group"]:
-            blocks.setdefault(get_key(row, keys), []).append(row)
+            blocks.setdefault(_get_key(row, keys), []).append(row)
     return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
 
 
@@ -801,14 +786,8 @@ _WORST: Mapping[Direction, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class FairnessCard:
-    """The groups of a metric, and the gap between them in each model.
-
-    Args:
-        metric: The grouped metric.
-        groups: One row per model and group; the worst-off group is marked.
-        gaps: One row per model with the largest difference and its test; None without tests.
-    """
+class _FairnessCard:
+    """The groups of a metric, and the gap between them in each model."""
 
     metric: Definition
     groups: Table
@@ -820,7 +799,7 @@ class FairnessCard:
         return [self.groups, *([self.gaps] if self.gaps else [])]
 
 
-def build_cards(run: RunTables) -> list[FairnessCard]:
+def build_cards(run: RunTables) -> list[_FairnessCard]:
     """Return a card for each metric by group of queries, or gap of two groups, without targets."""
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
@@ -844,15 +823,15 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
             gaps = _build_gaps(run, metric, questions.get(title, []), keys)
             groups = _build_groups(metric, rows, keys)
             groups = replace(groups, notes=(*groups.notes, *describe_means(run)))
-            cards.append(FairnessCard(metric, groups, gaps))
+            cards.append(_FairnessCard(metric, groups, gaps))
     return cards
 
 
 def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
-    places, worst = count_decimals(row["value"] for row in rows), find_worst_rows(rows, metric)
+    places, worst = count_decimals(row["value"] for row in rows), _find_worst_rows(rows, metric)
     heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
     cells, by = [], str(metric.parameters.get("by", ""))
-    for row in sorted(rows, key=lambda row: get_key(row, keys)):
+    for row in sorted(rows, key=lambda row: _get_key(row, keys)):
         counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
         interval = format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(

@@ -57,8 +57,7 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
-_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
-"""The cutoff in a title or heading."""
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")  # the cutoff in a title or heading
 
 
 @dataclass(frozen=True)
@@ -294,10 +293,7 @@ def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Dat
 
 
 def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups.
-
-    Of groups known as probabilities each holds all units, which are counted once.
-    """
+    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
     definitions, records = collect_definitions(run), to_records(estimates)
     metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
     compared: dict[tuple[str, ...], float] = {}
@@ -664,10 +660,7 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
 
 
 def _select_rows(run: RunTables) -> Iterator[Row]:
-    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first.
-
-    Of the tests within models, only those of metrics by group are made over seeds and folds.
-    """
+    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first."""
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
     for row in to_records(select_headline(run, run.significance[of_models])):
         yield {**row, "part": " ".join(row[name] for name in _PART).strip()}
@@ -687,10 +680,7 @@ def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
 
 
 def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
-    """Return a row with ``reach``: an upper bound of the corrected half width of a + b.
-
-    The standard error of a sum is at most the sum of the standard errors.
-    """
+    """Return a row with ``reach``: an upper bound of the corrected half width of a + b."""
     key = _identify(row)
     widths = [half_widths.get((*key, row[side]), math.nan) for side in ("a", "b")]
     tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
@@ -858,15 +848,16 @@ def build_stages_table(run: RunTables) -> Table:
     """
     stages = run.manifest.get("stages", [])
     values = {
-        column: [_get_cost(stage, name) for stage in stages] for column, (name, _) in COSTS.items()
+        column: [_get_cost(stage, name) for stage in stages]
+        for column, (name, _) in _COSTS.items()
     }
-    costs = [column for column in COSTS if any(values[column])]
+    costs = [column for column in _COSTS if any(values[column])]
     columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
     rows = tuple(
         (
             Cell(str(stage.get("stage"))),
             Cell(str(stage.get("kind"))),
-            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in costs),
+            *(_make_cost_cell(values[column][row], _COSTS[column][1]) for column in costs),
             Cell("yes" if stage.get("reused") else "no"),
         )
         for row, stage in enumerate(stages)
@@ -874,7 +865,8 @@ def build_stages_table(run: RunTables) -> Table:
     return Table("Stages", columns, rows)
 
 
-COSTS: Mapping[str, tuple[str, str]] = {
+# the columns of the cost of stages: the key in the manifest, and the unit, if not of time
+_COSTS: Mapping[str, tuple[str, str]] = {
     "duration": ("seconds", ""),
     "CPU time": ("cpu_seconds", ""),
     "GPU time": ("gpu_seconds", ""),
@@ -883,7 +875,6 @@ COSTS: Mapping[str, tuple[str, str]] = {
     "CPU energy": ("cpu_energy_joules", "J"),
     "GPU energy": ("gpu_energy_joules", "J"),
 }
-"""The columns of the cost of stages: the key in the manifest, and the unit, if not of time."""
 
 
 def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:

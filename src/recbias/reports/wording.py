@@ -330,8 +330,8 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+# the start of the title of a stage that computes a metric: ``measure nDCG of EASE``
 _MEASURE = "measure "
-"""The start of the title of a stage that computes a metric: ``measure nDCG of EASE``."""
 
 
 def list_failures(run: RunTables) -> list[str]:
