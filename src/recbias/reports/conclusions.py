@@ -1,14 +1,7 @@
-"""The size of the effect of a comparison, what it would have detected, and its interval.
+"""The conclusions of a run in plain sentences, no stronger than its tests, most important first.
 
-The failed checks of a run, as sentences.
-What the n of a value or a comparison counts: users, items, prompts, names.
-What the comparisons of a run answer: one question for each metric and kind of sides.
-What re-ranking removes of each measure of bias and what it costs, from ``tradeoffs.csv``.
-What is said about the rounds of a feedback loop: each value in the first and the last round.
-Parts of the sentences about comparisons: names, numbers, tests, what could have been found.
-The answer of each question in plain sentences, no stronger than its tests.
-What is said about the metrics that no test compares: values, intervals, undefined values.
-The conclusions of a run: one for each question and value, the most important ones first.
+What the comparisons answer is collected as questions: one for each metric and kind of sides.
+Failed checks, re-ranking, feedback and metrics without a test have sentences of their own.
 """
 
 from __future__ import annotations
@@ -551,7 +544,7 @@ def _name_metric(question: Question) -> str:
 def _name_models(models: Sequence[str]) -> str:
     """Return models as text: one, two, or the number of more.
 
-    >>> _name_models(["EASE"]), name_models(["EASE", "ALS"]), name_models(["a", "b", "c"])
+    >>> _name_models(["EASE"]), _name_models(["EASE", "ALS"]), _name_models(["a", "b", "c"])
     ('EASE', 'EASE and ALS', 'any of 3 models')
     """
     if len(models) > 2:
@@ -606,7 +599,7 @@ def _orient(row: Row, model: str) -> Row:
 def _count_units(n: float, unit: str) -> str:
     """Return a number of units with their name, if they have one.
 
-    >>> _count_units(96.0, "user"), count_units(12.0, "")
+    >>> _count_units(96.0, "user"), _count_units(12.0, "")
     ('96 users', 'n 12')
     """
     return format_count(n, unit) if unit else f"n {n:,.0f}"
@@ -949,7 +942,7 @@ def _describe_each(
         unit = _name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue
-        answer = _describe_of_values(metric, overall, unit) or _describe_groups(metric, rows, unit)
+        answer = _describe_overall(metric, overall, unit) or _describe_groups(metric, rows, unit)
         if answer:
             where = f" on {to_line(dataset)}" if dataset else ""
             sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"
@@ -964,7 +957,7 @@ def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: 
     return (groups, dataset) in compared
 
 
-def _describe_of_values(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
+def _describe_overall(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
     defined = [row for row in rows if not math.isnan(row["value"])]
     names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
     undefined = f"undefined for {', '.join(names)}" if names else ""

@@ -1,8 +1,4 @@
-"""LaTeX tables with booktabs, in which everything from data is escaped.
-
-Files inside a page: each is a link whose address holds the content, so it needs no request.
-The Jinja environments of the reports: every value is escaped for HTML or for Markdown.
-"""
+"""LaTeX tables, downloads inside a page, and the Jinja environments, which escape every value."""
 
 from __future__ import annotations
 

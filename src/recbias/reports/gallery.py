@@ -1,7 +1,4 @@
-"""All plots of a run, and the reasons why others are missing.
-
-The searches of a run with their plots: every trial, and which settings mattered.
-"""
+"""All plots of a run, with those of its searches, and the reasons why others are missing."""
 
 from __future__ import annotations
 

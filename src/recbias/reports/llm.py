@@ -1,7 +1,4 @@
-"""Replies of language models: how they ended, their tokens, and titles outside the catalogue.
-
-The hyperparameter searches of a run, and their tables and sentences.
-"""
+"""Tables and sentences on the replies of language models and on hyperparameter searches."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""The matrix of rank correlations between metrics.
+"""Plots of models on the metrics of a run.
 
-Mitigated variants of models, and the plain models that they are compared with.
-A bias against accuracy: a point for each model, with 95% intervals.
-Curves of a metric over a setting that varies between the models of one plug-in.
-Curves of accuracy against bias over the strength of a re-ranker.
-Every model against every other on one metric: which is better, and whether significantly.
-
-Lines join models with their variants by mitigation: what a mitigation gains and costs.
+Rank correlations, bias against accuracy, curves over settings and re-ranking strengths, and which
+model is better than which.
 """
 
 from __future__ import annotations
@@ -90,13 +85,13 @@ def draw_metric_agreement(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     return svg.Plot(
         name=name,
         title="Do the metrics order the models alike?",
-        caption=_write_caption(result),
+        caption=_caption_agreement(result),
         width=matrix.width,
         height=matrix.foot + 28,
         body=join(
             matrix.draw_labels(),
-            *_draw_cells(matrix, result),
-            _draw_key(matrix.foot + 12),
+            *_draw_agreement_cells(matrix, result),
+            _draw_agreement_key(matrix.foot + 12),
         ),
     )
 
@@ -110,7 +105,7 @@ def choose_step(value: float) -> int:
     return round((min(max(value, -1.0), 1.0) + 1) * (STEPS - 1) / 2)
 
 
-def _draw_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
+def _draw_agreement_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
     cells, metrics = [], result.metrics
     for row, column in itertools.permutations(range(len(metrics)), 2):
         tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
@@ -124,7 +119,7 @@ def _draw_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
     return cells
 
 
-def _draw_key(y: float) -> Safe:
+def _draw_agreement_key(y: float) -> Safe:
     left = 16 + svg.estimate_width("opposite")
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),
@@ -133,7 +128,7 @@ def _draw_key(y: float) -> Safe:
     )
 
 
-def _write_caption(result: MetricAgreement) -> str:
+def _caption_agreement(result: MetricAgreement) -> str:
     metrics, pairs = result.metrics, result.list_pairs()
     sentences = [
         f"Kendall's tau-b between {len(metrics)} metrics over {result.describe_models()} models.",
@@ -198,9 +193,6 @@ def _sort(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
-
-
 @dataclass(frozen=True)
 class _BiasFamily:
     """Metrics of one bias."""
@@ -256,24 +248,21 @@ def draw_scatter(
     if not points:
         raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
-    axes = _make_axes(points, y, height - _FOOT)
+    axes = _make_scatter_axes(points, y, height)
     middle = axes.y.at(0)
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
     lines = _locate_pairs(run, points, axes)
-    return svg.Plot(
+    pairs = (svg.draw_line(plain, variant, "pair") for plain, variant in lines)
+    return svg.draw_chart(
+        axes,
+        _draw_points(points, axes, lines),
+        x_title=(x.heading, rows.describe_direction(x)),
+        y_title=(y.heading, rows.describe_direction(y)),
+        drawn=join(axes.draw(), *zero, *pairs),
         name=name,
         title=f"{y.heading} against {x.heading}",
-        caption=_write_caption_of_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
-        height=height,
-        body=join(
-            axes.draw(),
-            *zero,
-            *(svg.draw_line(plain, variant, "pair") for plain, variant in lines),
-            svg.draw_title((4, 16), y.heading, rows.describe_direction(y)),
-            svg.draw_title((_RIGHT, height - 8), x.heading, rows.describe_direction(x), "end"),
-            _draw_points(points, axes, lines),
-        ),
+        caption=_caption_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
     )
 
 
@@ -318,11 +307,11 @@ def _locate_pairs(
     ]
 
 
-def _make_axes(points: Sequence[_ModelPoint], y: Definition, bottom: float) -> Axes:
+def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: float) -> Axes:
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
-    return Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    return svg.make_axes(x_range, y_range, height, sides=(52, 468))
 
 
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:
@@ -357,7 +346,7 @@ def _draw_points(
     texts = draw_labels(
         centres,
         labels,
-        (4, _TOP - 6, _RIGHT + 10, axes.y.start - 2),
+        (4, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
         [f"halo {point.colour}" for point in points],
         spots=spots,
         obstacles=obstacles,
@@ -365,7 +354,7 @@ def _draw_points(
     return join(*whiskers, *texts, *dots)
 
 
-def _write_caption_of_scatter(
+def _caption_scatter(
     points: Sequence[_ModelPoint],
     x: Definition,
     y: Definition,
@@ -387,12 +376,6 @@ def _write_caption_of_scatter(
 MOST_METRICS = 6
 """Metrics with a plot of their own; the tables have the others."""
 
-_LEFT_SETTING_CURVES, _TOP_SETTING_CURVES, _RIGHT_SETTING_CURVES, _HEIGHT = (
-    60.0,
-    34.0,
-    456.0,
-    300.0,
-)
 _ROOM = 44.0  # the least distance of two ticks
 
 _LOG_RATIO = 30  # the ratio of the largest to the smallest value from which an axis is logarithmic
@@ -412,7 +395,9 @@ def draw_setting_curves(
             series = _collect_series(run, group, metric, dataset) if group.axis else {}
             if series and n_drawn < MOST_METRICS:
                 n_drawn += 1
-                yield _draw(group, metric, series, name_file(f"{metric.title}-by-{group.axis}"))
+                yield _draw_setting_curve(
+                    group, metric, series, name_file(f"{metric.title}-by-{group.axis}")
+                )
 
 
 def _collect_series(
@@ -439,36 +424,33 @@ def _name_series(group: Variants, settings: Mapping[str, Any]) -> str:
     return ", ".join(others) or group.name
 
 
-def _draw(group: Variants, metric: Definition, series: _Series, name: str) -> svg.Plot:
+def _draw_setting_curve(
+    group: Variants, metric: Definition, series: _Series, name: str
+) -> svg.Plot:
     xs = [x for points in series.values() for x, _ in points]
     is_log = min(xs) > 0 and max(xs) / min(xs) >= _LOG_RATIO
     ends = [end for points in series.values() for _, interval in points for end in interval.ends()]
     x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else pad_range(xs)
-    axes = Axes(
-        Scale(*x_range, _LEFT_SETTING_CURVES, _RIGHT_SETTING_CURVES, log=is_log),
-        Scale(*pad_range(ends), _HEIGHT - 54, _TOP_SETTING_CURVES),
-    )
+    axes = svg.make_axes(x_range, pad_range(ends), log_x=is_log)
     setting = group.axis.replace("_", " ")
     intervals = [interval for points in series.values() for _, interval in points]
     sentences = [
         f"{metric.heading} of {group.name} over {setting}; each point is a model of the run.",
         *describe_lines(intervals),
     ]
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_series(series, axes),
+        x_title=(setting.capitalize(), ""),
+        y_title=(metric.heading, rows.describe_direction(metric)),
+        drawn=axes.draw(_choose_setting_ticks(axes.x, sorted({*xs}))),
         name=name,
         title=f"{metric.heading} over {setting} of {group.name}",
         caption=" ".join(sentences),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(_choose_ticks(axes.x, sorted({*xs}))),
-            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT_SETTING_CURVES, _HEIGHT - 8), setting.capitalize(), "", "end"),
-            _draw_curves(series, axes),
-        ),
     )
 
 
-def _choose_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
+def _choose_setting_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
     """Return the values of the setting if their labels have room, else round values."""
     places = [scale.at(value) for value in values]
     if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
@@ -476,7 +458,7 @@ def _choose_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
     return (choose_log_ticks if scale.log else choose_ticks)(scale.low, scale.high)
 
 
-def _draw_curves(series: _Series, axes: Axes) -> Safe:
+def _draw_series(series: _Series, axes: Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
     elements, curves = [], {}
     for number, (name, points) in enumerate(series.items()):
@@ -490,16 +472,8 @@ def _draw_curves(series: _Series, axes: Axes) -> Safe:
             title = f"{name}, {x:g}: {interval.describe(4)}"
             elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(curves)}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
-    return join(*elements, *([draw_curve_labels(curves, texts, frame)] * (len(curves) > 1)))
+    return join(*elements, *([draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1)))
 
-
-_LEFT_TRADEOFF_CURVES, _TOP_TRADEOFF_CURVES, _RIGHT_TRADEOFF_CURVES, _HEIGHT_TRADEOFF_CURVES = (
-    60.0,
-    34.0,
-    456.0,
-    320.0,
-)
 
 _Row = Mapping[str, Any]
 
@@ -519,22 +493,15 @@ def draw_tradeoff_curves(
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
             note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
-            yield _draw_of_tradeoff_curves(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
+            yield _draw_tradeoffs(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
 
 
-def _draw_of_tradeoff_curves(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
+def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
-    axes = Axes(
-        Scale(*pad_range(xs), _LEFT_TRADEOFF_CURVES, _RIGHT_TRADEOFF_CURVES),
-        Scale(
-            *pad_range([first["accuracy_before"], *ys]),
-            _HEIGHT_TRADEOFF_CURVES - 54,
-            _TOP_TRADEOFF_CURVES,
-        ),
-    )
+    axes = svg.make_axes(pad_range(xs), pad_range([first["accuracy_before"], *ys]), 320)
     accuracy, bias = make_heading(first["accuracy"]), make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
@@ -542,22 +509,14 @@ def _draw_of_tradeoff_curves(points: Sequence[_Row], name: str, direction: str) 
         "order of its setting, and by a dotted line with the model. Vertical lines: 95% "
         f"intervals of the difference in accuracy from {first['baseline']}."
     )
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_versions(curves, first, axes),
+        x_title=(f"{bias}{target}", direction),
+        y_title=(accuracy, "higher is better"),
         name=name,
         title=f"{accuracy} against {bias}{target} of {first['baseline']}, re-ranked",
         caption=caption,
-        height=_HEIGHT_TRADEOFF_CURVES,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), accuracy, "higher is better"),
-            svg.draw_title(
-                (_RIGHT_TRADEOFF_CURVES, _HEIGHT_TRADEOFF_CURVES - 8),
-                f"{bias}{target}",
-                direction,
-                "end",
-            ),
-            _draw_curves_of_tradeoff_curves(curves, first, axes),
-        ),
     )
 
 
@@ -580,9 +539,7 @@ def _list_ends(row: _Row) -> list[float]:
     return [row["accuracy_after"], *filter(fits_axis, ends)]
 
 
-def _draw_curves_of_tradeoff_curves(
-    curves: Mapping[str, Sequence[_Row]], first: _Row, axes: Axes
-) -> Safe:
+def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: Axes) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
     for points in curves.values():
@@ -601,20 +558,19 @@ def _draw_curves_of_tradeoff_curves(
             elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
     title = f"{first['baseline']}: {first['accuracy_before']:.4f}, {first['bias_before']:.4f}"
     elements.append(svg.draw_circle(start, 5, "dot", title))
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
     return join(
-        *elements, draw_curve_labels(lines, texts, frame, marks={first["baseline"]: start})
+        *elements, draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start})
     )
 
 
-_LONGEST_WIN_MATRIX, _SIZES_WIN_MATRIX = 20, (17.0, 52.0)
+_LONGEST_MODEL, _WIN_SIZES = 20, (17.0, 52.0)
 
 
 def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
     """Return the plot of the comparisons between models on one metric."""
     models = sort_by_mean(comparisons)
-    matrix = Matrix(models, _LONGEST_WIN_MATRIX, _SIZES_WIN_MATRIX)
+    matrix = Matrix(models, _LONGEST_MODEL, _WIN_SIZES)
     rows = {(row["a"], row["b"]): row for row in comparisons.rows}
     direction = _choose_direction(comparisons)
     cells = []
@@ -628,7 +584,7 @@ def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
     return svg.Plot(
         name=name,
         title=f"{comparisons.heading}: every model against every other",
-        caption=_write_caption_of_win_matrix(comparisons),
+        caption=_caption_win_matrix(comparisons),
         width=matrix.width,
         height=matrix.foot + 26,
         body=join(*cells, matrix.draw_labels(), _draw_legend(comparisons, matrix.foot + 12)),
@@ -691,7 +647,7 @@ def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
     return join(*elements)
 
 
-def _write_caption_of_win_matrix(comparisons: Comparisons) -> str:
+def _caption_win_matrix(comparisons: Comparisons) -> str:
     better = "higher" if comparisons.direction == "none" else "better"
     return (
         f"The row's model against the column's: + if the row's is significantly {better}, "

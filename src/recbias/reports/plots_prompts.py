@@ -1,11 +1,4 @@
-"""Which item attribute values go with which query labels, on two labels at once.
-
-Forest plots: rows of values with intervals along one axis.
-The mean of an item attribute by query label, ranked: average price by location.
-A metric by query label: each group's mean for each model.
-The share of each price level by query label, a panel for each model.
-The most frequent words in the names of the items recommended under each label.
-"""
+"""Plots of metrics by query label: forests of group means, prices, words and associations."""
 
 from __future__ import annotations
 
@@ -36,7 +29,7 @@ from recbias.reports.svg import (
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 
-PLUGIN = "association"
+ASSOCIATION = "association"
 _MOST_PAIRS = 3
 # label values at the positive end of an axis, as in the paper; else the first value
 _POSITIVE = ("female", "white")
@@ -86,7 +79,9 @@ def draw_associations(
     Raises:
         MissingEvidence: No attribute value has both associations.
     """
-    candidates = [_make_axis(run, metric, dataset) for metric in rows.find_metrics(run, PLUGIN)]
+    candidates = [
+        _make_axis(run, metric, dataset) for metric in rows.find_metrics(run, ASSOCIATION)
+    ]
     partners = _collect_partners(run)
     pairs = itertools.combinations(candidates, 2)
     compatible = [pair for pair in pairs if _are_compatible(*pair, partners)]
@@ -96,7 +91,7 @@ def draw_associations(
             message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
-            plot = _draw_plot((x, y), model, name_file)
+            plot = _draw_association((x, y), model, name_file)
             note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
@@ -138,7 +133,7 @@ def _are_compatible(x: _Axis, y: _Axis, partners: Mapping[str, set[str]] | None)
     return partners is None or y.label in partners.get(x.label, ())
 
 
-def _draw_plot(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
+def _draw_association(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     x, y = pair
     points = [
         _AttributeValue(target, interval, y.values[model, target])
@@ -157,7 +152,7 @@ def _draw_plot(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     return svg.Plot(
         name=name_file(f"association-{x.label}-{y.label}-{model}"),
         title=f"{attribute.capitalize()} by {x.label} and {y.label}: {model}",
-        caption=_write_caption(pair, points, n_unlabelled),
+        caption=_caption_associations(pair, points, n_unlabelled),
         height=height,
         body=join(
             axes.draw(),
@@ -198,7 +193,9 @@ def _is_sure(point: _AttributeValue, pair: _Pair) -> bool:
     return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
 
 
-def _write_caption(pair: _Pair, points: Sequence[_AttributeValue], n_unlabelled: int) -> str:
+def _caption_associations(
+    pair: _Pair, points: Sequence[_AttributeValue], n_unlabelled: int
+) -> str:
     x, y = pair
     _, right, _, above = _name_ends(x, y)
     sentences = [
@@ -362,7 +359,7 @@ def _draw_legend(forest: Forest) -> tuple[Safe, int]:
     return join(*elements), lines
 
 
-_PLUGIN_ATTRIBUTE_RANKING = "mean_attribute"
+_MEAN_ATTRIBUTE = "mean_attribute"
 _NEUTRAL = "neutral"  # the group of prompts without a label word; its mean is the reference line
 
 MOST_LABELS = 60
@@ -377,7 +374,7 @@ def draw_attribute_ranking(
     Raises:
         MissingEvidence: A metric has no defined value.
     """
-    for metric in rows.find_metrics(run, _PLUGIN_ATTRIBUTE_RANKING):
+    for metric in rows.find_metrics(run, _MEAN_ATTRIBUTE):
         groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
         means = [row for row in groups if row["group"] != _NEUTRAL]
         neutral = {row["model"]: row["value"] for row in groups if row["group"] == _NEUTRAL}
@@ -386,14 +383,12 @@ def draw_attribute_ranking(
         models = rows.sort_models(run, (row["model"] for row in means))
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
-            plot = _draw_plot_of_attribute_ranking(
-                metric, model_means, neutral.get(model, math.nan), name_file
-            )
+            plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _draw_plot_of_attribute_ranking(
+def _draw_ranking(
     metric: Definition, means: Sequence[rows.Row], neutral: float, name_file: rows.NameFile
 ) -> Plot:
     ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
@@ -416,7 +411,7 @@ def _draw_plot_of_attribute_ranking(
         plot,
         name=name_file(f"ranking-{attribute}-{label}-{model}"),
         title=f"Average {attribute} by {label}: {model}",
-        caption=_write_caption_of_attribute_ranking(ranked, attribute),
+        caption=_caption_ranking(ranked, attribute),
     )
 
 
@@ -433,7 +428,7 @@ def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
     return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
-def _write_caption_of_attribute_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
+def _caption_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
     sentences = [
         f"The mean {attribute} of the recommended items under each label, the highest first."
     ]
@@ -462,10 +457,10 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             target_rows = [row for row in metric_rows if row["target"] == target]
             name = name_file(f"groups-{metric.title}-{target}")
             note = rows.describe_undrawn(run, [metric], dataset, target=target)
-            yield rows.add_note(_draw_plot_of_group_means(run, metric, target_rows, name), note)
+            yield rows.add_note(_draw_means(run, metric, target_rows, name), note)
 
 
-def _draw_plot_of_group_means(
+def _draw_means(
     run: RunTables, metric: Definition, metric_rows: Sequence[rows.Row], name: str
 ) -> svg.Plot:
     groups = rows.list_distinct(metric_rows, "group")
@@ -476,12 +471,12 @@ def _draw_plot_of_group_means(
         lines = []
         for model in models:
             ordered = sorted(by_model[model], key=lambda row: groups.index(row["group"]))
-            marks = tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
+            marks = tuple(_mark_mean(row, groups.index(row["group"])) for row in ordered)
             lines.append(Row(model, marks))
         panels = [Panel("", tuple(lines))]
     else:
         panels = [
-            Panel(model, tuple(Row(row["group"], (_make_mark(row, 0),)) for row in model_rows))
+            Panel(model, tuple(Row(row["group"], (_mark_mean(row, 0),)) for row in model_rows))
             for model, model_rows in by_model.items()
         ]
     target = metric_rows[0]["target"]
@@ -494,19 +489,17 @@ def _draw_plot_of_group_means(
         ),
         name=name,
         title=", ".join(filter(None, [metric.heading, target])) + " for each group",
-        caption=_write_caption_of_group_means(by_model, metric_rows),
+        caption=_caption_means(by_model, metric_rows),
     )
 
 
-def _make_mark(row: rows.Row, series: int) -> Mark:
+def _mark_mean(row: rows.Row, series: int) -> Mark:
     interval = Interval.of_row(row)
     title = f"{row['model']}, {row['group']}: {interval.describe()}, n {row['n']:,.0f}"
     return Mark(interval, series, title)
 
 
-def _write_caption_of_group_means(
-    by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]
-) -> str:
+def _caption_means(by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]) -> str:
     sentences = ["The mean over the queries of each group."]
     gaps = []
     for model, model_rows in by_model.items():
@@ -525,7 +518,7 @@ def _write_caption_of_group_means(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])
 
 
-_PLUGIN_PRICES = "price_percentage"
+_PRICES = "price_percentage"
 
 
 def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
@@ -534,18 +527,18 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
     Raises:
         MissingEvidence: A metric has no defined value.
     """
-    for metric in rows.find_metrics(run, _PLUGIN_PRICES):
+    for metric in rows.find_metrics(run, _PRICES):
         shares = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
         if not shares:
             raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
-        plot = _draw_plot_of_prices(run, metric, labels, shares, name_file)
+        plot = _draw_levels(run, metric, labels, shares, name_file)
         yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
 
 
-def _draw_plot_of_prices(
+def _draw_levels(
     run: RunTables,
     metric: Definition,
     labels: Sequence[str],
@@ -559,9 +552,7 @@ def _draw_plot_of_prices(
         for level in levels:
             level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
             level_rows.sort(key=lambda row: labels.index(row["group"]))
-            marks = tuple(
-                _make_mark_of_prices(row, labels.index(row["group"])) for row in level_rows
-            )
+            marks = tuple(_mark_share(row, labels.index(row["group"])) for row in level_rows)
             if marks:
                 lines.append(Row(rows.get_label_value(level), marks))
         panels.append(Panel(model, tuple(lines)))
@@ -579,8 +570,7 @@ def _draw_plot_of_prices(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.heading}. "
-        f"{_write_caption_of_prices(shares, level_name, neutral, within)}",
+        caption=f"{metric.heading}. {_caption_levels(shares, level_name, neutral, within)}",
     )
 
 
@@ -606,13 +596,13 @@ def compute_neutral(labels: Sequence[str], within: str = "") -> float:
     return 1 / size if size > 1 else math.nan
 
 
-def _make_mark_of_prices(row: rows.Row, series: int) -> Mark:
+def _mark_share(row: rows.Row, series: int) -> Mark:
     interval = Interval.of_row(row)
     title = f"{row['model']}, {row['target']}, {row['group']}: {interval.describe()}"
     return Mark(interval, series, title)
 
 
-def _write_caption_of_prices(
+def _caption_levels(
     shares: Sequence[rows.Row], level_name: str, neutral: float, within: str
 ) -> str:
     sentences = [
@@ -629,7 +619,7 @@ def _write_caption_of_prices(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
 
 
-_PLUGIN_WORD_COUNTS = "top_words"
+_TOP_WORDS = "top_words"
 MOST_WORDS = 30
 """Words in a plot; the table has the others."""
 
@@ -640,7 +630,7 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: A metric has no word.
     """
-    for metric in rows.find_metrics(run, _PLUGIN_WORD_COUNTS):
+    for metric in rows.find_metrics(run, _TOP_WORDS):
         counts = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
@@ -649,12 +639,12 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         models = rows.sort_models(run, (row["model"] for row in counts))
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
-            plot = _draw_plot_of_word_counts(model_counts, name_file)
+            plot = _draw_words(model_counts, name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _draw_plot_of_word_counts(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
+def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
     groups = rows.list_distinct(counts, "group")
     largest = {
         word: max(row["value"] for row in counts if row["target"] == word)
@@ -684,11 +674,11 @@ def _draw_plot_of_word_counts(counts: Sequence[rows.Row], name_file: rows.NameFi
         ),
         name=name_file(f"words-{label}-{model}"),
         title=f"Words in recommended names by {label}: {model}",
-        caption=_write_caption_of_word_counts(counts, groups, words, label),
+        caption=_caption_words(counts, groups, words, label),
     )
 
 
-def _write_caption_of_word_counts(
+def _caption_words(
     counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
 ) -> str:
     sentences = [

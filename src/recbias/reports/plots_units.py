@@ -1,14 +1,4 @@
-"""The accuracy of each model in each fold or repeat of the split, and their mean.
-
-Learning curves: the losses of trainings by step.
-Long-tail curves: how much of a model's recommendations goes to the most popular items.
-Stereotype exposure by several detectors, beside each other for each model.
-The latent space of a model on two axes: sets of users and items, and a direction.
-How stereotyped the recommendation lists of each user are: a box plot of the models.
-The distribution of training interactions over items, and the power law that fits its tail.
-Curves of metrics over the rounds of a feedback loop.
-Running means: how a metric settles as users are added, in a random order.
-"""
+"""Plots of folds, trainings, items and users: how values are distributed, and how they settle."""
 
 from __future__ import annotations
 
@@ -122,7 +112,6 @@ MOST_POINTS = 60
 # the loss whose scale depends on the method, so that it is shown relative to its start
 _RELATIVE = "bias"
 
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
 
 _Curve = tuple[FloatArray, FloatArray]  # the last step and the mean loss of each point
 
@@ -141,7 +130,7 @@ def draw_learning_curves(
             for model in list_models(run)
             if ((table["loss"] == loss) & (table["model"] == model)).any()
         }
-        yield _draw(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
+        yield _draw_losses(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
 
 
 def average_steps(table: pd.DataFrame) -> _Curve:
@@ -156,10 +145,10 @@ def average_steps(table: pd.DataFrame) -> _Curve:
     return ends, means
 
 
-def _draw(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
+def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
     last = max(ends[-1] for ends, _ in curves.values())
     y_range = pad_range([value for _, means in curves.values() for value in means.tolist()])
-    axes = Axes(Scale(0, last, _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    axes = svg.make_axes((0, last), y_range)
     numbers = {model: number for number, model in enumerate(list_models(run))}
     places = {
         model: [axes.at(x, y) for x, y in zip(ends.tolist(), means.tolist(), strict=True)]
@@ -174,28 +163,23 @@ def _draw(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) ->
         for model, points in places.items()
     ]
     texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     heading = f"{loss.replace('_', ' ').capitalize()} loss"
     note = "relative to the start" if loss == _RELATIVE else ""
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        *lines,
+        draw_curve_labels(places, texts, axes.frame),
+        x_title=("Step", ""),
+        y_title=(heading, note),
         name=name,
         title=f"{heading} during training",
         caption=(
             f"The {heading.lower()} of each step{', ' if note else ''}{note}: the mean over seeds "
             f"and folds, and over neighbouring steps, {MOST_POINTS} points at most."
         ),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), heading, note),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), "Step", "", "end"),
-            *lines,
-            draw_curve_labels(places, texts, frame),
-        ),
     )
 
 
-_LEFT_LONG_TAIL, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL = 48.0, 34.0, 468.0, 360.0
 _HEAD = 0.2
 _STEPS = 60
 _REFERENCE = "training data"
@@ -203,11 +187,8 @@ _REFERENCE = "training data"
 
 def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
     """Return the plot of one dataset's exposure."""
-    bottom = _HEIGHT_LONG_TAIL - 54
-    axes = Axes(
-        Scale(1, max(exposure.n_items, 2), _LEFT_LONG_TAIL, _RIGHT_LONG_TAIL, log=True),
-        Scale(0, 100, bottom, _TOP_LONG_TAIL),
-    )
+    n = max(exposure.n_items, 2)
+    axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
     lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
@@ -221,28 +202,19 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
         curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
     order = "recommendations" if exposure.training is None else "training interactions"
     by_order = f"by {order}, log scale"
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        *(
+            svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
+            for model, curve in curves.items()
+        ),
+        draw_curve_labels(curves, texts, axes.frame),
+        x_title=("Items, most popular first", by_order),
+        y_title=("Share of recommendations", "up to this item"),
+        drawn=axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
         name=name,
         title="Long tail of recommended items",
-        caption=_write_caption(exposure),
-        height=_HEIGHT_LONG_TAIL,
-        body=join(
-            axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
-            svg.draw_title((4, 16), "Share of recommendations", "up to this item"),
-            svg.draw_title(
-                (_RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL - 8),
-                "Items, most popular first",
-                by_order,
-                "end",
-            ),
-            *(
-                svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
-                for model, curve in curves.items()
-            ),
-            draw_curve_labels(
-                curves, texts, (_LEFT_LONG_TAIL + 4, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, bottom - 4)
-            ),
-        ),
+        caption=_caption_long_tail(exposure),
     )
 
 
@@ -254,7 +226,7 @@ def _describe_head(model: str, shares: FloatArray) -> str:
     )
 
 
-def _write_caption(exposure: Exposure) -> str:
+def _caption_long_tail(exposure: Exposure) -> str:
     caption = (
         "At each rank, the share of a model's recommendations that go to the items up to it. "
         "A curve further left recommends popular items more."
@@ -389,7 +361,7 @@ def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> It
             ),
             name=name_file(f"detectors-{plugin}"),
             title=f"{plugin} by each detector",
-            caption=_write_caption_of_detectors(panels, detectors),
+            caption=_caption_detectors(panels, detectors),
         )
         yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
 
@@ -431,7 +403,7 @@ def _build_rows(
     )
 
 
-def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
+def _caption_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
     sentences = [f"The mean over the users, by {rows.join_names(detectors)}."]
     for panel in panels:
         spreads = []
@@ -452,10 +424,10 @@ def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: li
     return " ".join([*sentences, *describe_lines(intervals)])
 
 
-_PLUGIN = "latent_projection"
-MOST_POINTS_PROJECTION = 2400
+_PROJECTION = "latent_projection"
+MOST_CLOUD = 2400
 _AXES = ("PC1", "PC2")
-_LEFT_PROJECTION, _TOP_PROJECTION, _RIGHT_PROJECTION, _FOOT = 52.0, 34.0, 468.0, 54.0
+_LEFT, _RIGHT, _FOOT = 52.0, 468.0, 54.0  # of a projection
 _LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
 
 _Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
@@ -467,14 +439,14 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: No unit of a projection has both components.
     """
-    for metric in rows.find_metrics(run, _PLUGIN):
+    for metric in rows.find_metrics(run, _PROJECTION):
         units = _pair_components(rows.read_units(run, metric, dataset))
         units, note = rows.split_drawable(units, "x", "y")
         if units.empty:
             raise MissingEvidence(f"{metric.heading} has no point with both components")
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
-            plot = _draw_plot(units[units["model"] == model], model, name_file)
+            plot = _draw_projection(units[units["model"] == model], model, name_file)
             yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
 
 
@@ -485,44 +457,44 @@ def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
     return x.rename(columns={"value": "x"}).merge(y.rename(columns={"value": "y"}), on=keys)
 
 
-def _draw_plot(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
+def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
     sets = {
         str(group): frame[["x", "y"]].to_numpy(np.float64)
         for group, frame in units.groupby("group", sort=False)
     }
     legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
-    top, height = _TOP_PROJECTION + legend_height, 440.0 + legend_height
-    axes = _make_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
+    top, height = svg.TOP + legend_height, 440.0 + legend_height
+    axes = _make_square_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
     means = {group: points.mean(axis=0) for group, points in sets.items()}
     return svg.Plot(
         name=name_file(f"projection-{model}"),
         title=f"Latent space of {model}",
-        caption=_write_caption_of_projection(sets, means),
+        caption=_caption_projection(sets, means),
         height=height,
         body=join(
             axes.draw(
                 choose_ticks(axes.x.low, axes.x.high, 5), choose_ticks(axes.y.low, axes.y.high, 5)
             ),
-            *_draw_points(sets, len(units), axes),
+            *_draw_clouds(sets, len(units), axes),
             _draw_means(means, axes),
             svg.draw_title((8, top - 14), "second component"),
-            svg.draw_title((_RIGHT_PROJECTION, height - 10), "first component", class_="end"),
-            _draw_legend(sets),
+            svg.draw_title((_RIGHT, height - 10), "first component", class_="end"),
+            _draw_set_legend(sets),
         ),
     )
 
 
-def _make_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
+def _make_square_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
     """Return axes on which one unit has the same length."""
     top, bottom = span
-    lengths = _RIGHT_PROJECTION - _LEFT_PROJECTION, bottom - top
+    lengths = _RIGHT - _LEFT, bottom - top
     ranges = [(*pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
     unit = max((high - low) / length for low, high, length in ranges)
     x, y = (
         ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
         for low, high, length in ranges
     )
-    return Axes(Scale(*x, _LEFT_PROJECTION, _RIGHT_PROJECTION), Scale(*y, bottom, top))
+    return Axes(Scale(*x, _LEFT, _RIGHT), Scale(*y, bottom, top))
 
 
 def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
@@ -538,9 +510,9 @@ def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
     return next(pairs, None)
 
 
-def _draw_points(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
+def _draw_clouds(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
     """Yield the points of each set, every n-th if there are too many."""
-    step = max(1, -(-total // MOST_POINTS_PROJECTION))
+    step = max(1, -(-total // MOST_CLOUD))
     for series, points in enumerate(sets.values()):
         colour, shape = choose_look(series)
         for x, y in points[::step].tolist():
@@ -554,7 +526,7 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     texts = draw_labels(
         list(centres.values()),
         [svg.shorten(group, 26) for group in centres],
-        (_LEFT_PROJECTION, axes.y.end, _RIGHT_PROJECTION, axes.y.start),
+        (_LEFT, axes.y.end, _RIGHT, axes.y.start),
         itertools.repeat("halo name"),
         gap=13,
         obstacles=interpolate_points(arrow) if arrow else [],
@@ -568,7 +540,7 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     return join(*elements)
 
 
-def _draw_legend(sets: _Sets) -> Safe:
+def _draw_set_legend(sets: _Sets) -> Safe:
     elements = []
     for series, (group, points) in enumerate(sets.items()):
         line, column = divmod(series, _LEGEND_COLUMNS)
@@ -582,7 +554,7 @@ def _draw_legend(sets: _Sets) -> Safe:
     return join(*elements)
 
 
-def _write_caption_of_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
+def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     sentences = [
         "Vectors on the first two principal components, with the same unit on both axes.",
         "Large marks are the means of the sets.",
@@ -594,13 +566,13 @@ def _write_caption_of_projection(sets: _Sets, means: Mapping[str, FloatArray]) -
             f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {length:.3g}."
         )
     n_points = sum(map(len, sets.values()))
-    if n_points > MOST_POINTS_PROJECTION:
+    if n_points > MOST_CLOUD:
         sentences.append(f"Of {n_points:,} points every n-th is drawn.")
     return " ".join(sentences)
 
 
-_PLUGIN_STEREOTYPES = "REC-ST"
-_ROW, _TOP_STEREOTYPES, _LONGEST = 30.0, 34.0, 22
+_REC_ST = "REC-ST"
+_ROW, _LONGEST = 30.0, 22
 
 
 @dataclass(frozen=True)
@@ -620,7 +592,7 @@ def compute_box(values: FloatArray) -> _Box:
     """Return the box of values; whiskers reach the last value within 1.5 interquartile ranges.
 
     >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
-    Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
+    _Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
     """
     q1, median, q3 = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
     reach = 1.5 * (q3 - q1)
@@ -635,7 +607,7 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: A metric is defined for no user.
     """
-    for metric in rows.find_metrics(run, _PLUGIN_STEREOTYPES):
+    for metric in rows.find_metrics(run, _REC_ST):
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
@@ -650,20 +622,18 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             if boxes:
                 suffix = ", ".join(filter(None, [str(group), str(target)]))
                 name = name_file(f"exposure-{metric.title}-{suffix}")
-                yield rows.add_note(_draw_plot_of_stereotypes(metric, boxes, suffix, name), note)
+                yield rows.add_note(_draw_boxes(metric, boxes, suffix, name), note)
 
 
-def _draw_plot_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str
-) -> svg.Plot:
+def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str) -> svg.Plot:
     ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
-    height = _TOP_STEREOTYPES + _ROW * len(ranked) + 64
-    scale = _make_scale(boxes)
+    height = svg.TOP + _ROW * len(ranked) + 64
+    scale = _make_box_scale(boxes)
     note = rows.describe_direction(metric)
-    elements = [draw_row_axis(scale, _TOP_STEREOTYPES, metric.heading, note, height), _draw_key()]
+    elements = [draw_row_axis(scale, svg.TOP, metric.heading, note, height), _draw_box_key()]
     labels = svg.shorten_all(ranked, _LONGEST)
     for position, (model, label) in enumerate(zip(ranked, labels, strict=True)):
-        y = _TOP_STEREOTYPES + (position + 0.5) * _ROW
+        y = svg.TOP + (position + 0.5) * _ROW
         elements += [
             svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
             svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
@@ -672,13 +642,13 @@ def _draw_plot_of_stereotypes(
     return svg.Plot(
         name=name,
         title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
-        caption=_write_caption_of_stereotypes(metric, boxes, ranked),
+        caption=_caption_boxes(metric, boxes, ranked),
         height=height,
         body=join(*elements),
     )
 
 
-def _make_scale(boxes: Mapping[str, _Box]) -> Scale:
+def _make_box_scale(boxes: Mapping[str, _Box]) -> Scale:
     low = min(box.low for box in boxes.values())
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
@@ -712,7 +682,7 @@ def _draw_box(box: _Box, model: str, scale: Scale, y: float) -> Safe:
     )
 
 
-def _draw_key() -> Safe:
+def _draw_box_key() -> Safe:
     return join(
         draw_marker((12, 12), DIAMOND, "mean", radius=3.8),
         svg.draw_text((21, 16), "mean"),
@@ -721,9 +691,7 @@ def _draw_key() -> Safe:
     )
 
 
-def _write_caption_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]
-) -> str:
+def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]) -> str:
     unit = "user" if metric.unit in {"", "query"} else metric.unit
     sentences = [
         f"Each box holds the middle half of a model's values of each {unit};",
@@ -739,12 +707,6 @@ def _write_caption_of_stereotypes(
 
 
 _FEWEST_ITEMS = 10
-(
-    _LEFT_POPULARITY_HISTOGRAM,
-    _TOP_POPULARITY_HISTOGRAM,
-    _RIGHT_POPULARITY_HISTOGRAM,
-    _HEIGHT_POPULARITY_HISTOGRAM,
-) = 64.0, 34.0, 456.0, 360.0
 _BINS = 22
 
 
@@ -761,40 +723,21 @@ def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | No
     n_items, _ = np.histogram(positive, edges)
     density = n_items / np.diff(edges) / positive.size
     least, most = float(density[density > 0].min()), float(density.max())
-    axes = Axes(
-        Scale(
-            float(edges[0]),
-            float(edges[-1]),
-            _LEFT_POPULARITY_HISTOGRAM,
-            _RIGHT_POPULARITY_HISTOGRAM,
-            log=True,
-        ),
-        Scale(
-            least / 2,
-            most * 1.6,
-            _HEIGHT_POPULARITY_HISTOGRAM - 54,
-            _TOP_POPULARITY_HISTOGRAM,
-            log=True,
-        ),
+    ends = float(edges[0]), float(edges[-1])
+    axes = svg.make_axes(
+        ends, (least / 2, most * 1.6), 360, sides=(64, 456), log_x=True, log_y=True
     )
     law = fit_power_law(counts)
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_bars(edges, n_items, density, axes),
+        _draw_law(law, positive, axes),
+        x_title=("Training interactions", "log scale"),
+        y_title=("Share of items", "per number of interactions, log scale"),
+        drawn=axes.draw(_choose_ticks(axes.x), choose_log_ticks(axes.y.low, axes.y.high)),
         name=name,
         title="Popularity of the items",
-        caption=_write_caption_of_popularity_histogram(counts, law),
-        height=_HEIGHT_POPULARITY_HISTOGRAM,
-        body=join(
-            axes.draw(_choose_ticks(axes.x), choose_log_ticks(axes.y.low, axes.y.high)),
-            svg.draw_title((4, 16), "Share of items", "per number of interactions, log scale"),
-            svg.draw_title(
-                (_RIGHT_POPULARITY_HISTOGRAM, _HEIGHT_POPULARITY_HISTOGRAM - 8),
-                "Training interactions",
-                "log scale",
-                "end",
-            ),
-            _draw_bars(edges, n_items, density, axes),
-            _draw_law(law, positive, axes),
-        ),
+        caption=_caption_popularity(counts, law),
     )
 
 
@@ -860,7 +803,7 @@ def _choose_ticks(scale: Scale) -> list[float]:
     return [tick for tick in ticks if scale.low <= tick <= scale.high]
 
 
-def _write_caption_of_popularity_histogram(counts: FloatArray, law: PowerLaw) -> str:
+def _caption_popularity(counts: FloatArray, law: PowerLaw) -> str:
     positive = counts[counts > 0]
     sentences = [
         f"The number of training interactions of {format_count(positive.size, 'item')}.",
@@ -882,8 +825,6 @@ _MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
 
 _MOST_CURVES = 12  # curves of a plot, the first ones
 
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
-
 
 def draw_round_curves(
     run: RunTables, dataset: str, name_file: rows.NameFile
@@ -895,12 +836,10 @@ def draw_round_curves(
             plots.setdefault((curve.metric.title, curve.target), []).append(curve)
     for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
         stem = "-".join(filter(None, ["rounds", title, target]))
-        yield _draw_of_round_curves(
-            curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES
-        )
+        yield _draw_rounds(curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES)
 
 
-def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: int) -> svg.Plot:
+def _draw_rounds(curves: Sequence[RoundCurve], name: str, n_omitted: int) -> svg.Plot:
     metric, target = curves[0].metric, curves[0].target
     points = {
         " ".join(filter(None, (curve.model, curve.group))): [
@@ -910,7 +849,7 @@ def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: in
     }
     last = max(number for ends in points.values() for number, _ in ends)
     heights = pad_range([value for ends in points.values() for _, value in ends])
-    axes = Axes(Scale(1.0, max(last, 2.0), _LEFT, _RIGHT), Scale(*heights, _HEIGHT - 54, _TOP))
+    axes = svg.make_axes((1.0, max(last, 2.0)), heights)
     lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
     colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
     places = count_decimals([value for ends in points.values() for _, value in ends])
@@ -923,25 +862,22 @@ def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: in
             colour = colours[label].split()[0]
             elements.append(svg.draw_circle(place, 3, f"dot {colour}", text))
     texts = {label: f"halo {colours[label].split()[0]}" for label in lines}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     heading = metric.groups_heading if curves[0].group else metric.heading
     of_target = f" of {target}" if target else ""
     omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
     ticks = [tick for tick in choose_ticks(1.0, last) if tick == round(tick)]
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        *elements,
+        draw_curve_labels(lines, texts, axes.frame),
+        x_title=("Round", ""),
+        y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
+        drawn=axes.draw(sorted({1.0, *ticks})),
         name=name,
         title=f"{heading}{of_target} over rounds of feedback",
         caption=(
             "In each round a model is trained on what users accepted from its lists before; the "
             f"mean over seeds and folds.{omitted}"
-        ),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(sorted({1.0, *ticks})),
-            svg.draw_title((4, 16), f"{heading}{of_target}", rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), "Round", "", "end"),
-            *elements,
-            draw_curve_labels(lines, texts, frame),
         ),
     )
 
@@ -957,8 +893,7 @@ _POPULARITY_OF_USERS = (
 FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
 
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
-_STEPS_RUNNING_MEANS, _POINTS = 120, 500
+_MOST_STEPS, _POINTS = 120, 500
 """The number of points of a curve, and of all curves of a plot."""
 
 
@@ -977,7 +912,7 @@ def draw_running_means(
     for metric in filter(None, [accuracy, *popularity]):
         values = _arrange_units(run, metric, dataset)
         if values is not None:
-            yield _draw_of_running_means(
+            yield _draw_means_of_units(
                 run, metric, values, name_file(f"running-mean-{metric.title}")
             )
 
@@ -994,33 +929,30 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
     return table.iloc[order][models]
 
 
-def _draw_of_running_means(
+def _draw_means_of_units(
     run: RunTables, metric: Definition, values: pd.DataFrame, name: str
 ) -> svg.Plot:
     running = compute_running_means(values.to_numpy(dtype=np.float64))
-    n_steps = max(2, min(_STEPS_RUNNING_MEANS, _POINTS // max(values.shape[1], 1)))
+    n_steps = max(2, min(_MOST_STEPS, _POINTS // max(values.shape[1], 1)))
     counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
     ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
     ends = ends[:, counts - 1]
     ends = np.where((np.abs(ends) <= LARGEST).all(axis=0), ends, np.nan)
     y_range = pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
-    axes = Axes(Scale(0, len(values), _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    axes = svg.make_axes((0, len(values)), y_range)
     unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_running_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
+        x_title=(unit, "in random order"),
+        y_title=(metric.heading, rows.describe_direction(metric)),
         name=name,
         title=f"{metric.heading} as {unit.lower()} are added",
-        caption=_write_caption_of_running_means(unit.lower()),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), unit, "in random order", "end"),
-            _draw_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
-        ),
+        caption=_caption_running_means(unit.lower()),
     )
 
 
-def _draw_curves(
+def _draw_running_curves(
     run: RunTables, ends: Mapping[str, FloatArray], counts: AnyArray, axes: Axes
 ) -> Safe:
     """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
@@ -1041,11 +973,10 @@ def _draw_curves(
         curves[model] = mean
         names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
     texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
-    return join(*bands, *names.values(), draw_curve_labels(curves, texts, frame))
+    return join(*bands, *names.values(), draw_curve_labels(curves, texts, axes.frame))
 
 
-def _write_caption_of_running_means(units: str) -> str:
+def _caption_running_means(units: str) -> str:
     return (
         f"The mean over the first {units}, from {FIRST} on, in one random order for all models "
         f"(seed {_ORDER_SEED}); the right end is the reported mean. Bands are one standard error "

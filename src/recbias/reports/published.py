@@ -1,8 +1,4 @@
-"""Matching of published rows that need more than a model and a metric with a run's estimates.
-
-The published tables that are packaged as data, and their descriptions.
-Comparison of a run with the published tables that are packaged as data.
-"""
+"""The published tables that are packaged as data, and the comparison of a run with them."""
 
 from __future__ import annotations
 

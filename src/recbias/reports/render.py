@@ -1,8 +1,6 @@
-"""The content of a run's reports, shared by all formats.
+"""The content of a report, and its rendering as HTML, JSON and Markdown.
 
-``report.html``: a page that loads nothing from elsewhere, for screens and for print.
-``report.json``: metrics, significance, definitions and manifest for programs.
-``report.md``: the report as Markdown, for code hosts.
+The page loads nothing from elsewhere; undefined values are null in JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Parquet files of run folders, and the remedies for damaged ones.
-
-The files of a run folder as tables.
-The finished runs of a results folder.
-"""
+"""The run folder: its files as tables, remedies for damaged ones, and the finished runs."""
 
 from __future__ import annotations
 

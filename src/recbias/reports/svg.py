@@ -1,14 +1,8 @@
-"""Plots as SVG: elements, their estimated sizes, and the document that holds them.
-
-Axes: scales, ticks, grid lines, and values with intervals.
-Labels that overlap neither one another nor, where possible, the marks.
-Markers of series: each colour has a shape, so that no series differs by colour alone.
-Square matrices: labels on the left and below, a coloured cell for each pair.
+"""Plots as SVG: elements, axes, markers, matrices, and labels that overlap nothing.
 
 Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
-``plot.css``, so that a page has light and dark plots.
-
-A label stands beside the point that it names, else at the end of a line to it.
+``plot.css``, so that a page has light and dark plots. Each colour of a series has a shape. A
+label stands beside the point that it names, else at the end of a line to it.
 """
 
 from __future__ import annotations
@@ -104,7 +98,7 @@ def read_style_sheet() -> str:
 def _format_coordinate(value: float) -> str:
     """Return a coordinate with at most one decimal.
 
-    >>> _format_coordinate(12.04), format_coordinate(3.96)
+    >>> _format_coordinate(12.04), _format_coordinate(3.96)
     ('12', '4')
     """
     return f"{value:.1f}".removesuffix(".0")
@@ -244,6 +238,7 @@ class FileNames:
 
 
 MARGIN = 14.0
+TOP, _FOOT = 34.0, 54.0
 TALL = 560.0
 """Plots of rows that are taller than this have tick labels at the top too."""
 
@@ -394,6 +389,11 @@ class Axes:
         """Return the coordinates of a pair of values."""
         return self.x.at(x), self.y.at(y)
 
+    @property
+    def frame(self) -> _Frame:
+        """Where the labels of curves may stand."""
+        return self.x.start + 4, self.y.end, self.x.end, self.y.start - 4
+
     def draw(
         self,
         x_ticks: Sequence[float] | None = None,
@@ -418,6 +418,42 @@ class Axes:
             ]
         bottom = self.y.start if bottom is None else bottom
         return join(*elements, _draw_x_axis(self.x, x_ticks, self.y.end, bottom))
+
+
+def make_axes(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    height: float = 300.0,
+    *,
+    sides: tuple[float, float] = (60.0, 456.0),
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Axes:
+    """Return the axes of a chart of this height: room for titles above and below."""
+    return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP, log_y))
+
+
+def draw_chart(
+    axes: Axes,
+    *elements: Safe,
+    x_title: tuple[str, str],
+    y_title: tuple[str, str],
+    drawn: Safe | None = None,
+    **texts: str,
+) -> Plot:
+    """Return a chart with the titles of its axes, each with a note.
+
+    ``drawn`` are the axes where they are not those of ``axes.draw()``; ``texts`` are the name,
+    the title and the caption of the plot.
+    """
+    height = axes.y.start + _FOOT
+    body = join(
+        axes.draw() if drawn is None else drawn,
+        draw_title((4, 16), *y_title),
+        draw_title((axes.x.end, height - 8), *x_title, "end"),
+        *elements,
+    )
+    return Plot(height=height, body=body, **texts)
 
 
 def _draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:

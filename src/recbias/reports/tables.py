@@ -1,14 +1,7 @@
-"""The table of the checks of a run.
+"""The tables of a report: results, settings, groups, gaps, rounds, checks, comparisons, agreement.
 
-How tables show significance: superscript marks, and one row per comparison.
-Undefined values: of units, and of models that do not provide what a metric needs.
-Wide tables: one row per model, one column per metric, the best value of a column in bold.
-Models of one plug-in with different settings, as a sweep makes them.
-The values of metrics over the rounds of a feedback loop, as a table.
-The results of several runs in one table.
-Tables of values by query label or item attribute: one row per group, one column per model.
-A fairness card for each grouped metric: the groups, the gaps between them, and their tests.
-Rank correlation between metrics: whether they order the models of a run alike.
+The best value of a column is bold, superscript marks show what is significant, and footnotes count
+undefined values.
 """
 
 from __future__ import annotations
@@ -331,7 +324,7 @@ def count_undefined(
     ]
 
 
-_PLACE_WIDE_TABLES = ("dataset", "seed", "fold")
+_FITS = ("dataset", "seed", "fold")
 
 
 @lru_cache(maxsize=2)
@@ -346,7 +339,7 @@ def build_summary(run: RunTables) -> Table:
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
     frame = _select_overall(collect_estimates(run))
-    keys = select_varying(frame, _PLACE_WIDE_TABLES)
+    keys = select_varying(frame, _FITS)
     if not keys:
         return None
     position = {label: number for number, label in enumerate(list_datasets(run))}
@@ -377,7 +370,7 @@ def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
 def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
     """Return one row per block of key values and model, and one column per metric."""
     records = to_records(frame)
-    cells = {(_get_key(row, keys), row["model"], get_title(row)): row for row in records}
+    cells = {(_get_key(row, keys), row["model"], _get_title(row)): row for row in records}
     missing = _collect_missing_outputs(run)
     present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
@@ -452,11 +445,6 @@ def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row[key]) for key in keys)
 
 
-def get_title(row: Row) -> str:
-    """Return the title of the metric of a row."""
-    return format_title(row["metric"], row["k"])
-
-
 def _build_header(metric: Definition) -> Column:
     label = DIRECTION_LABELS[metric.direction]
     note = f"{metric.summary} ({label})" if metric.summary else label.capitalize()
@@ -529,12 +517,12 @@ def build_settings_tables(run: RunTables) -> list[Table]:
     if "model" not in titles:
         return []
     return [
-        _build_table_of_model_settings(summary, titles.index("model"), group)
+        _tabulate_settings(summary, titles.index("model"), group)
         for group in collect_variants(run)
     ]
 
 
-def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> Table:
+def _tabulate_settings(summary: Table, at: int, group: Variants) -> Table:
     rows = [row for row in summary.rows if row[at].text in group.settings]
     return replace(
         summary,
@@ -547,7 +535,7 @@ def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> 
         rows=tuple(
             (
                 *row[:at],
-                *_build_cells_of_model_settings(group.settings[row[at].text]),
+                *_build_setting_cells(group.settings[row[at].text]),
                 *(replace(cell, mark="") for cell in row[at + 1 :]),
             )
             for row in rows
@@ -556,7 +544,7 @@ def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> 
     )
 
 
-def _build_cells_of_model_settings(settings: Mapping[str, Any]) -> Iterator[Cell]:
+def _build_setting_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
     for value in settings.values():
         yield Cell(render_setting(value), float(value) if is_number(value) else math.nan)
 
@@ -617,7 +605,7 @@ def build_round_table(run: RunTables) -> Table | None:
         _ROUNDS_TITLE,
         make_columns(columns, numeric=titles),
         tuple(cells),
-        _explain_of_round_table(run.rounds),
+        _explain_rounds(run.rounds),
     )
 
 
@@ -627,7 +615,7 @@ def _select_rounds(numbers: list[int]) -> list[int]:
     return [numbers[position] for position in at.tolist()]
 
 
-def _explain_of_round_table(rounds: pd.DataFrame | None) -> tuple[str, ...]:
+def _explain_rounds(rounds: pd.DataFrame | None) -> tuple[str, ...]:
     how = (
         "In each round a model is trained on the data of the round before and on what users "
         "accepted from its lists; every model has a history of its own."
@@ -680,7 +668,7 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
-    titles = pd.Series([get_title(row) for row in to_records(frame)], frame.index, dtype="str")
+    titles = pd.Series([_get_title(row) for row in to_records(frame)], frame.index, dtype="str")
     for title, rows in frame.groupby(titles, sort=False):
         if title in omitted:
             continue
@@ -697,12 +685,12 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
-    kinds = [_identify_kind(run, get_title(row)) for row in records]
+    kinds = [_identify_kind(run, _get_title(row)) for row in records]
     by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
     places = {str(kind): count_decimals(values) for kind, values in by_kind}
     rows = tuple(
         (
-            Cell(make_heading(get_title(row))),
+            Cell(make_heading(_get_title(row))),
             *map(Cell, _get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
             build_cell(row, places[kind]),
@@ -805,7 +793,7 @@ def build_cards(run: RunTables) -> list[_FairnessCard]:
     rows_by_title: dict[str, list[Row]] = {}
     for row in to_records(select_headline(run, collect_estimates(run))):
         if row["group"] and row["model"] != DATASET:
-            rows_by_title.setdefault(get_title(row), []).append(row)
+            rows_by_title.setdefault(_get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
     questions: dict[str, list[Question]] = {}
     for question in collect_questions(run):
@@ -1031,13 +1019,13 @@ def build_agreement_tables(run: RunTables) -> list[Table]:
     datasets = list_single_datasets(run)
     results = [(dataset, compute_metric_agreement(run, dataset)) for dataset in datasets]
     return [
-        _build_table_of_metric_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")
+        _tabulate_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")
         for dataset, result in results
         if result is not None
     ]
 
 
-def _build_table_of_metric_agreement(result: MetricAgreement, suffix: str) -> Table:
+def _tabulate_agreement(result: MetricAgreement, suffix: str) -> Table:
     """Return one row and one numbered column per metric."""
     numbers = range(1, len(result.metrics) + 1)
     rows = tuple(

@@ -1,11 +1,4 @@
-"""The metrics of a run: definitions, column titles and directions.
-
-The headline rows of a run: means over seeds and folds where there are several.
-The table of what re-ranking costs in accuracy and removes in bias.
-The comparisons of a run, grouped by metric, test and correction.
-Facts about a run: its data, settings, execution, models, stages and files.
-The values of metrics over the rounds of a feedback loop.
-"""
+"""What reports are made of: definitions of metrics, headline rows, comparisons, rounds, facts."""
 
 from __future__ import annotations
 
@@ -750,7 +743,7 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     conditions = dict(settings) if isinstance(settings, dict) else {}
     folds = conditions.pop("folds", 1)
     number, unit = queries.get("asked", 0), queries.get("unit", "query")
-    total = _count_units_of_facts(run, queries.get("dataset"), unit)
+    total = _count_queries(run, queries.get("dataset"), unit)
     samples = f"{folds} disjoint samples of " if folds != 1 else ""
     texts = [
         samples + format_count(number, unit),
@@ -763,7 +756,7 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     return Fact("Queries", " ".join(filter(None, texts)))
 
 
-def _count_units_of_facts(run: RunTables, label: object, unit: str) -> int:
+def _count_queries(run: RunTables, label: object, unit: str) -> int:
     """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
     for dataset in run.manifest.get("datasets", []):
         if dataset.get("label") == label:
