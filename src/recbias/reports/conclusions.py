@@ -15,30 +15,18 @@ from typing import Any, Literal, NamedTuple
 
 from recbias.core.files import has_file
 from recbias.core.measures import DATASET, read_bounds, to_loss
+from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.views import (
-    ALL,
     DIRECTION_LABELS,
     Comparisons,
     Definition,
     RoundCurve,
     Row,
-    collect_comparisons,
     collect_definitions,
-    collect_estimates,
-    describe_methods,
-    find_wins,
-    flag_best,
     format_title,
-    get_place,
     is_significant,
-    is_unbounded,
-    list_round_curves,
     list_single_datasets,
-    name_reranker,
-    select_headline,
-    select_tradeoffs,
-    select_varying,
 )
 from recbias.reports.wording import (
     count_decimals,
@@ -287,10 +275,10 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """
     definitions = collect_definitions(run)
     groups: dict[tuple[object, ...], list[Comparisons]] = {}
-    tested = {item.title for item in collect_comparisons(run) if not item.compares_models}
+    tested = {item.title for item in views.collect_comparisons(run) if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
     repeated: dict[tuple[object, ...], list[Row]] = {}
-    for comparison in collect_comparisons(run):
+    for comparison in views.collect_comparisons(run):
         if comparison.test == EXACT:  # too few units for a conclusion
             continue
         metric = definitions.get(comparison.title)
@@ -302,7 +290,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
             groups.setdefault(key, []).append(comparison)
     estimates = _index_estimates(run)
     several = len(list_single_datasets(run)) > 1
-    varying = select_varying(run.metrics, ["seed", "fold"])
+    varying = views.select_varying(run.metrics, ["seed", "fold"])
     questions = []
     for comparisons in groups.values():
         first = comparisons[0]
@@ -311,7 +299,9 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         metric = definitions.get(first.title) or Definition(first.title, first.title)
         dataset = first.place[0] if several else ""
         columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
-        place = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
+        place = ", ".join(
+            f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL
+        )
         values = estimates.get((first.place, first.title), {})
         if metric.gap:
             values = {**_list_sides(first), **values}
@@ -379,9 +369,9 @@ def _share_grouping(metric: Definition, other: Definition) -> bool:
 def _index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str], _Estimates]:
     """Return the rows of ``metrics.csv`` by place and metric."""
     estimates: dict[tuple[tuple[str, str, str], str], dict[tuple[str, str, str], Row]] = {}
-    for row in to_records(collect_estimates(run)):
+    for row in to_records(views.collect_estimates(run)):
         if row["model"] != DATASET:
-            key = get_place(row), format_title(row["metric"], row["k"])
+            key = views.get_place(row), format_title(row["metric"], row["k"])
             part = (row["model"], row["group"], row["target"])
             estimates.setdefault(key, {})[part] = row
     return estimates
@@ -412,7 +402,7 @@ def describe_reranking(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     """
     detail = _DETAIL
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in select_tradeoffs(run):
+    for row in views.select_tradeoffs(run):
         groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
     definitions, several = collect_definitions(run), len(list_single_datasets(run)) > 1
     for (dataset, bias, target), rows in sorted(groups.items(), key=lambda item: _rank(item[1])):
@@ -437,13 +427,13 @@ def _select_versions(rows: Sequence[Row]) -> list[Row]:
     best: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
         if not math.isnan(row["bias_removed"]):
-            best.setdefault((row["baseline"], name_reranker(row)), row)
+            best.setdefault((row["baseline"], views.name_reranker(row)), row)
     return [*best.values()]
 
 
 def _describe(row: Row, metric: Definition) -> str:
     """Return a version with what it removes, what it costs, and the price if that is known."""
-    name, setting, strength = name_reranker(row), row["setting"], row["strength"]
+    name, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
     if not math.isnan(strength) and f"{setting}=" not in name:
         name = f"{name} ({setting} {strength:g})"
     subject = to_line(f"{name} of {row['baseline']}")
@@ -469,7 +459,7 @@ def _state(row: Row, name: str, unit: str = "", *, signed: bool = True) -> str:
     places = count_decimals([value])
     interval = format_interval(low, high, places)
     bounds = f"95% interval {interval}" if interval else "no interval"
-    if name == "price" and is_unbounded(row):
+    if name == "price" and views.is_unbounded(row):
         bounds = "unbounded interval"
     return f"{format_value(value, places)}{f' {to_line(unit)}' if unit else ''} ({bounds})"
 
@@ -481,7 +471,7 @@ def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     """Yield metric, dataset, a sentence and its detail for each value."""
     datasets = list_single_datasets(run)
     for dataset in datasets:
-        curves = list_round_curves(run, dataset)
+        curves = views.list_round_curves(run, dataset)
         where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
         for heading, group in itertools.groupby(curves, _describe_value):
             members = list(group)
@@ -619,7 +609,7 @@ def _describe_p_value(row: Row) -> str:
 
 def describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
     """Return the test, the correction, the family, and the p-value and n of a comparison."""
-    methods = describe_methods(question.comparisons)
+    methods = views.describe_methods(question.comparisons)
     texts = [_describe_p_value(row), _count_compared(question, row)] if row else []
     found = ", ".join(filter(None, [result, *texts]))
     text = f"{methods}: {found}." if found else f"{methods}."
@@ -832,7 +822,7 @@ def _write_models(question: Question) -> _Answer:
 def _list_best(question: Question) -> list[str]:
     """Return the models with the best value in the metric's direction."""
     values = {name: _get_value(question, name) for name in question.models}
-    flags = flag_best(values.values(), question.metric.direction)
+    flags = views.flag_best(values.values(), question.metric.direction)
     return [name for name, best in zip(values, flags, strict=True) if best]
 
 
@@ -844,7 +834,7 @@ def _get_value(question: Question, model: str) -> float:
 def _write_best(question: Question) -> _Answer:
     """Return the best model and which models it is significantly better than."""
     (best, *ties), models = _list_best(question), question.models
-    wins = find_wins(question.comparisons[0])
+    wins = views.find_wins(question.comparisons[0])
     if ties or not any(wins.values()):
         return _write_tie(question, [best, *ties])
     places = count_decimals(_get_value(question, name) for name in models)
@@ -931,7 +921,7 @@ def _describe_each(
     compared = {(item.metric.title, item.dataset) for item in questions}
     definitions = collect_definitions(run)
     rows_by_metric: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
         title = format_title(row["metric"], row["k"])
         dataset = row["dataset"] if several else ""
         if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:
@@ -1005,7 +995,7 @@ def _describe_several(metric: Definition, rows: Sequence[Row]) -> _Answer:
     else:
         order = sorted(range(len(rows)), key=lambda at: float(rows[at]["value"]))
         text = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(rows):,} models"
-    flags = flag_best([row["value"] for row in rows], metric.direction)
+    flags = views.flag_best([row["value"] for row in rows], metric.direction)
     best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
     nearest = metric.direction == "zero" and len(best) == 1
     remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
@@ -1158,7 +1148,7 @@ def _conclude(question: Question) -> Conclusion:
 
 
 def _hide_mean(dataset: str) -> str:
-    return "" if dataset == ALL else dataset
+    return "" if dataset == views.ALL else dataset
 
 
 def _list_undecided(question: Question) -> Sequence[Row]:

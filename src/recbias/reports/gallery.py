@@ -14,7 +14,7 @@ import pandas as pd
 from recbias.core.errors import MissingEvidence
 from recbias.core.measures import to_loss
 from recbias.reports import plots as rows
-from recbias.reports import svg
+from recbias.reports import svg, views
 from recbias.reports.llm import Search, Trial, collect_searches
 from recbias.reports.plots_models import (
     OTHER_BIASES,
@@ -45,27 +45,8 @@ from recbias.reports.plots_units import (
     draw_stereotypes,
 )
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    Axes,
-    FileNames,
-    Plot,
-    Scale,
-    choose_ticks,
-    describe_omitted,
-    draw_labels,
-    fits_axis,
-    interpolate_points,
-    pad_range,
-)
-from recbias.reports.views import (
-    DIRECTION_LABELS,
-    Comparisons,
-    collect_comparisons,
-    collect_definitions,
-    list_single_datasets,
-    select_accuracy_metric,
-    select_popularity_metric,
-)
+from recbias.reports.svg import FileNames, Plot, Scale
+from recbias.reports.views import Comparisons
 from recbias.reports.wording import Safe, format_value, join
 
 Subject = TypeVar("Subject")
@@ -165,8 +146,8 @@ def draw_gallery(run: RunTables) -> Gallery:
     overview = _draw_overview(run, names)
     album = _draw_paper_plots(run, names)
     matrices = _draw_matrices(run, names)
-    metrics = collect_definitions(run).values()
-    needs_lists = select_accuracy_metric(metrics) or select_popularity_metric(metrics)
+    metrics = views.collect_definitions(run).values()
+    needs_lists = views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)
     missing = overview.missing if needs_lists else []
     skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrices.faults]
     return Gallery(
@@ -179,7 +160,7 @@ def draw_gallery(run: RunTables) -> Gallery:
 def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots of accuracy and popularity."""
     album = _Album[str]()
-    datasets = list_single_datasets(run)
+    datasets = views.list_single_datasets(run)
     counts = count_recommendations(run)
     plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
         (_SCATTER, "accuracy-popularity", draw_scatter),
@@ -214,7 +195,7 @@ def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str)
 def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots that papers show."""
     album = _Album[str]()
-    single = list_single_datasets(run)
+    single = views.list_single_datasets(run)
     for plots, datasets in (
         (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),
@@ -233,7 +214,9 @@ def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
     """Return the win matrices."""
     album = _Album[Comparisons]()
     families = [
-        family for family in collect_comparisons(run) if family.compares_models and not family.part
+        family
+        for family in views.collect_comparisons(run)
+        if family.compares_models and not family.part
     ]
     several = len({family.place[0] for family in families}) > 1
     for family in families:
@@ -286,19 +269,19 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
     trials = _list_drawable(search)
     if search.direction == "none" or not trials:
         return None
-    axes = Axes(
+    axes = svg.Axes(
         Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT),
-        Scale(*pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
+        Scale(*svg.pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
     )
     states = [state for state in _COLOURS if search.count(state)]
     bottom = _BOTTOM + 8 + _STRIP * len(states)
-    ticks = [tick for tick in choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
+    ticks = [tick for tick in svg.choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
     points = {trial.number: axes.at(trial.number, trial.value) for trial in trials}
     steps = _list_steps(search, points, axes.x.at(len(search.trials)))
     sentences = [
         "Each point is a trial; the line is the best so far, the large point the best.",
         f"Trials that were {' or '.join(states)} are marked below." if states else "",
-        describe_omitted(len(search.done) - len(trials)),
+        svg.describe_omitted(len(search.done) - len(trials)),
     ]
     return svg.Plot(
         name=name,
@@ -314,7 +297,7 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
             svg.draw_polyline(steps, "curve c0"),
             *_draw_best_label(search, points, steps),
             *(_draw_trial(search, trial, points[trial.number]) for trial in trials),
-            svg.draw_title((4, 16), search.metric, DIRECTION_LABELS[search.direction]),
+            svg.draw_title((4, 16), search.metric, views.DIRECTION_LABELS[search.direction]),
             svg.draw_title((_RIGHT, bottom + 40), "Trial", class_="end"),
         ),
     )
@@ -331,7 +314,7 @@ def list_improvements(search: Search) -> list[Trial]:
 
 
 def _list_drawable(search: Search) -> list[Trial]:
-    return [trial for trial in search.done if fits_axis(trial.value)]
+    return [trial for trial in search.done if svg.fits_axis(trial.value)]
 
 
 def _list_steps(search: Search, points: dict[int, svg.Point], end: float) -> list[svg.Point]:
@@ -356,9 +339,9 @@ def _draw_best_label(
     if search.best not in points:
         return []
     label = f"trial {search.best}: {format_value(search.chosen.value, search.places)}"
-    obstacles = [*points.values(), *interpolate_points(steps)]
+    obstacles = [*points.values(), *svg.interpolate_points(steps)]
     frame = (_LEFT + 4, _TOP - 8, _RIGHT, _BOTTOM)
-    return draw_labels(
+    return svg.draw_labels(
         [points[search.best]], [label], frame, ["halo c2"], gap=11, obstacles=obstacles
     )
 
@@ -379,7 +362,7 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
 
     None if no importance is known.
     """
-    shares = {key: share for key, share in search.importances.items() if fits_axis(share)}
+    shares = {key: share for key, share in search.importances.items() if svg.fits_axis(share)}
     if not shares:
         return None
     ranked = sorted(shares, key=lambda key: -shares[key])

@@ -14,19 +14,10 @@ import pandas as pd
 
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name
+from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.svg import LARGEST, Plot, describe_omitted, fits_axis
-from recbias.reports.views import (
-    ALL,
-    DIRECTION_LABELS,
-    Definition,
-    collect_definitions,
-    collect_estimates,
-    format_title,
-    list_datasets,
-    list_models,
-    select_headline,
-)
+from recbias.reports.views import Definition
 
 # with more datasets than this only the values over all of them are plotted
 _MOST_PLOTTED_DATASETS = 3
@@ -44,14 +35,14 @@ NameFile = Callable[[str], str]
 
 def find_metrics(run: RunTables, name: str) -> list[Definition]:
     """Return the metrics of the run whose plug-in has this name."""
-    metrics = collect_definitions(run).values()
+    metrics = views.collect_definitions(run).values()
     return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
 
 
 def list_plotted_datasets(run: RunTables) -> list[str]:
     """Return the datasets with plots of their own, the mean over all of them first."""
-    names = list_datasets(run)
-    return [ALL] if ALL in names and len(names) > _MOST_PLOTTED_DATASETS + 1 else names
+    names = views.list_datasets(run)
+    return [views.ALL] if views.ALL in names and len(names) > _MOST_PLOTTED_DATASETS + 1 else names
 
 
 def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
@@ -89,7 +80,7 @@ def describe_undrawn(
 
 def describe_direction(metric: Definition) -> str:
     """Return which direction is better, blank if neither is."""
-    return "" if metric.direction == "none" else DIRECTION_LABELS[metric.direction]
+    return "" if metric.direction == "none" else views.DIRECTION_LABELS[metric.direction]
 
 
 def add_note(plot: Plot, note: str) -> Plot:
@@ -113,8 +104,10 @@ def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, st
 @lru_cache(maxsize=2)
 def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
     rows: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
-        rows.setdefault((format_title(row["metric"], row["k"]), row["dataset"]), []).append(row)
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
+        rows.setdefault((views.format_title(row["metric"], row["k"]), row["dataset"]), []).append(
+            row
+        )
     return rows
 
 
@@ -137,7 +130,9 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     with convert_parquet_errors(path):
         units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
     pairs = units[["metric", "k"]].drop_duplicates()
-    matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
+    matching = [
+        views.format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)
+    ]
     units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])
     units = units.dropna(subset="value").astype(dict.fromkeys(keys, object))
     if len(units[["seed", "fold"]].drop_duplicates()) < 2:
@@ -148,7 +143,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:
     """Return models in the order of the run."""
     present = set(present)
-    return [model for model in list_models(run) if model in present]
+    return [model for model in views.list_models(run) if model in present]
 
 
 def list_distinct(rows: Iterable[Row], column: str) -> list[str]:

@@ -16,27 +16,9 @@ from typing import Any
 from recbias.core.errors import MissingEvidence
 from recbias.core.measures import Direction, to_loss
 from recbias.reports import plots as rows
-from recbias.reports import svg
+from recbias.reports import svg, views, wording
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    Axes,
-    Interval,
-    Matrix,
-    Scale,
-    Spot,
-    choose_log_ticks,
-    choose_ticks,
-    describe_lines,
-    describe_omitted,
-    draw_curve_labels,
-    draw_labels,
-    draw_square,
-    fits_axis,
-    format_tick,
-    interpolate_points,
-    list_spots,
-    pad_range,
-)
+from recbias.reports.svg import Axes, Interval, Matrix, fits_axis, pad_range
 from recbias.reports.tables import (
     MetricAgreement,
     Variants,
@@ -45,30 +27,8 @@ from recbias.reports.tables import (
     is_number,
     render_setting,
 )
-from recbias.reports.views import (
-    ACCURACY,
-    POPULARITY,
-    Comparisons,
-    Definition,
-    collect_definitions,
-    find_better_side,
-    is_significant,
-    list_models,
-    name_reranker,
-    select_accuracy_metric,
-    select_first,
-    select_tradeoffs,
-)
-from recbias.reports.wording import (
-    Safe,
-    count_decimals,
-    format_interval,
-    format_p_value,
-    format_value,
-    join,
-    make_heading,
-    to_line,
-)
+from recbias.reports.views import Comparisons, Definition, collect_definitions
+from recbias.reports.wording import Safe, join, to_line
 
 STEPS = 9
 """Colours from -1 to 1: ``plot.css`` has ``step-0`` to ``step-8``."""
@@ -110,7 +70,7 @@ def _draw_agreement_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]
     for row, column in itertools.permutations(range(len(metrics)), 2):
         tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
         defined = not math.isnan(tau)
-        text = format_tick(round(tau, 2)) if defined else "n/a"
+        text = svg.format_tick(round(tau, 2)) if defined else "n/a"
         title = f"{metrics[row]} and {metrics[column]}: tau-b {text} over {n} models"
         step = choose_step(tau) if defined else STEPS // 2
         ink = "mid on-dark" if step in {0, STEPS - 1} else "mid"
@@ -123,7 +83,7 @@ def _draw_agreement_key(y: float) -> Safe:
     left = 16 + svg.estimate_width("opposite")
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),
-        *(draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
+        *(svg.draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
         svg.draw_text((left + 18 * STEPS + 8, y), "the same order"),
     )
 
@@ -206,10 +166,10 @@ class _BiasFamily:
         eligible = (
             metric for metric in metrics if metric.direction != "none" or not self.directed
         )
-        return select_first(eligible, self.names)
+        return views.select_first(eligible, self.names)
 
 
-_POPULARITY_BIAS = _BiasFamily("popularity", POPULARITY, directed=False)
+_POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
 OTHER_BIASES = (
     _BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
     _BiasFamily("prices", ("price_percentage", "mean_attribute")),
@@ -239,9 +199,9 @@ def draw_scatter(
     metrics = [
         metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
     ]
-    x, y = select_accuracy_metric(metrics), family.choose_metric(metrics)
+    x, y = views.select_accuracy_metric(metrics), family.choose_metric(metrics)
     if x is None or y is None:
-        lacking, names = ("accuracy", ACCURACY) if y else (family.bias, family.names)
+        lacking, names = ("accuracy", views.ACCURACY) if y else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
     y, points, n_omitted = _collect_points(run, dataset, x, y)
@@ -275,7 +235,7 @@ def _collect_points(
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
     values = upwards.get(part, {})
     points, n_omitted = [], 0
-    for series, model in enumerate(list_models(run)):
+    for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
             point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
             if fits_axis(point.x.value) and fits_axis(point.y.value):
@@ -326,8 +286,8 @@ def _draw_points(
 ) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = svg.shorten_all(point.model for point in points)
-    spots: list[list[Spot]] = []
-    obstacles = [point for line in lines for point in interpolate_points(line)]
+    spots: list[list[svg.Spot]] = []
+    obstacles = [point for line in lines for point in svg.interpolate_points(line)]
     whiskers, dots = [], []
     for point, (x, y), label in zip(points, centres, labels, strict=True):
         across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
@@ -340,10 +300,10 @@ def _draw_points(
         ]
         reach = max([abs(end - x) for end, _ in across], default=0.0)
         gap = min(max(9.0, 4.0 + reach), 26.0)  # beyond the interval if that is short
-        spots.append(list_spots((x, y), label, gap))
+        spots.append(svg.list_spots((x, y), label, gap))
         title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
         dots.append(svg.draw_circle((x, y), 5, f"dot {point.colour}", title))
-    texts = draw_labels(
+    texts = svg.draw_labels(
         centres,
         labels,
         (4, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
@@ -368,7 +328,7 @@ def _caption_scatter(
         lines if any(point.x.bounded or point.y.bounded for point in points) else "",
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Solid lines join models with their mitigated variants." if has_pairs else "",
-        describe_omitted(n_omitted),
+        svg.describe_omitted(n_omitted),
     ]
     return " ".join(filter(None, sentences))
 
@@ -436,7 +396,7 @@ def _draw_setting_curve(
     intervals = [interval for points in series.values() for _, interval in points]
     sentences = [
         f"{metric.heading} of {group.name} over {setting}; each point is a model of the run.",
-        *describe_lines(intervals),
+        *svg.describe_lines(intervals),
     ]
     return svg.draw_chart(
         axes,
@@ -450,12 +410,12 @@ def _draw_setting_curve(
     )
 
 
-def _choose_setting_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
+def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence[float]:
     """Return the values of the setting if their labels have room, else round values."""
     places = [scale.at(value) for value in values]
     if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
         return values
-    return (choose_log_ticks if scale.log else choose_ticks)(scale.low, scale.high)
+    return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
 
 
 def _draw_series(series: _Series, axes: Axes) -> Safe:
@@ -472,7 +432,9 @@ def _draw_series(series: _Series, axes: Axes) -> Safe:
             title = f"{name}, {x:g}: {interval.describe(4)}"
             elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(curves)}
-    return join(*elements, *([draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1)))
+    return join(
+        *elements, *([svg.draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1))
+    )
 
 
 _Row = Mapping[str, Any]
@@ -484,7 +446,7 @@ def draw_tradeoff_curves(
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
     definitions = collect_definitions(run)
     plots: dict[tuple[str, str, str], list[_Row]] = defaultdict(list)
-    for row in select_tradeoffs(run):
+    for row in views.select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
         if row["dataset"] == dataset and all(map(fits_axis, ends)):
             plots[row["baseline"], row["bias"], row["target"]].append(row)
@@ -502,7 +464,7 @@ def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Pl
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
     axes = svg.make_axes(pad_range(xs), pad_range([first["accuracy_before"], *ys]), 320)
-    accuracy, bias = make_heading(first["accuracy"]), make_heading(first["bias"])
+    accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
         f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
@@ -524,7 +486,7 @@ def _collect_curves(points: Sequence[_Row]) -> dict[str, list[_Row]]:
     """Return the versions of each re-ranker in the order of its setting, by label."""
     curves: dict[str, list[_Row]] = defaultdict(list)
     for row in points:
-        curves[name_reranker(row)].append(row)
+        curves[views.name_reranker(row)].append(row)
     return {name: sorted(each, key=_get_strength) for name, each in curves.items()}
 
 
@@ -560,7 +522,8 @@ def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: Axes
     elements.append(svg.draw_circle(start, 5, "dot", title))
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
     return join(
-        *elements, draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start})
+        *elements,
+        svg.draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start}),
     )
 
 
@@ -609,12 +572,12 @@ def _choose_direction(comparisons: Comparisons) -> Direction:
 
 def _choose_cell_look(row: _Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
     """Return the class of a cell, and its sign with its class, blank without significance."""
-    side = find_better_side(row, direction)
+    side = views.find_better_side(row, direction)
     if not side:
         return "same", ("", "")
     wins = row[side] == model
     kind = "better" if wins else "worse"
-    if not is_significant(row):
+    if not views.is_significant(row):
         return f"maybe-{kind}", ("", "")
     return kind, ("+" if wins else "\N{MINUS SIGN}", "sign")
 
@@ -622,13 +585,13 @@ def _choose_cell_look(row: _Row, model: str, direction: Direction) -> tuple[str,
 def _describe_pair(row: _Row, a: str, b: str) -> str:
     """Return the comparison in words, from the side of ``a``."""
     sign = 1 if row["a"] == a else -1
-    digits = count_decimals([row["mean_a"], row["mean_b"]])
-    means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
+    digits = wording.count_decimals([row["mean_a"], row["mean_b"]])
+    means = [wording.format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = format_interval(low, high, digits)
+    interval = wording.format_interval(low, high, digits)
     interval = interval and f" ({interval})"
-    difference = format_value(sign * row["difference"], digits)
-    corrected = format_p_value(row["p_adjusted"])
+    difference = wording.format_value(sign * row["difference"], digits)
+    corrected = wording.format_p_value(row["p_adjusted"])
     return (
         f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: {difference}{interval}, p {corrected}"
     )
@@ -640,7 +603,7 @@ def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
     x, elements = 7.0, []
     for label, classes in ((better, ("better",)), (worse, ("worse",)), ("not significant", pale)):
         for class_ in classes:
-            elements.append(draw_square((x, y - 11), 14, class_))
+            elements.append(svg.draw_square((x, y - 11), 14, class_))
             x += 16
         elements.append(svg.draw_text((x + 3, y), label, "note"))
         x += svg.estimate_width(label) + 20

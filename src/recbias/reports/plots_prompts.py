@@ -12,20 +12,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports import plots as rows
 from recbias.reports import svg
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    MARGIN,
-    TALL,
-    Axes,
-    Interval,
-    Plot,
-    Scale,
-    choose_look,
-    describe_lines,
-    draw_labels,
-    draw_marker,
-    draw_row_axis,
-    pad_range,
-)
+from recbias.reports.svg import Interval, Plot, Scale, describe_lines, pad_range
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 
@@ -144,7 +131,7 @@ def _draw_association(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.
     bottom = height - _FOOT
     x_range = pad_range([x.neutral, *(point.x.value for point in points)])
     y_range = pad_range([y.neutral, *(point.y.value for point in points)])
-    axes = Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    axes = svg.Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
     middle, level = axes.at(x.neutral, y.neutral)
     marks, n_unlabelled = _draw_points(points, pair, axes)
     left, right, below, above = (svg.shorten(name, 24) for name in _name_ends(x, y))
@@ -175,11 +162,13 @@ def _name_ends(x: _Axis, y: _Axis) -> tuple[str, str, str, str]:
     return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
-def _draw_points(points: Sequence[_AttributeValue], pair: _Pair, axes: Axes) -> tuple[Safe, int]:
+def _draw_points(
+    points: Sequence[_AttributeValue], pair: _Pair, axes: svg.Axes
+) -> tuple[Safe, int]:
     """Return points with their labels, and the number of points without a label."""
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
-    texts = draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
+    texts = svg.draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
     dots = []
     for point, centre in zip(points, centres, strict=True):
         title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
@@ -274,7 +263,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
-    if top + body + 66 > TALL:
+    if top + body + 66 > svg.TALL:
         top += _LINE
     height = top + body + 66
     scale = _make_scale(forest)
@@ -288,7 +277,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
         caption=caption,
         height=height,
         body=join(
-            draw_row_axis(scale, top, forest.axis, forest.note, height),
+            svg.draw_row_axis(scale, top, forest.axis, forest.note, height),
             *neutral,
             legend,
             _draw_panels(forest, scale, top, row_height),
@@ -300,7 +289,7 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
-    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
+    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - svg.MARGIN - 4)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
@@ -330,12 +319,12 @@ def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
     elements = []
     for position, mark in enumerate(row.marks):
         y = middle + (position - (len(row.marks) - 1) / 2) * distance
-        colour, shape = choose_look(mark.series)
+        colour, shape = svg.choose_look(mark.series)
         if mark.interval.bounded:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
             elements.append(svg.draw_line(start, end, f"interval {colour}"))
         centre = (scale.at(mark.interval.value), y)
-        elements.append(draw_marker(centre, shape, f"dot {colour}", title=mark.title))
+        elements.append(svg.draw_marker(centre, shape, f"dot {colour}", title=mark.title))
     return join(*elements)
 
 
@@ -350,8 +339,8 @@ def _draw_legend(forest: Forest) -> tuple[Safe, int]:
             x, lines = 10.0, lines + 1
         y = 16 + (lines - 1) * _LINE
         if series < len(names):
-            colour, shape = choose_look(series)
-            elements.append(draw_marker((x, y - 4), shape, f"dot {colour}"))
+            colour, shape = svg.choose_look(series)
+            elements.append(svg.draw_marker((x, y - 4), shape, f"dot {colour}"))
         else:
             elements.append(svg.draw_line((x, y - 10), (x, y + 3), "neutral"))
         elements.append(svg.draw_text((x + 9, y), label))

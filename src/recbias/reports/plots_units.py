@@ -17,39 +17,20 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
 from recbias.models.training import compute_running_means
 from recbias.reports import plots as rows
-from recbias.reports import plots_prompts, svg
+from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.svg import (
-    DIAMOND,
-    LARGEST,
-    MARGIN,
     Axes,
-    Interval,
     Scale,
     choose_log_ticks,
     choose_look,
     choose_ticks,
-    describe_lines,
-    draw_arrow,
     draw_curve_labels,
-    draw_labels,
     draw_marker,
-    draw_row_axis,
     fits_axis,
-    interpolate_points,
     pad_range,
 )
-from recbias.reports.views import (
-    ALL,
-    Definition,
-    RoundCurve,
-    collect_definitions,
-    format_title,
-    list_models,
-    list_round_curves,
-    select_accuracy_metric,
-    select_first,
-)
+from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
 from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
@@ -59,14 +40,14 @@ _MOST_FOLDS = 20
 
 def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
     """Yield the plot of the accuracy metric by fold, if the run has 2 to 20 folds of one seed."""
-    metric = select_accuracy_metric(collect_definitions(run).values())
+    metric = views.select_accuracy_metric(views.collect_definitions(run).values())
     if metric is None:
         return
     frame = run.metrics
-    titles = [format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
+    titles = [views.format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
     is_overall = (frame["group"] == "") & (frame["target"] == "") & (frame["dataset"] == dataset)
     frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
-    frame = frame[(frame["fold"] != ALL) & frame["value"].map(fits_axis)]
+    frame = frame[(frame["fold"] != views.ALL) & frame["value"].map(fits_axis)]
     n_folds = frame["fold"].nunique()
     if not 2 <= n_folds <= _MOST_FOLDS or len(set(frame["seed"])) > 1:
         return
@@ -103,7 +84,9 @@ def _make_marks(model: str, records: list[dict[str, Any]]) -> tuple[plots_prompt
 
 
 def _make_mark(value: float, series: int, name: str) -> plots_prompts.Mark:
-    return plots_prompts.Mark(Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}")
+    return plots_prompts.Mark(
+        svg.Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}"
+    )
 
 
 MOST_POINTS = 60
@@ -123,7 +106,7 @@ def draw_learning_curves(
     table = run.learning_curves
     if table is None:
         return
-    table = table[(table["dataset"] == dataset) & table["value"].abs().le(LARGEST)]
+    table = table[(table["dataset"] == dataset) & table["value"].abs().le(svg.LARGEST)]
     for loss in table["loss"].unique():
         curves = {
             model: average_steps(table[(table["loss"] == loss) & (table["model"] == model)])
@@ -394,7 +377,7 @@ def _build_rows(
         for row in rows.list_rows(run, metric, dataset):
             if row["group"] or row["target"]:
                 continue
-            interval = Interval.of_row(row)
+            interval = svg.Interval.of_row(row)
             title = f"{row['model']}, {detector}: {interval.describe()}, n {row['n']:,.0f}"
             mark = plots_prompts.Mark(interval, detectors.index(detector), title)
             marks.setdefault(row["model"], []).append(mark)
@@ -421,7 +404,7 @@ def _caption_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) 
                 f"{prefix} detectors differ most for {model}: {names} by {difference:.3f}."
             )
     intervals = [mark.interval for panel in panels for row in panel.rows for mark in row.marks]
-    return " ".join([*sentences, *describe_lines(intervals)])
+    return " ".join([*sentences, *svg.describe_lines(intervals)])
 
 
 _PROJECTION = "latent_projection"
@@ -523,15 +506,15 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
     centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
     arrow = [centres[group] for group in choose_direction(list(means)) or ()]
-    texts = draw_labels(
+    texts = svg.draw_labels(
         list(centres.values()),
         [svg.shorten(group, 26) for group in centres],
         (_LEFT, axes.y.end, _RIGHT, axes.y.start),
         itertools.repeat("halo name"),
         gap=13,
-        obstacles=interpolate_points(arrow) if arrow else [],
+        obstacles=svg.interpolate_points(arrow) if arrow else [],
     )
-    elements = [draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
+    elements = [svg.draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
     for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
         colour, shape = choose_look(series)
         class_ = f"dot centre {colour}"
@@ -630,13 +613,15 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
     height = svg.TOP + _ROW * len(ranked) + 64
     scale = _make_box_scale(boxes)
     note = rows.describe_direction(metric)
-    elements = [draw_row_axis(scale, svg.TOP, metric.heading, note, height), _draw_box_key()]
+    elements = [svg.draw_row_axis(scale, svg.TOP, metric.heading, note, height), _draw_box_key()]
     labels = svg.shorten_all(ranked, _LONGEST)
     for position, (model, label) in enumerate(zip(ranked, labels, strict=True)):
         y = svg.TOP + (position + 0.5) * _ROW
         elements += [
             svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
-            svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
+            svg.draw_text(
+                (svg.WIDTH - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
+            ),
             _draw_box(boxes[model], model, scale, y),
         ]
     return svg.Plot(
@@ -655,7 +640,7 @@ def _make_box_scale(boxes: Mapping[str, _Box]) -> Scale:
         low, high = low - 0.5, high + 0.5
     labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
     counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
-    return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
+    return Scale(low, high, 18 + labels, svg.WIDTH - svg.MARGIN - counts - 14)
 
 
 def _format_count(box: _Box) -> str:
@@ -678,13 +663,13 @@ def _draw_box(box: _Box, model: str, scale: Scale, y: float) -> Safe:
         *elements,
         svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
         svg.draw_line((median, y - 9), (median, y + 9), "median"),
-        draw_marker((scale.at(box.mean), y), DIAMOND, "mean", radius=3.8),
+        draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
     )
 
 
 def _draw_box_key() -> Safe:
     return join(
-        draw_marker((12, 12), DIAMOND, "mean", radius=3.8),
+        draw_marker((12, 12), svg.DIAMOND, "mean", radius=3.8),
         svg.draw_text((21, 16), "mean"),
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
@@ -830,8 +815,8 @@ def draw_round_curves(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each metric and target, with a curve for each model and group of users."""
-    plots: dict[tuple[str, str], list[RoundCurve]] = {}
-    for curve in list_round_curves(run, dataset):
+    plots: dict[tuple[str, str], list[views.RoundCurve]] = {}
+    for curve in views.list_round_curves(run, dataset):
         if any(map(fits_axis, curve.values.values())):
             plots.setdefault((curve.metric.title, curve.target), []).append(curve)
     for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
@@ -839,7 +824,7 @@ def draw_round_curves(
         yield _draw_rounds(curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES)
 
 
-def _draw_rounds(curves: Sequence[RoundCurve], name: str, n_omitted: int) -> svg.Plot:
+def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) -> svg.Plot:
     metric, target = curves[0].metric, curves[0].target
     points = {
         " ".join(filter(None, (curve.model, curve.group))): [
@@ -902,13 +887,15 @@ def draw_running_means(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for HR and for each popularity metric of users; none without the latter."""
     metrics = [
-        metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
+        metric
+        for metric in views.collect_definitions(run).values()
+        if "gap" not in metric.parameters
     ]
     popularity = [
         metric for name in _POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
     ]
     popularity = [metric for metric in popularity if metric in metrics]
-    accuracy = select_first(reversed(metrics), ["HR"]) if popularity else None
+    accuracy = views.select_first(reversed(metrics), ["HR"]) if popularity else None
     for metric in filter(None, [accuracy, *popularity]):
         values = _arrange_units(run, metric, dataset)
         if values is not None:
@@ -937,7 +924,7 @@ def _draw_means_of_units(
     counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
     ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
     ends = ends[:, counts - 1]
-    ends = np.where((np.abs(ends) <= LARGEST).all(axis=0), ends, np.nan)
+    ends = np.where((np.abs(ends) <= svg.LARGEST).all(axis=0), ends, np.nan)
     y_range = pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
     axes = svg.make_axes((0, len(values)), y_range)
     unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()

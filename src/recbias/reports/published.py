@@ -16,16 +16,10 @@ import pandas as pd
 
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.text import normalize_name, suggest
+from recbias.reports import views, wording
 from recbias.reports.run import RunTables, read_yaml, to_records
-from recbias.reports.views import (
-    ALL,
-    Definition,
-    collect_definitions,
-    format_title,
-    list_single_datasets,
-    select_headline,
-)
-from recbias.reports.wording import Cell, Table, count_decimals, format_value, make_columns
+from recbias.reports.views import format_title, list_single_datasets
+from recbias.reports.wording import Cell
 
 _ANY = "*"  # matches any text
 
@@ -115,7 +109,7 @@ class _Estimate:
     is_overall: bool
     model: str
     names: frozenset[str]
-    metric: Definition
+    metric: views.Definition
     k: float
     group: str
     target: str
@@ -185,16 +179,16 @@ def _name_other(estimate: _Estimate, otherwise: str, published: set[str]) -> _Es
 
 def collect_estimates(run: RunTables) -> Iterator[_Estimate]:
     """Yield every headline estimate of the run, of each dataset and of their mean."""
-    definitions, names = collect_definitions(run), _collect_names(run)
+    definitions, names = views.collect_definitions(run), _collect_names(run)
     single = list_single_datasets(run)
     first = single[:1]
     statistics = _collect_statistics(run)
-    for row in to_records(select_headline(run, run.metrics)):
+    for row in to_records(views.select_headline(run, run.metrics)):
         values = {**statistics.get(_get_key(row), {}), "value": row["value"]}
         yield _Estimate(
             dataset=row["dataset"],
             is_first=row["dataset"] in first,
-            is_overall=row["dataset"] == ALL or single == [row["dataset"]],
+            is_overall=row["dataset"] == views.ALL or single == [row["dataset"]],
             model=row["model"],
             names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
             metric=definitions[format_title(row["metric"], row["k"])],
@@ -497,7 +491,7 @@ def _build_row(
 
 def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
     """Return the headline estimates of the first dataset by model and metric."""
-    frame = select_headline(run, run.metrics)
+    frame = views.select_headline(run, run.metrics)
     single = list_single_datasets(run)
     overall = (frame["group"] == "") & (frame["target"] == "")
     return {
@@ -526,7 +520,7 @@ def _match_systems(run: RunTables, table: PublishedTable) -> dict[str, list[str]
 
 def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]:
     """Return the title of the run's metric for each published metric and cutoff."""
-    definitions = collect_definitions(run).values()
+    definitions = views.collect_definitions(run).values()
     pairs = load_published(table.name)[["metric", "cutoff"]].drop_duplicates()
     titles = {}
     for metric, cutoff in pairs.itertuples(index=False):
@@ -546,31 +540,31 @@ def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any
     return titles
 
 
-def _split_label(definition: Definition) -> tuple[str, str]:
+def _split_label(definition: views.Definition) -> tuple[str, str]:
     """Return the detector and the value of a metric's label."""
     label = str(definition.parameters.get("label", ""))
     return label.partition(".")[0], label.rpartition(".")[2]
 
 
-def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
+def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> wording.Table:
     """Return the rows of ``reference.csv`` of one published table as a table."""
     records = to_records(frame)
     numbers = ("published", "measured", "difference")
     by_metric: dict[str, list[float]] = {}
     for row in records:
         by_metric.setdefault(row["metric"], []).extend(row[column] for column in numbers)
-    places = {metric: count_decimals(values) for metric, values in by_metric.items()}
+    places = {metric: wording.count_decimals(values) for metric, values in by_metric.items()}
     rows = tuple(
         (
             *(Cell(row["system"]), Cell(row["metric"])),
             *(
-                Cell(format_value(row[column], places[row["metric"]]), row[column])
+                Cell(wording.format_value(row[column], places[row["metric"]]), row[column])
                 for column in numbers
             ),
             Cell("yes" if row["within"] else "no"),
         )
         for row in records
     )
-    columns = make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
+    columns = wording.make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
     notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
-    return Table(f"Comparison with {name}", columns, rows, tuple(notes))
+    return wording.Table(f"Comparison with {name}", columns, rows, tuple(notes))

@@ -38,19 +38,7 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
-from recbias.reports.views import (
-    ALL,
-    Comparisons,
-    build_files_table,
-    build_models_table,
-    build_stages_table,
-    build_tradeoff_table,
-    collect_comparisons,
-    collect_definitions,
-    group_definitions,
-    is_significant,
-    list_libraries,
-)
+from recbias.reports.views import ALL
 from recbias.reports.wording import Safe, Table, strip_folders, to_line
 
 T = TypeVar("T")
@@ -69,7 +57,7 @@ class _Family:
     """The comparisons on a metric as a report shows them."""
 
     title: str
-    comparisons: Comparisons
+    comparisons: views.Comparisons
     plot: Plot | None
 
     @property
@@ -98,18 +86,18 @@ class Content:
     conclusions = _build_by(split_conclusions)
     data = _build_by(views.describe_data)
     execution = _build_by(views.describe_execution)
-    definitions = _build_by(group_definitions)
+    definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     settings_tables = _build_by(build_settings_tables)
-    tradeoffs = _build_by(build_tradeoff_table)
+    tradeoffs = _build_by(views.build_tradeoff_table)
     rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     pairs = _build_by(tabulate_comparisons)
-    models = _build_by(build_models_table)
+    models = _build_by(views.build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)
 
@@ -192,7 +180,7 @@ class Content:
             id(comparisons): plot.entitle("Which model is better than which")
             for comparisons, plot in self.gallery.matrices
         }
-        groups = collect_comparisons(self.run)
+        groups = views.collect_comparisons(self.run)
         several = len({group.place[0] for group in groups}) > 1
         families = [
             _Family(
@@ -255,9 +243,9 @@ def render_html(content: Content) -> str:
         plot_style=Safe(read_style_sheet()),
         script=Safe(script),
         execution=content.execution,
-        stages=build_stages_table(content.run),
-        libraries=list_libraries(content.run),
-        files=build_files_table(content.run),
+        stages=views.build_stages_table(content.run),
+        libraries=views.list_libraries(content.run),
+        files=views.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
@@ -315,7 +303,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     """Return the report as JSON, in which undefined values are null."""
     importances = [] if run.importances is None else to_records(run.importances)
     significance = [
-        row | {"significant": is_significant(row)} for row in to_records(run.significance)
+        row | {"significant": views.is_significant(row)} for row in to_records(run.significance)
     ]
     sections = {
         "schema_version": json.dumps(SCHEMA_VERSION),
@@ -326,7 +314,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
         "checks": _render_list(run.manifest.get("checks", [])),
-        "definitions": _render_list(map(asdict, collect_definitions(run).values())),
+        "definitions": _render_list(map(asdict, views.collect_definitions(run).values())),
         "manifest": render_value(_drop_reports(run.manifest)),
     }
     lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
@@ -368,7 +356,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
-        stages=build_stages_table(content.run),
+        stages=views.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )

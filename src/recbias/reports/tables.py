@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
+from recbias.reports import views
 from recbias.reports.conclusions import (
     Question,
     collect_questions,
@@ -30,28 +31,14 @@ from recbias.reports.conclusions import (
 )
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import (
-    ALL,
     DIRECTION_LABELS,
-    Comparisons,
     Definition,
     Row,
     collect_comparisons,
     collect_definitions,
     collect_estimates,
-    describe_means,
-    describe_methods,
-    describe_test,
-    find_wins,
-    flag_best,
-    format_setting,
     format_title,
-    get_place,
-    is_significant,
-    list_datasets,
     list_models,
-    list_round_curves,
-    list_single_datasets,
-    rank_label,
     select_headline,
     select_varying,
 )
@@ -135,7 +122,7 @@ class _Wins:
     """The models that each model is significantly better than, and the comparisons behind it."""
 
     by_model: Mapping[str, set[str]]
-    comparisons: Comparisons
+    comparisons: views.Comparisons
 
 
 def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
@@ -143,7 +130,7 @@ def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -
     wins = _collect_wins(run)
     names = [name for name in list_models(run) if name != DATASET]
     name_column = [column.title for column in table.columns].index("model")
-    places = {row["dataset"]: get_place(row) for row in to_records(frame)}
+    places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
     rows: list[tuple[Cell, ...]] = []
     used: list[_Wins] = []
     for row in table.rows:
@@ -166,7 +153,7 @@ def _collect_wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Win
     wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
     for group in collect_comparisons(run):
         if group.compares_models and not group.part:
-            wins.setdefault((group.place, group.title), _Wins(find_wins(group), group))
+            wins.setdefault((group.place, group.title), _Wins(views.find_wins(group), group))
     return wins
 
 
@@ -195,7 +182,7 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
         most = max(len(wins.by_model) for wins in used)
         compared = "the other compared model" if most == 2 else "every other compared model"
         meaning = f"Star: significantly better than {compared}"
-    methods = describe_methods([wins.comparisons for wins in used])
+    methods = views.describe_methods([wins.comparisons for wins in used])
     return [f"{meaning} ({methods})."]
 
 
@@ -207,9 +194,9 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
     titles: dict[str, dict[str, None]] = {}
     for row in to_records(frame):
-        location, title = get_place(row), _get_title(row)
-        if ALL in location and title in tested and (location, title) not in compared:
-            over = "datasets" if location[0] == ALL else "seeds or folds"
+        location, title = views.get_place(row), _get_title(row)
+        if views.ALL in location and title in tested and (location, title) not in compared:
+            over = "datasets" if location[0] == views.ALL else "seeds or folds"
             titles.setdefault(over, {})[title] = None
     notes = []
     for over, missing in titles.items():
@@ -235,7 +222,7 @@ def tabulate_comparisons(run: RunTables) -> Table:
     for group in groups:
         places = count_decimals(row["difference"] for row in group.rows)
         title = f"{group.heading}, {group.place[0]}" if several else group.heading
-        test = describe_test(group.test)
+        test = views.describe_test(group.test)
         for row in group.rows:
             effect = compute_effect(row)
             cells = _tabulate_comparison(row, effect, places)
@@ -252,7 +239,7 @@ def tabulate_comparisons(run: RunTables) -> Table:
 def _decide(row: Row) -> str:
     if math.isnan(row["p_adjusted"]):
         return "undefined"
-    return "yes" if is_significant(row) else "no"
+    return "yes" if views.is_significant(row) else "no"
 
 
 def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ...]:
@@ -342,11 +329,11 @@ def build_fold_table(run: RunTables) -> Table | None:
     keys = select_varying(frame, _FITS)
     if not keys:
         return None
-    position = {label: number for number, label in enumerate(list_datasets(run))}
+    position = {label: number for number, label in enumerate(views.list_datasets(run))}
     ranks = frame[["dataset", "fold", "seed"]].copy()
     ranks["dataset"] = ranks["dataset"].map(position)
     for column in ("fold", "seed"):
-        ranks[column] = ranks[column].map(rank_label)
+        ranks[column] = ranks[column].map(views.rank_label)
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
     table = _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
     return _name_columns(table, run)
@@ -413,7 +400,7 @@ def _build_column(
     wins = [False] * len(values)
     for block in dict.fromkeys(block for block, _ in heads):
         inside = [number for number, head in enumerate(heads) if head[0] == block]
-        flags = flag_best([values[number] for number in inside], metric.direction)
+        flags = views.flag_best([values[number] for number in inside], metric.direction)
         for number, win in zip(inside, flags, strict=True):
             wins[number] = win
     outputs = [missing.get((metric.title, model), "") for _, model in heads]
@@ -494,7 +481,7 @@ def render_setting(value: Any) -> str:
     ('50', 'null', 'true')
     """
     is_word = value is None or isinstance(value, bool)
-    return json.dumps(value) if is_word else format_setting(value)
+    return json.dumps(value) if is_word else views.format_setting(value)
 
 
 @lru_cache(maxsize=2)
@@ -580,8 +567,8 @@ MOST_ROUNDS = 8
 
 def build_round_table(run: RunTables) -> Table | None:
     """Return one row for each metric, group, target and model; None without feedback."""
-    datasets = list_single_datasets(run)
-    rows = [(name, curve) for name in datasets for curve in list_round_curves(run, name)]
+    datasets = views.list_single_datasets(run)
+    rows = [(name, curve) for name in datasets for curve in views.list_round_curves(run, name)]
     if not rows:
         return None
     numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
@@ -682,7 +669,7 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     """Return the table of values that describe a dataset by itself, if there are any."""
     if frame.empty:
         return []
-    columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
+    columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
     kinds = [_identify_kind(run, _get_title(row)) for row in records]
@@ -743,7 +730,7 @@ def _build_group_table(
         (
             label,
             *count_undefined(records, [title], {}, heading),
-            *(describe_means(run) if has_groups else ()),
+            *(views.describe_means(run) if has_groups else ()),
         ),
     )
 
@@ -810,7 +797,7 @@ def build_cards(run: RunTables) -> list[_FairnessCard]:
             metric = definitions[title]
             gaps = _build_gaps(run, metric, questions.get(title, []), keys)
             groups = _build_groups(metric, rows, keys)
-            groups = replace(groups, notes=(*groups.notes, *describe_means(run)))
+            groups = replace(groups, notes=(*groups.notes, *views.describe_means(run)))
             cards.append(_FairnessCard(metric, groups, gaps))
     return cards
 
@@ -929,7 +916,7 @@ def _tabulate_gap(
         Cell(format_value(gap, places), gap),
         Cell(format_interval(low, high, places), low),
         *(Cell(format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
-        Cell("yes" if is_significant(row) else "no"),
+        Cell("yes" if views.is_significant(row) else "no"),
         *(Cell(format_p_value(p), p) for p in all_groups),
     )
 
@@ -1016,7 +1003,7 @@ def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]
 
 def build_agreement_tables(run: RunTables) -> list[Table]:
     """Return the table of Kendall's tau-b between metrics for each dataset that has one."""
-    datasets = list_single_datasets(run)
+    datasets = views.list_single_datasets(run)
     results = [(dataset, compute_metric_agreement(run, dataset)) for dataset in datasets]
     return [
         _tabulate_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")

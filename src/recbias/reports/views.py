@@ -18,20 +18,9 @@ from recbias.core import measures
 from recbias.core.measures import Direction, to_loss
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import normalize_name
+from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.wording import (
-    Cell,
-    Table,
-    count_decimals,
-    format_count,
-    format_duration,
-    format_interval,
-    format_value,
-    make_columns,
-    make_heading,
-    strip_folders,
-    ungroup,
-)
+from recbias.reports.wording import Cell, Table, format_count, make_columns, make_heading
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -98,7 +87,7 @@ class Definition:
         """
         forms = [self.title, self.heading]
         if not self.gap:
-            base, cutoff = ungroup(self.title), _CUTOFF.search(self.title)
+            base, cutoff = wording.ungroup(self.title), _CUTOFF.search(self.title)
             forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
         names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
         return tuple(dict.fromkeys(names))
@@ -111,7 +100,7 @@ class Definition:
 
     def name_values(self, group: str) -> str:
         """Return the heading of values: without the grouping if their group stands beside it."""
-        return make_heading(ungroup(self.title)) if group else self.heading
+        return make_heading(wording.ungroup(self.title)) if group else self.heading
 
     @property
     def least_marked(self) -> int:
@@ -410,7 +399,7 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     measures = ("accuracy_lost", "bias_removed", "price")
     numeric = [name.replace("_", " ") for name in measures]
     columns = ("model", "beside", *varying, "bias", *numeric)
-    shares = {name: count_decimals([row[name] for row in rows]) for name in measures[:1]}
+    shares = {name: wording.count_decimals([row[name] for row in rows]) for name in measures[:1]}
     return Table(
         TITLE,
         make_columns(columns, numeric=numeric),
@@ -430,11 +419,11 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
 
 def _build_cell(row: Mapping[str, Any], name: str, places: int | None) -> Cell:
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    digits = count_decimals([value]) if places is None else places
-    interval = format_interval(low, high, digits)
+    digits = wording.count_decimals([value]) if places is None else places
+    interval = wording.format_interval(low, high, digits)
     if name == "price" and is_unbounded(row):
         interval = "unbounded"
-    text = format_value(value, digits)
+    text = wording.format_value(value, digits)
     return Cell(f"{text} ({interval})" if interval else text, value)
 
 
@@ -780,7 +769,7 @@ def format_setting(value: object) -> str:
         return f"{name} ({settings})" if name and settings else name or settings
     if isinstance(value, list):
         return ", ".join(map(format_setting, value))
-    return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
+    return f"{value:g}" if isinstance(value, float) else str(wording.strip_folders(str(value)))
 
 
 def describe_execution(run: RunTables) -> list[Fact]:
@@ -790,7 +779,9 @@ def describe_execution(run: RunTables) -> list[Fact]:
     texts = {
         "recbias": manifest.get("recbias"),
         "Started": manifest.get("started"),
-        "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
+        "Duration": wording.format_duration(seconds)
+        if isinstance(seconds, (int, float))
+        else None,
         "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
         "Devices": _describe_devices(manifest),
         "Spec digest": manifest.get("spec_digest"),
@@ -879,7 +870,7 @@ def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
 def _make_cost_cell(value: float | None, unit: str) -> Cell:
     if value is None:
         return Cell("")
-    return Cell(f"{value:,.0f} {unit}" if unit else format_duration(value), value)
+    return Cell(f"{value:,.0f} {unit}" if unit else wording.format_duration(value), value)
 
 
 def build_files_table(run: RunTables) -> Table:
