@@ -17,17 +17,7 @@ from recbias.core.files import has_file
 from recbias.core.measures import DATASET, read_bounds, to_loss
 from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.views import (
-    DIRECTION_LABELS,
-    Comparisons,
-    Definition,
-    RoundCurve,
-    Row,
-    collect_definitions,
-    format_title,
-    is_significant,
-    list_single_datasets,
-)
+from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
     format_count,
@@ -98,7 +88,7 @@ def explain_zero(rows: Sequence[Row]) -> str:
     reasons = dict.fromkeys(
         _REASONS.get((str(row["test"]), str(row["between"])), _OTHER)
         for row in rows
-        if is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
+        if views.is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
     )
     if not reasons:
         return ""
@@ -115,7 +105,7 @@ def _describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str
         numbers = (check["value"], check["ci_low"], check["ci_high"])
         value, low, high = (math.nan if number is None else number for number in numbers)
         places = count_decimals([value, low, high])
-        title = format_title(check["metric"], math.nan if check["k"] is None else check["k"])
+        title = views.format_title(check["metric"], math.nan if check["k"] is None else check["k"])
         parts = [check["group"], check["target"], check["dataset"] if names_dataset else ""]
         suffix = "".join(f", {to_line(part)}" for part in parts if part)
         interval = format_interval(low, high, places)
@@ -184,7 +174,7 @@ class Question:
     dataset: str
     place: str
     unit: str
-    comparisons: tuple[Comparisons, ...]
+    comparisons: tuple[views.Comparisons, ...]
     estimates: _Estimates
     ratios: tuple[Row, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
@@ -203,7 +193,7 @@ class Question:
     @cached_property
     def significant(self) -> list[Row]:
         """The significant comparisons, the largest effect first."""
-        return [row for row in self.rows if is_significant(row)]
+        return [row for row in self.rows if views.is_significant(row)]
 
     def select_leads(self) -> list[Row]:
         """Return the largest significant difference of each model, the largest of all first."""
@@ -273,8 +263,8 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     gaps of one grouping only the difference is asked about, and a test of all groups only
     if no pair of them is tested.
     """
-    definitions = collect_definitions(run)
-    groups: dict[tuple[object, ...], list[Comparisons]] = {}
+    definitions = views.collect_definitions(run)
+    groups: dict[tuple[object, ...], list[views.Comparisons]] = {}
     tested = {item.title for item in views.collect_comparisons(run) if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
     repeated: dict[tuple[object, ...], list[Row]] = {}
@@ -284,12 +274,12 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         metric = definitions.get(comparison.title)
         if metric and metric.gap == "ratio" and comparison.compares_models:
             at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
-            repeated.setdefault(at, []).extend(filter(is_significant, comparison.rows))
+            repeated.setdefault(at, []).extend(filter(views.is_significant, comparison.rows))
         if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
     estimates = _index_estimates(run)
-    several = len(list_single_datasets(run)) > 1
+    several = len(views.list_single_datasets(run)) > 1
     varying = views.select_varying(run.metrics, ["seed", "fold"])
     questions = []
     for comparisons in groups.values():
@@ -323,7 +313,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     )
 
 
-def _list_sides(comparisons: Comparisons) -> _Estimates:
+def _list_sides(comparisons: views.Comparisons) -> _Estimates:
     """Return the means that the tests of a gap compare as rows without n and intervals."""
     if comparisons.between != "groups" or comparisons.test == "welch_anova":
         return {}
@@ -371,7 +361,7 @@ def _index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str]
     estimates: dict[tuple[tuple[str, str, str], str], dict[tuple[str, str, str], Row]] = {}
     for row in to_records(views.collect_estimates(run)):
         if row["model"] != DATASET:
-            key = views.get_place(row), format_title(row["metric"], row["k"])
+            key = views.get_place(row), views.format_title(row["metric"], row["k"])
             part = (row["model"], row["group"], row["target"])
             estimates.setdefault(key, {})[part] = row
     return estimates
@@ -404,7 +394,7 @@ def describe_reranking(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in views.select_tradeoffs(run):
         groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
-    definitions, several = collect_definitions(run), len(list_single_datasets(run)) > 1
+    definitions, several = views.collect_definitions(run), len(views.list_single_datasets(run)) > 1
     for (dataset, bias, target), rows in sorted(groups.items(), key=lambda item: _rank(item[1])):
         metric = definitions.get(bias) or Definition(bias, bias)
         versions = _select_versions(rows)
@@ -469,7 +459,7 @@ _MOST_MODELS = 4  # how many models a sentence names: those that change most
 
 def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     """Yield metric, dataset, a sentence and its detail for each value."""
-    datasets = list_single_datasets(run)
+    datasets = views.list_single_datasets(run)
     for dataset in datasets:
         curves = views.list_round_curves(run, dataset)
         where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
@@ -482,11 +472,11 @@ def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
             yield members[0].metric.title, dataset, sentence, detail
 
 
-def _describe_value(curve: RoundCurve) -> str:
+def _describe_value(curve: views.RoundCurve) -> str:
     return curve.metric.describe_value(curve.group, curve.target)
 
 
-def _list_changes(curves: Sequence[RoundCurve]) -> str:
+def _list_changes(curves: Sequence[views.RoundCurve]) -> str:
     """Return the first and last values of the models, the largest change first."""
     ends = [(curve.model, *_take_ends(curve)) for curve in curves]
     defined = [row for row in ends if not math.isnan(row[2] - row[1])]
@@ -503,7 +493,7 @@ def _list_changes(curves: Sequence[RoundCurve]) -> str:
     return ", ".join(texts) + (f", and {rest} more" if rest else "")
 
 
-def _take_ends(curve: RoundCurve) -> tuple[float, float]:
+def _take_ends(curve: views.RoundCurve) -> tuple[float, float]:
     return curve.values[min(curve.values)], curve.values[max(curve.values)]
 
 
@@ -868,7 +858,7 @@ def _describe_margin(question: Question, best: str, n_beaten: int, places: int) 
         sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
         return _Answer(sentence, describe_test(question, closest))
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
-    undecided = [row for row in rivals if not is_significant(row)]
+    undecided = [row for row in rivals if not views.is_significant(row)]
     sentence = f"significantly better than {beaten}."
     if undecided:
         names = _name_rivals(undecided, best)
@@ -917,12 +907,12 @@ def _describe_values(
 def _describe_each(
     run: RunTables, questions: Sequence[Question]
 ) -> Iterator[tuple[str, str, _Answer]]:
-    several = len(list_single_datasets(run)) > 1
+    several = len(views.list_single_datasets(run)) > 1
     compared = {(item.metric.title, item.dataset) for item in questions}
-    definitions = collect_definitions(run)
+    definitions = views.collect_definitions(run)
     rows_by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        title = format_title(row["metric"], row["k"])
+        title = views.format_title(row["metric"], row["k"])
         dataset = row["dataset"] if several else ""
         if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:
             rows_by_metric.setdefault((title, dataset), []).append(row)

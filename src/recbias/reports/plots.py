@@ -14,9 +14,8 @@ import pandas as pd
 
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name
-from recbias.reports import views
+from recbias.reports import svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.svg import LARGEST, Plot, describe_omitted, fits_axis
 from recbias.reports.views import Definition
 
 # with more datasets than this only the values over all of them are plotted
@@ -48,7 +47,7 @@ def list_plotted_datasets(run: RunTables) -> list[str]:
 def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
     """Return the rows of ``list_defined_rows`` whose value fits an axis."""
     rows = list_defined_rows(run, metric, dataset)
-    return [row for row in rows if fits_axis(row["value"])]
+    return [row for row in rows if svg.fits_axis(row["value"])]
 
 
 def list_defined_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
@@ -74,8 +73,10 @@ def describe_undrawn(
     ``columns`` are the ``model``, ``group`` and ``target`` to which rows are restricted.
     """
     rows = [row for metric in metrics for row in list_defined_rows(run, metric, dataset)]
-    n_omitted = sum(columns.items() <= row.items() and not fits_axis(row["value"]) for row in rows)
-    return describe_omitted(n_omitted)
+    n_omitted = sum(
+        columns.items() <= row.items() and not svg.fits_axis(row["value"]) for row in rows
+    )
+    return svg.describe_omitted(n_omitted)
 
 
 def describe_direction(metric: Definition) -> str:
@@ -83,12 +84,12 @@ def describe_direction(metric: Definition) -> str:
     return "" if metric.direction == "none" else views.DIRECTION_LABELS[metric.direction]
 
 
-def add_note(plot: Plot, note: str) -> Plot:
+def add_note(plot: svg.Plot, note: str) -> svg.Plot:
     """Return a plot with a sentence added to its caption, blank for none."""
     return replace(plot, caption=f"{plot.caption} {note}") if note else plot
 
 
-def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
+def add_omitted(plot: svg.Plot, models: Sequence[str], note: str) -> svg.Plot:
     """Return a plot of one model whose caption names the models without a plot, and a note."""
     omitted = models[MOST_MODELS:]
     plot = add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
@@ -97,8 +98,8 @@ def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
 
 def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
     """Return the rows whose values all fit an axis, and the caption's sentence on the others."""
-    fits = (frame[list(columns)].abs() <= LARGEST).all(axis=1)
-    return frame[fits], describe_omitted(int((~fits).sum()))
+    fits = (frame[list(columns)].abs() <= svg.LARGEST).all(axis=1)
+    return frame[fits], svg.describe_omitted(int((~fits).sum()))
 
 
 @lru_cache(maxsize=2)

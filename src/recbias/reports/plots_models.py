@@ -18,7 +18,7 @@ from recbias.core.measures import Direction, to_loss
 from recbias.reports import plots as rows
 from recbias.reports import svg, views, wording
 from recbias.reports.run import RunTables
-from recbias.reports.svg import Axes, Interval, Matrix, fits_axis, pad_range
+from recbias.reports.svg import Interval
 from recbias.reports.tables import (
     MetricAgreement,
     Variants,
@@ -41,7 +41,7 @@ def draw_metric_agreement(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     result = compute_metric_agreement(run, dataset)
     if result is None:
         return None
-    matrix = Matrix(result.metrics, _LONGEST, _SIZES)
+    matrix = svg.Matrix(result.metrics, _LONGEST, _SIZES)
     return svg.Plot(
         name=name,
         title="Do the metrics order the models alike?",
@@ -65,7 +65,7 @@ def choose_step(value: float) -> int:
     return round((min(max(value, -1.0), 1.0) + 1) * (STEPS - 1) / 2)
 
 
-def _draw_agreement_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
+def _draw_agreement_cells(matrix: svg.Matrix, result: MetricAgreement) -> list[Safe]:
     cells, metrics = [], result.metrics
     for row, column in itertools.permutations(range(len(metrics)), 2):
         tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
@@ -238,7 +238,7 @@ def _collect_points(
     for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
             point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
-            if fits_axis(point.x.value) and fits_axis(point.y.value):
+            if svg.fits_axis(point.x.value) and svg.fits_axis(point.y.value):
                 points.append(point)
             else:
                 n_omitted += 1
@@ -256,7 +256,7 @@ def _group_values(
 
 
 def _locate_pairs(
-    run: RunTables, points: Sequence[_ModelPoint], axes: Axes
+    run: RunTables, points: Sequence[_ModelPoint], axes: svg.Axes
 ) -> list[tuple[svg.Point, svg.Point]]:
     """Return the positions of each plain model and mitigated variant that are both drawn."""
     centres = {point.model: axes.at(point.x.value, point.y.value) for point in points}
@@ -267,7 +267,7 @@ def _locate_pairs(
     ]
 
 
-def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: float) -> Axes:
+def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: float) -> svg.Axes:
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
@@ -277,12 +277,12 @@ def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: flo
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis, which begins at 0 if the values are close to it."""
     low, high = min(values), max(values)
-    start, end = pad_range(values, 0.08)
+    start, end = svg.pad_range(values, 0.08)
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
 def _draw_points(
-    points: Sequence[_ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
+    points: Sequence[_ModelPoint], axes: svg.Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
 ) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = svg.shorten_all(point.model for point in points)
@@ -370,7 +370,7 @@ def _collect_series(
         if settings is None or row["group"] or row["target"]:
             continue
         value = settings[group.axis]
-        if is_number(value) and fits_axis(value):
+        if is_number(value) and svg.fits_axis(value):
             point = float(value), Interval.of_row(row)
             series.setdefault(_name_series(group, settings), []).append(point)
     curves = {name: sorted(points, key=lambda point: point[0]) for name, points in series.items()}
@@ -390,8 +390,8 @@ def _draw_setting_curve(
     xs = [x for points in series.values() for x, _ in points]
     is_log = min(xs) > 0 and max(xs) / min(xs) >= _LOG_RATIO
     ends = [end for points in series.values() for _, interval in points for end in interval.ends()]
-    x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else pad_range(xs)
-    axes = svg.make_axes(x_range, pad_range(ends), log_x=is_log)
+    x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else svg.pad_range(xs)
+    axes = svg.make_axes(x_range, svg.pad_range(ends), log_x=is_log)
     setting = group.axis.replace("_", " ")
     intervals = [interval for points in series.values() for _, interval in points]
     sentences = [
@@ -418,7 +418,7 @@ def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence
     return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
 
 
-def _draw_series(series: _Series, axes: Axes) -> Safe:
+def _draw_series(series: _Series, axes: svg.Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
     elements, curves = [], {}
     for number, (name, points) in enumerate(series.items()):
@@ -448,7 +448,7 @@ def draw_tradeoff_curves(
     plots: dict[tuple[str, str, str], list[_Row]] = defaultdict(list)
     for row in views.select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
-        if row["dataset"] == dataset and all(map(fits_axis, ends)):
+        if row["dataset"] == dataset and all(map(svg.fits_axis, ends)):
             plots[row["baseline"], row["bias"], row["target"]].append(row)
     drawn: dict[str, int] = defaultdict(int)
     for (baseline, bias, _), points in plots.items():
@@ -463,7 +463,7 @@ def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Pl
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
-    axes = svg.make_axes(pad_range(xs), pad_range([first["accuracy_before"], *ys]), 320)
+    axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([first["accuracy_before"], *ys]), 320)
     accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
@@ -498,10 +498,10 @@ def _list_ends(row: _Row) -> list[float]:
     """Return the accuracy of a version, and the ends of its difference below the model's."""
     before = row["accuracy_before"]
     ends = (before - row["accuracy_lost_high"], before - row["accuracy_lost_low"])
-    return [row["accuracy_after"], *filter(fits_axis, ends)]
+    return [row["accuracy_after"], *filter(svg.fits_axis, ends)]
 
 
-def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: Axes) -> Safe:
+def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
     for points in curves.values():
@@ -533,7 +533,7 @@ _LONGEST_MODEL, _WIN_SIZES = 20, (17.0, 52.0)
 def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
     """Return the plot of the comparisons between models on one metric."""
     models = sort_by_mean(comparisons)
-    matrix = Matrix(models, _LONGEST_MODEL, _WIN_SIZES)
+    matrix = svg.Matrix(models, _LONGEST_MODEL, _WIN_SIZES)
     rows = {(row["a"], row["b"]): row for row in comparisons.rows}
     direction = _choose_direction(comparisons)
     cells = []

@@ -19,17 +19,7 @@ from recbias.models.training import compute_running_means
 from recbias.reports import plots as rows
 from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.svg import (
-    Axes,
-    Scale,
-    choose_log_ticks,
-    choose_look,
-    choose_ticks,
-    draw_curve_labels,
-    draw_marker,
-    fits_axis,
-    pad_range,
-)
+from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
 from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
@@ -47,7 +37,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     titles = [views.format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
     is_overall = (frame["group"] == "") & (frame["target"] == "") & (frame["dataset"] == dataset)
     frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
-    frame = frame[(frame["fold"] != views.ALL) & frame["value"].map(fits_axis)]
+    frame = frame[(frame["fold"] != views.ALL) & frame["value"].map(svg.fits_axis)]
     n_folds = frame["fold"].nunique()
     if not 2 <= n_folds <= _MOST_FOLDS or len(set(frame["seed"])) > 1:
         return
@@ -130,7 +120,7 @@ def average_steps(table: pd.DataFrame) -> _Curve:
 
 def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
     last = max(ends[-1] for ends, _ in curves.values())
-    y_range = pad_range([value for _, means in curves.values() for value in means.tolist()])
+    y_range = svg.pad_range([value for _, means in curves.values() for value in means.tolist()])
     axes = svg.make_axes((0, last), y_range)
     numbers = {model: number for number, model in enumerate(list_models(run))}
     places = {
@@ -151,7 +141,7 @@ def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: 
     return svg.draw_chart(
         axes,
         *lines,
-        draw_curve_labels(places, texts, axes.frame),
+        svg.draw_curve_labels(places, texts, axes.frame),
         x_title=("Step", ""),
         y_title=(heading, note),
         name=name,
@@ -191,10 +181,10 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
             svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
             for model, curve in curves.items()
         ),
-        draw_curve_labels(curves, texts, axes.frame),
+        svg.draw_curve_labels(curves, texts, axes.frame),
         x_title=("Items, most popular first", by_order),
         y_title=("Share of recommendations", "up to this item"),
-        drawn=axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
+        drawn=axes.draw(svg.choose_log_ticks(1, axes.x.high), unit="%"),
         name=name,
         title="Long tail of recommended items",
         caption=_caption_long_tail(exposure),
@@ -456,7 +446,8 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
         height=height,
         body=join(
             axes.draw(
-                choose_ticks(axes.x.low, axes.x.high, 5), choose_ticks(axes.y.low, axes.y.high, 5)
+                svg.choose_ticks(axes.x.low, axes.x.high, 5),
+                svg.choose_ticks(axes.y.low, axes.y.high, 5),
             ),
             *_draw_clouds(sets, len(units), axes),
             _draw_means(means, axes),
@@ -471,7 +462,7 @@ def _make_square_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
     """Return axes on which one unit has the same length."""
     top, bottom = span
     lengths = _RIGHT - _LEFT, bottom - top
-    ranges = [(*pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
+    ranges = [(*svg.pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
     unit = max((high - low) / length for low, high, length in ranges)
     x, y = (
         ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
@@ -497,9 +488,9 @@ def _draw_clouds(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
     """Yield the points of each set, every n-th if there are too many."""
     step = max(1, -(-total // MOST_CLOUD))
     for series, points in enumerate(sets.values()):
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         for x, y in points[::step].tolist():
-            yield draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
+            yield svg.draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
 
 
 def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
@@ -516,10 +507,10 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     )
     elements = [svg.draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
     for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         class_ = f"dot centre {colour}"
         title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
-        elements += [text, draw_marker(centre, shape, class_, radius=6.5, title=title)]
+        elements += [text, svg.draw_marker(centre, shape, class_, radius=6.5, title=title)]
     return join(*elements)
 
 
@@ -528,10 +519,10 @@ def _draw_set_legend(sets: _Sets) -> Safe:
     for series, (group, points) in enumerate(sets.items()):
         line, column = divmod(series, _LEGEND_COLUMNS)
         x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         title = f"{group}: {len(points):,} points"
         elements += [
-            draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
+            svg.draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
             svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
         ]
     return join(*elements)
@@ -663,13 +654,13 @@ def _draw_box(box: _Box, model: str, scale: Scale, y: float) -> Safe:
         *elements,
         svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
         svg.draw_line((median, y - 9), (median, y + 9), "median"),
-        draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
+        svg.draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
     )
 
 
 def _draw_box_key() -> Safe:
     return join(
-        draw_marker((12, 12), svg.DIAMOND, "mean", radius=3.8),
+        svg.draw_marker((12, 12), svg.DIAMOND, "mean", radius=3.8),
         svg.draw_text((21, 16), "mean"),
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
@@ -719,7 +710,7 @@ def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | No
         _draw_law(law, positive, axes),
         x_title=("Training interactions", "log scale"),
         y_title=("Share of items", "per number of interactions, log scale"),
-        drawn=axes.draw(_choose_ticks(axes.x), choose_log_ticks(axes.y.low, axes.y.high)),
+        drawn=axes.draw(_choose_ticks(axes.x), svg.choose_log_ticks(axes.y.low, axes.y.high)),
         name=name,
         title="Popularity of the items",
         caption=_caption_popularity(counts, law),
@@ -780,7 +771,7 @@ def _draw_law(law: PowerLaw, counts: FloatArray, axes: Axes) -> Safe:
 
 def _choose_ticks(scale: Scale) -> list[float]:
     """Return powers of ten; if there are few, also twice and five times each."""
-    ticks = choose_log_ticks(scale.low, scale.high)
+    ticks = svg.choose_log_ticks(scale.low, scale.high)
     if len(ticks) > 2:
         return ticks
     first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
@@ -817,7 +808,7 @@ def draw_round_curves(
     """Yield a plot for each metric and target, with a curve for each model and group of users."""
     plots: dict[tuple[str, str], list[views.RoundCurve]] = {}
     for curve in views.list_round_curves(run, dataset):
-        if any(map(fits_axis, curve.values.values())):
+        if any(map(svg.fits_axis, curve.values.values())):
             plots.setdefault((curve.metric.title, curve.target), []).append(curve)
     for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
         stem = "-".join(filter(None, ["rounds", title, target]))
@@ -828,12 +819,14 @@ def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) 
     metric, target = curves[0].metric, curves[0].target
     points = {
         " ".join(filter(None, (curve.model, curve.group))): [
-            (float(number), value) for number, value in curve.values.items() if fits_axis(value)
+            (float(number), value)
+            for number, value in curve.values.items()
+            if svg.fits_axis(value)
         ]
         for curve in curves
     }
     last = max(number for ends in points.values() for number, _ in ends)
-    heights = pad_range([value for ends in points.values() for _, value in ends])
+    heights = svg.pad_range([value for ends in points.values() for _, value in ends])
     axes = svg.make_axes((1.0, max(last, 2.0)), heights)
     lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
     colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
@@ -850,11 +843,11 @@ def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) 
     heading = metric.groups_heading if curves[0].group else metric.heading
     of_target = f" of {target}" if target else ""
     omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
-    ticks = [tick for tick in choose_ticks(1.0, last) if tick == round(tick)]
+    ticks = [tick for tick in svg.choose_ticks(1.0, last) if tick == round(tick)]
     return svg.draw_chart(
         axes,
         *elements,
-        draw_curve_labels(lines, texts, axes.frame),
+        svg.draw_curve_labels(lines, texts, axes.frame),
         x_title=("Round", ""),
         y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
         drawn=axes.draw(sorted({1.0, *ticks})),
@@ -925,7 +918,7 @@ def _draw_means_of_units(
     ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
     ends = ends[:, counts - 1]
     ends = np.where((np.abs(ends) <= svg.LARGEST).all(axis=0), ends, np.nan)
-    y_range = pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
+    y_range = svg.pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
     axes = svg.make_axes((0, len(values)), y_range)
     unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
     return svg.draw_chart(
@@ -960,7 +953,7 @@ def _draw_running_curves(
         curves[model] = mean
         names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
     texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
-    return join(*bands, *names.values(), draw_curve_labels(curves, texts, axes.frame))
+    return join(*bands, *names.values(), svg.draw_curve_labels(curves, texts, axes.frame))
 
 
 def _caption_running_means(units: str) -> str:

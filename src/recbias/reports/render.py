@@ -39,7 +39,6 @@ from recbias.reports.tables import (
     tabulate_comparisons,
 )
 from recbias.reports.views import ALL
-from recbias.reports.wording import Safe, Table, strip_folders, to_line
 
 T = TypeVar("T")
 
@@ -102,7 +101,7 @@ class Content:
     searches = _build_by(draw_search_plots)
 
     @cached_property
-    def published(self) -> dict[str, Table]:
+    def published(self) -> dict[str, wording.Table]:
         """The comparison with each published table, by the name of that table."""
         return {
             name: build_reference_table(
@@ -113,14 +112,14 @@ class Content:
         }
 
     @cached_property
-    def group_tables(self) -> list[Table]:
+    def group_tables(self) -> list[wording.Table]:
         """The fairness cards, and the tables of the other metrics by group and target."""
         titles = {card.metric.title for card in self.cards}
         cards = [table for card in self.cards for table in card.tables]
         return [*cards, *build_group_tables(self.run, omitted=titles)]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[wording.Table]:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
@@ -223,14 +222,14 @@ def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
-    spec = str(strip_folders(content.run.spec_text))
+    spec = str(wording.strip_folders(content.run.spec_text))
     optional = ("replies", content.replies), ("significance", content.families)
     omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
     return render(
         "report.html.jinja",
         content=content,
         searches=content.searches,
-        title=to_line(manifest.get("name", "Report")),
+        title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
@@ -239,9 +238,9 @@ def render_html(content: Content) -> str:
         citation=_build_citation(content),
         bibtex=_build_bibtex(content),
         files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
-        style=Safe(read_resource("page.css")),
-        plot_style=Safe(read_style_sheet()),
-        script=Safe(script),
+        style=wording.Safe(read_resource("page.css")),
+        plot_style=wording.Safe(read_style_sheet()),
+        script=wording.Safe(script),
         execution=content.execution,
         stages=views.build_stages_table(content.run),
         libraries=views.list_libraries(content.run),
@@ -257,10 +256,10 @@ def render_html(content: Content) -> str:
     )
 
 
-def _build_policy(script: str) -> Safe:
+def _build_policy(script: str) -> wording.Safe:
     """Return the content security policy: no requests, and no script but the page's own."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Safe(
+    return wording.Safe(
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,42 +70,27 @@ def _require_columns(path: Path, names: Sequence[object]) -> None:
 
 
 _NUMBERS = {
-    *("round", "interactions"),
-    *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
-    *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
+    *("round", "interactions", "k", "value", "std", "n", "undefined", "ci_low", "ci_high"),
+    *("mean_a", "mean_b", "alpha", "difference", "statistic", "df", "p", "p_adjusted"),
+    *("family_size", "effect_size"),
 }
-# the columns of ``tradeoffs.csv`` that are not numbers
-_TRADEOFF_TEXTS = frozenset(
-    {*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"}
+_SEARCH = (
+    (*FIT_COLUMNS, "state", "settings", "setting"),
+    (*("trial", "value", "seconds", "epochs", "importance"),),
 )
-# the numeric columns of ``trials.csv`` and ``importances.csv``
-_SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
-
-
-def _read_search_csv(path: Path) -> pd.DataFrame:
-    types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
-    types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
-    return _read_csv(path, types, [*_SEARCH_NUMBERS])
-
-
-def _read_metrics_csv(path: Path) -> pd.DataFrame:
-    return _read_table(path, METRICS_COLUMNS)
-
-
-def _read_curves_csv(path: Path) -> pd.DataFrame:
-    types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
-    types |= dict.fromkeys(("epoch", "step", "value"), "float64")
-    return _read_csv(path, types, ["epoch", "step", "value"])
-
-
-def _read_tradeoffs_csv(path: Path) -> pd.DataFrame:
-    numbers = [name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS]
-    types = dict.fromkeys(_TRADEOFF_TEXTS, "str") | dict.fromkeys(numbers, "float64")
-    return _read_csv(path, types, numbers)
-
-
-def _read_rounds_csv(path: Path) -> pd.DataFrame:
-    return _read_table(path, ROUND_COLUMNS)
+_TRADEOFF_TEXTS = (
+    *(*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"),
+)
+# columns of text and of numbers
+_OPTIONAL_TABLES = {
+    "trials.csv": _SEARCH,
+    "importances.csv": _SEARCH,
+    "learning_curves.csv": ((*FIT_COLUMNS, "loss"), ("epoch", "step", "value")),
+    "tradeoffs.csv": (
+        _TRADEOFF_TEXTS,
+        tuple(name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS),
+    ),
+}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -117,14 +102,20 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_by(
-    read: Callable[[Path], pd.DataFrame], name: str
-) -> cached_property[pd.DataFrame | None]:
+def _read_optional(path: Path) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    if path.name in _OPTIONAL_TABLES:
+        return _read_csv(path, *_OPTIONAL_TABLES[path.name])
+    return _read_table(path, ROUND_COLUMNS if path.name == "rounds.csv" else METRICS_COLUMNS)
+
+
+def _read_at_use(name: str) -> cached_property[pd.DataFrame | None]:
     """Return a property that reads a file at its first use; None if there is no such file."""
 
     def read_file(run: RunTables) -> pd.DataFrame | None:
         path = run.folder / name
-        return read(path) if has_file(path) else None
+        return _read_optional(path) if has_file(path) else None
 
     return cached_property(read_file)
 
@@ -149,16 +140,16 @@ class RunTables:
     significance: pd.DataFrame
     manifest: Mapping[str, Any]
 
-    per_unit = _read_by(_read_parquet, "per_unit.parquet")
-    replicates = _read_by(_read_parquet, "replicates.parquet")
-    lists = _read_by(_read_parquet, "lists.parquet")
-    popularity = _read_by(_read_parquet, "popularity.parquet")
-    trials = _read_by(_read_search_csv, "trials.csv")
-    importances = _read_by(_read_search_csv, "importances.csv")
-    groups = _read_by(_read_metrics_csv, "groups.csv")
-    tradeoffs = _read_by(_read_tradeoffs_csv, "tradeoffs.csv")
-    rounds = _read_by(_read_rounds_csv, "rounds.csv")
-    learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
+    per_unit = _read_at_use("per_unit.parquet")
+    replicates = _read_at_use("replicates.parquet")
+    lists = _read_at_use("lists.parquet")
+    popularity = _read_at_use("popularity.parquet")
+    trials = _read_at_use("trials.csv")
+    importances = _read_at_use("importances.csv")
+    groups = _read_at_use("groups.csv")
+    tradeoffs = _read_at_use("tradeoffs.csv")
+    rounds = _read_at_use("rounds.csv")
+    learning_curves = _read_at_use("learning_curves.csv")
 
     @cached_property
     def spec_text(self) -> str:
@@ -257,8 +248,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
 def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     _require_file(path)
     numbers = [name for name in columns if name in _NUMBERS]
-    types = {name: "float64" if name in _NUMBERS else "str" for name in columns}
-    frame = _read_csv(path, types, numbers)
+    frame = _read_csv(path, [name for name in columns if name not in _NUMBERS], numbers)
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         message = f"it has no column {', '.join(missing)}"
@@ -266,12 +256,13 @@ def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     return frame
 
 
-def _read_csv(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
+def _read_csv(path: Path, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    types = dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64")
     try:
         with convert_read_errors(path):
             return pd.read_csv(
                 path,
-                dtype=dict(types),
+                dtype=types,
                 keep_default_na=False,
                 na_values={name: ["", "nan", "NaN"] for name in numbers},
                 float_precision="round_trip",

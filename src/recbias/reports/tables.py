@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
-from recbias.reports import views
+from recbias.reports import views, wording
 from recbias.reports.conclusions import (
     Question,
     collect_questions,
@@ -34,26 +34,17 @@ from recbias.reports.views import (
     DIRECTION_LABELS,
     Definition,
     Row,
-    collect_comparisons,
     collect_definitions,
-    collect_estimates,
-    format_title,
-    list_models,
-    select_headline,
     select_varying,
 )
 from recbias.reports.wording import (
-    UNDEFINED,
     Cell,
     Column,
     Table,
     count_decimals,
-    format_interval,
-    format_p_value,
     format_value,
     make_columns,
     make_heading,
-    quote_labels,
 )
 from recbias.statistics.agreement import Agreement, kendall_tau
 
@@ -85,7 +76,7 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
     places = count_decimals([value, low, high])
     ends = [format_value(end, places) for end in (low, high)]
     k = math.nan if row["k"] is None else float(row["k"])
-    metric = make_heading(format_title(row["metric"], k))
+    metric = make_heading(views.format_title(row["metric"], k))
     texts = (row["model"], metric, *(row[name] for name in varying))
     verdict = f"{row['verdict']} (strict)" if _is_strict_failure(row) else row["verdict"]
     return (
@@ -128,7 +119,7 @@ class _Wins:
 def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
     """Return the table with a mark in each cell that is significantly better than others."""
     wins = _collect_wins(run)
-    names = [name for name in list_models(run) if name != DATASET]
+    names = [name for name in views.list_models(run) if name != DATASET]
     name_column = [column.title for column in table.columns].index("model")
     places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
     rows: list[tuple[Cell, ...]] = []
@@ -151,7 +142,7 @@ def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -
 def _collect_wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
     """Return the wins in each place and metric by the first test of the run."""
     wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
-    for group in collect_comparisons(run):
+    for group in views.collect_comparisons(run):
         if group.compares_models and not group.part:
             wins.setdefault((group.place, group.title), _Wins(views.find_wins(group), group))
     return wins
@@ -208,7 +199,7 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
 
 
 def _get_title(row: Row) -> str:
-    return format_title(row["metric"], row["k"])
+    return views.format_title(row["metric"], row["k"])
 
 
 def tabulate_comparisons(run: RunTables) -> Table:
@@ -216,7 +207,7 @@ def tabulate_comparisons(run: RunTables) -> Table:
 
     The effect is in standard deviations, see ``compute_effect``.
     """
-    groups = collect_comparisons(run)
+    groups = views.collect_comparisons(run)
     several = len({group.place[0] for group in groups}) > 1
     ranked: list[tuple[float, tuple[Cell, ...]]] = []
     for group in groups:
@@ -248,8 +239,8 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
         Cell(f"{model}{row['a']}"),
         Cell(str(row["b"])),
         Cell(format_value(row["difference"], places), row["difference"]),
-        Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
+        Cell(wording.format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
+        Cell(wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
         Cell(format_value(effect, 2), effect),
         Cell(_decide(row)),
     )
@@ -264,7 +255,7 @@ _MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
 def _collect_missing_outputs(run: RunTables) -> _MissingOutputs:
     """Return the outputs that models do not provide and metrics need."""
     return {
-        (format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
+        (views.format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
         for entry in run.manifest.get("undefined", [])
     }
 
@@ -297,7 +288,7 @@ def count_undefined(
         counts: dict[str, float] = {}
         for row in records:
             is_counted = row["undefined"] > 0 and (title, row["model"]) not in missing
-            if is_counted and format_title(row["metric"], row["k"]) == title:
+            if is_counted and views.format_title(row["metric"], row["k"]) == title:
                 counts[row["model"]] = max(counts.get(row["model"], 0), row["undefined"])
         if counts:
             texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
@@ -317,7 +308,7 @@ _FITS = ("dataset", "seed", "fold")
 @lru_cache(maxsize=2)
 def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    frame = select_headline(run, _select_overall(collect_estimates(run)))
+    frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
     return _name_columns(_add_significance_marks(table, run, frame), run)
@@ -325,7 +316,7 @@ def build_summary(run: RunTables) -> Table:
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
-    frame = _select_overall(collect_estimates(run))
+    frame = _select_overall(views.collect_estimates(run))
     keys = select_varying(frame, _FITS)
     if not keys:
         return None
@@ -361,11 +352,11 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
     missing = _collect_missing_outputs(run)
     present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
-    models = list_models(run)
+    models = views.list_models(run)
     pairs = {(block, model) for block, model, _ in cells}
     blocks = dict.fromkeys(block for block, _, _ in cells)
     heads = [head for head in itertools.product(blocks, models) if head in pairs]
-    tested = {group.title for group in collect_comparisons(run) if group.compares_models}
+    tested = {group.title for group in views.collect_comparisons(run) if group.compares_models}
     ranked = [
         replace(metric, direction="none") if metric.gap and metric.title not in tested else metric
         for metric in metrics
@@ -415,8 +406,8 @@ def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str
     if row is None:
         return Cell("", note="not measured")
     if missing:
-        return Cell(UNDEFINED, note=f"undefined: the model provides no {missing}")
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
+        return Cell(wording.UNDEFINED, note=f"undefined: the model provides no {missing}")
+    interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
     texts = [
         f"95% interval {interval}" if interval else "",
         "" if math.isnan(row["std"]) else f"standard deviation {format_value(row['std'], places)}",
@@ -648,10 +639,10 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
 
     Metrics whose titles are ``omitted`` have none.
     """
-    estimates = collect_estimates(run)
+    estimates = views.collect_estimates(run)
     if len(_select_overall(estimates)) == len(estimates):
         return []
-    frame = select_headline(run, estimates)
+    frame = views.select_headline(run, estimates)
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
@@ -703,7 +694,7 @@ def _build_group_table(
     records = to_records(frame)
     cells = {(_get_key(row, keys), row["model"]): row for row in records}
     present = {model for _, model in cells}
-    models = [model for model in list_models(run) if model in present]
+    models = [model for model in views.list_models(run) if model in present]
     places = count_decimals(row["value"] for row in records)
     has_groups = any(row["group"] for row in records)
     worst = _find_worst_rows(records, metric)
@@ -778,7 +769,7 @@ def build_cards(run: RunTables) -> list[_FairnessCard]:
     """Return a card for each metric by group of queries, or gap of two groups, without targets."""
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
         if row["group"] and row["model"] != DATASET:
             rows_by_title.setdefault(_get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
@@ -808,12 +799,12 @@ def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) 
     cells, by = [], str(metric.parameters.get("by", ""))
     for row in sorted(rows, key=lambda row: _get_key(row, keys)):
         counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
-        interval = format_interval(row["ci_low"], row["ci_high"], places)
+        interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(
             (
                 *(Cell(row[name]) for name in (*keys, "model")),
                 Cell(
-                    "&".join(quote_labels(row["group"], by)),
+                    "&".join(wording.quote_labels(row["group"], by)),
                     mark=WORST if id(row) in worst else "",
                 ),
                 Cell(counts, row["n"]),
@@ -895,7 +886,7 @@ def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], 
     definitions = collect_definitions(run)
     return {
         (row["dataset"], row["model"]): row
-        for comparisons in collect_comparisons(run)
+        for comparisons in views.collect_comparisons(run)
         if comparisons.test == "welch_anova" and comparisons.title in definitions
         if definitions[comparisons.title].parameters == gap
         if definitions[comparisons.title].name == metric.name
@@ -914,10 +905,10 @@ def _tabulate_gap(
     return (
         *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
         Cell(format_value(gap, places), gap),
-        Cell(format_interval(low, high, places), low),
-        *(Cell(format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
+        Cell(wording.format_interval(low, high, places), low),
+        *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
         Cell("yes" if views.is_significant(row) else "no"),
-        *(Cell(format_p_value(p), p) for p in all_groups),
+        *(Cell(wording.format_p_value(p), p) for p in all_groups),
     )
 
 
@@ -970,7 +961,7 @@ def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | 
     The values are the means over seeds and folds. Values by group or target are excluded, and
     gaps between groups: a gap repeats a metric that is there.
     """
-    models = [model for model in list_models(run) if model != DATASET]
+    models = [model for model in views.list_models(run) if model != DATASET]
     values = _collect_values(run, dataset)
     defined = {metric: len(by_model) for metric, by_model in values.items()}
     metrics = [metric for metric, n in defined.items() if n >= FEWEST_MODELS]
@@ -992,8 +983,8 @@ def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]
     """Return the finite values of each metric by model."""
     definitions = collect_definitions(run)
     values: dict[str, dict[str, float]] = {title: {} for title in definitions}
-    for row in to_records(select_headline(run, run.metrics)):
-        title = format_title(row["metric"], row["k"])
+    for row in to_records(views.select_headline(run, run.metrics)):
+        title = views.format_title(row["metric"], row["k"])
         is_whole = not (row["group"] or row["target"]) and row["model"] != DATASET
         is_gap = "gap" in definitions[title].parameters
         if is_whole and not is_gap and row["dataset"] == dataset and math.isfinite(row["value"]):
@@ -1038,5 +1029,5 @@ def _build_cell(result: MetricAgreement, row: int, column: int) -> Cell:
     if row == column:
         return Cell("", note="the same metric")
     tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
-    text = UNDEFINED if math.isnan(tau) else format_value(tau, 2)
+    text = wording.UNDEFINED if math.isnan(tau) else format_value(tau, 2)
     return Cell(text, tau, note=f"n {n}")
