@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,21 +159,3 @@ def test_metric_without_a_finite_value_has_no_plot(tmp_path: Path, value: float)
     gallery = draw_gallery(write_run(tmp_path, [replace(make_averages(), figures=figures)]))
     assert list_paper_kinds(gallery) == []
     assert "has no defined mean of a label" in gallery.skipped[-1]
-
-
-def test_drawing_imports_no_plotting_library(tmp_path: Path) -> None:
-    write_run(
-        tmp_path,
-        MEASURES,
-        WIDE,
-        merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10)),
-    )
-    code = (
-        "import sys; from pathlib import Path; "
-        "from recbias.reports.gallery import draw_gallery; "
-        "from recbias.reports.run import read_run; "
-        f"draw_gallery(read_run(Path({str(tmp_path)!r}))); "
-        "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -12,7 +12,6 @@ from recbias.reports.published import (
     COLUMNS,
     build_reference_table,
     compare_published,
-    list_published,
     list_remarks,
 )
 from recbias.reports.run import RunTables, read_run
@@ -134,10 +133,6 @@ def test_remarks_name_differences_and_missing_systems(tmp_path: Path) -> None:
     assert any("mean_precision" in remark for remark in remarks)
     assert any(remark.startswith("Published, but not in this run: BPRMF") for remark in remarks)
     assert remarks[-1] == "Only the dataset x of the run is compared."
-
-
-def test_the_module_exports_the_list_of_tables() -> None:
-    assert "children/a3" in list_published()
 
 
 def test_the_table_has_one_row_per_compared_value() -> None:

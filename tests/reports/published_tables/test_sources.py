@@ -36,13 +36,6 @@ def test_a_table_has_many_spellings(name: str) -> None:
     assert resolve_name(name.removesuffix(".csv")) == "children/a3"
 
 
-@pytest.mark.parametrize(
-    ("name", "normalized"), [("children/table-5-1", "children/5.1"), ("wok/table2", "wok/2")]
-)
-def test_names_are_normalized(name: str, normalized: str) -> None:
-    assert resolve_name(name) == normalized
-
-
 @pytest.mark.parametrize("name", ["children/a33", "childen/a3", "a3", ""])
 def test_the_error_for_an_unknown_table_suggests_names(name: str) -> None:
     with pytest.raises(UnknownName, match="no published table") as caught:
