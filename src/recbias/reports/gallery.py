@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, TypeVar
 
 import pandas as pd
 
@@ -49,7 +48,6 @@ from recbias.reports.svg import FileNames, Plot, Scale
 from recbias.reports.views import Comparisons
 from recbias.reports.wording import Safe, format_value, join
 
-Subject = TypeVar("Subject")
 _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 
 # plots of the users, items and trainings of one dataset
@@ -113,25 +111,20 @@ class Gallery:
         return [plot for _, plot in (*self.overview, *self.matrices)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Album(Generic[Subject]):
-    """Plots with what they show, reasons why others are missing, and plots that failed."""
+@dataclass(eq=False)
+class _Draughts:
+    """File names in use, and why plots are missing."""
 
-    plots: list[tuple[Subject, Plot]] = field(default_factory=list)
+    names: FileNames = field(default_factory=FileNames)
     missing: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def add(
-        self,
-        title: str,
-        subject: Subject,
-        draw: Callable[[], Iterable[Plot]],
-        *,
-        required: bool = True,
-    ) -> None:
-        """Draw plots; one that fails is recorded, and one that is missing if it is required."""
+    def draw(
+        self, title: str, draw: Callable[[], Iterable[Plot]], *, required: bool = True
+    ) -> Iterator[Plot]:
+        """Yield plots; one that fails is recorded, and one that is missing if it is required."""
         try:
-            self.plots.extend((subject, plot) for plot in draw())
+            yield from draw()
         except MissingEvidence as error:
             if required:
                 reason = "; ".join(filter(None, [error.message, error.remedy]))
@@ -139,30 +132,36 @@ class _Album(Generic[Subject]):
         except _DRAWING_FAULTS as error:
             self.faults.append(describe_fault(title, error))
 
+    def draw_one(
+        self, title: str, draw: Callable[..., Plot | None], stem: str, *, required: bool = False
+    ) -> Iterator[Plot]:
+        """Yield a plot under a free name, if there is one."""
+
+        def draw_named() -> Iterator[Plot]:
+            if (plot := draw(name=stem)) is not None:
+                yield replace(plot, name=self.names.free(stem))
+
+        return self.draw(title, draw_named, required=required)
+
 
 def draw_gallery(run: RunTables) -> Gallery:
     """Return the plots of a run."""
-    names = FileNames()
-    overview = _draw_overview(run, names)
-    album = _draw_paper_plots(run, names)
-    matrices = _draw_matrices(run, names)
+    draughts = _Draughts()
+    overview = _draw_overview(run, draughts)
     metrics = views.collect_definitions(run).values()
-    needs_lists = views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)
-    missing = overview.missing if needs_lists else []
-    skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrices.faults]
-    return Gallery(
-        overview=(*overview.plots, *album.plots),
-        matrices=tuple(matrices.plots),
-        skipped=tuple(dict.fromkeys(skipped)),
-    )
+    if not (views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)):
+        draughts.missing.clear()  # a run without lists
+    overview += _draw_paper_plots(run, draughts)
+    matrices = tuple(_draw_matrices(run, draughts))
+    skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
+    return Gallery(tuple(overview), matrices, tuple(skipped))
 
 
-def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
+def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:
     """Return the plots of accuracy and popularity."""
-    album = _Album[str]()
     datasets = views.list_single_datasets(run)
     counts = count_recommendations(run)
-    plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
+    kinds: list[tuple[str, str, Callable[..., Plot | None]]] = [
         (_SCATTER, "accuracy-popularity", draw_scatter),
         *(
             (f"Accuracy against {family.bias}", f"accuracy-{family.bias}", draw)
@@ -173,18 +172,16 @@ def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
         ("Popularity", "popularity", draw_popularity),
         ("Metric agreement", "metric-agreement", draw_metric_agreement),
     ]
-    for dataset, (title, stem, draw) in itertools.product(datasets, plots):
+    plots = []
+    for dataset, (title, stem, draw) in itertools.product(datasets, kinds):
         file = f"{stem}-{dataset}" if len(datasets) > 1 else stem
-        draw_named = partial(_draw_named, partial(draw, run, dataset), file, names)
-        album.add(title, dataset, draw_named, required=title == _SCATTER)
-    if not any(plot.name.startswith("long-tail") for _, plot in album.plots):
-        album.missing.append("Long tail of recommended items: the run holds no lists.")
-    return album
-
-
-def _draw_named(draw: Callable[..., Plot | None], stem: str, names: FileNames) -> Iterator[Plot]:
-    if (plot := draw(name=stem)) is not None:
-        yield replace(plot, name=names.free(stem))
+        drawn = draughts.draw_one(
+            title, partial(draw, run, dataset), file, required=title == _SCATTER
+        )
+        plots += [(dataset, plot) for plot in drawn]
+    if not any(plot.name.startswith("long-tail") for _, plot in plots):
+        draughts.missing.append("Long tail of recommended items: the run holds no lists.")
+    return plots
 
 
 def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str) -> Plot | None:
@@ -192,27 +189,26 @@ def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str)
     return None if exposure is None else draw_long_tail(run, exposure, name=name)
 
 
-def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
-    """Return the plots that papers show."""
-    album = _Album[str]()
+def _draw_paper_plots(run: RunTables, draughts: _Draughts) -> Iterator[tuple[str, Plot]]:
+    """Yield the plots that papers show."""
     single = views.list_single_datasets(run)
     for plots, datasets in (
         (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),
     ):
         for (title, draw), dataset in itertools.product(plots.items(), datasets):
-            name_file = partial(_name_file, names, dataset if len(single) > 1 else "")
-            album.add(title, dataset, partial(draw, run, dataset, name_file))
-    return album
+            suffix = dataset if len(single) > 1 else ""
+            name_file = partial(_name_file, draughts.names, suffix)
+            for plot in draughts.draw(title, partial(draw, run, dataset, name_file)):
+                yield dataset, plot
 
 
 def _name_file(names: FileNames, suffix: str, text: str) -> str:
     return names.free(f"{text}-{suffix}")
 
 
-def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
-    """Return the win matrices."""
-    album = _Album[Comparisons]()
+def _draw_matrices(run: RunTables, draughts: _Draughts) -> Iterator[tuple[Comparisons, Plot]]:
+    """Yield the win matrices."""
     families = [
         family
         for family in views.collect_comparisons(run)
@@ -223,9 +219,8 @@ def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
         tests = {rival.test for rival in families if rival.title == family.title}
         parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
         stem = "-".join(["significance", family.title, *filter(None, parts)])
-        draw_named = partial(_draw_named, partial(draw_win_matrix, family), stem, names)
-        album.add(family.title, family, draw_named)
-    return album
+        for plot in draughts.draw_one(family.title, partial(draw_win_matrix, family), stem):
+            yield family, plot
 
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
