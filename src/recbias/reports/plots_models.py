@@ -315,12 +315,7 @@ def _draw_points(
 
 
 def _caption_scatter(
-    points: Sequence[_ModelPoint],
-    x: Definition,
-    y: Definition,
-    n_omitted: int,
-    *,
-    has_pairs: bool,
+    points: Sequence[_ModelPoint], x: Definition, y: Definition, n_omitted: int, *, has_pairs: bool
 ) -> str:
     lines = "Lines are 95% intervals, which may be shorter than the point is wide."
     sentences = [

@@ -91,11 +91,7 @@ def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
     world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
     overview = draw_gallery(write_run(tmp_path, [make_shares()], world)).overview
     names = [(dataset, plot.name) for dataset, plot in overview if "levels" in plot.name]
-    assert names == [
-        ("all", "levels-race-all"),
-        ("a", "levels-race-a"),
-        ("b", "levels-race-b"),
-    ]
+    assert names == [("all", "levels-race-all"), ("a", "levels-race-a"), ("b", "levels-race-b")]
 
 
 def test_each_bias_with_a_directed_metric_has_a_scatter_plot(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_the_table_has_one_row_per_compared_value() -> None:
     table = build_reference_table("children/a3", frame, ["a remark"])
     assert table.title == "Comparison with children/a3"
     assert [cell.text for cell in table.rows[0]] == [
-        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes"),
+        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes")
     ]
     assert table.notes == ("a remark",)
 

@@ -16,7 +16,7 @@ def test_all_tables_are_listed_by_paper_in_order() -> None:
         *("children/a1", "children/a2"),
     ]
     assert {name.partition("/")[0] for name in names} == {
-        *("aab", "chbias", "children", "lmrec", "wok"),
+        *("aab", "chbias", "children", "lmrec", "wok")
     }
 
 

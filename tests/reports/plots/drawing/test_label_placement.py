@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.reports.svg import (
-    Spot,
-    draw_curve_labels,
-    estimate_width,
-    place_labels,
-)
+from recbias.reports.svg import Spot, draw_curve_labels, estimate_width, place_labels
 from support.plot_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)

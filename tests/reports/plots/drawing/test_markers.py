@@ -5,12 +5,7 @@ import re
 
 import pytest
 
-from recbias.reports.svg import (
-    COLOURS,
-    SHAPES,
-    choose_look,
-    read_style_sheet,
-)
+from recbias.reports.svg import COLOURS, SHAPES, choose_look, read_style_sheet
 
 
 def compute_luminance(colour: str) -> float:
