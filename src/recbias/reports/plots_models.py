@@ -191,11 +191,7 @@ class _ModelPoint:
 def draw_scatter(
     run: RunTables, dataset: str, *, name: str, family: _BiasFamily = _POPULARITY_BIAS
 ) -> svg.Plot:
-    """Return the scatter plot of one dataset.
-
-    Raises:
-        MissingEvidence: The run has no accuracy metric, none of the bias, or no model with both.
-    """
+    """Return the scatter plot of one dataset."""
     metrics = [
         metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
     ]

@@ -61,11 +61,7 @@ _Pair = tuple[_Axis, _Axis]
 def draw_associations(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
-    """Yield a plot for each two metrics of association over the same attribute, and each model.
-
-    Raises:
-        MissingEvidence: No attribute value has both associations.
-    """
+    """Yield a plot for each two metrics of association over the same attribute, and each model."""
     candidates = [
         _make_axis(run, metric, dataset) for metric in rows.find_metrics(run, ASSOCIATION)
     ]
@@ -358,11 +354,7 @@ MOST_LABELS = 60
 def draw_attribute_ranking(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[Plot]:
-    """Yield a plot for each metric of a mean by label, and each model.
-
-    Raises:
-        MissingEvidence: A metric has no defined value.
-    """
+    """Yield a plot for each metric of a mean by label, and each model."""
     for metric in rows.find_metrics(run, _MEAN_ATTRIBUTE):
         groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
         means = [row for row in groups if row["group"] != _NEUTRAL]
@@ -431,11 +423,7 @@ def _caption_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
 
 
 def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric that is grouped by a query label.
-
-    Raises:
-        MissingEvidence: A grouped metric is defined in no group.
-    """
+    """Yield a plot for each metric that is grouped by a query label."""
     for metric in collect_definitions(run).values():
         if metric.parameters.get("gap") != "groups":
             continue
@@ -511,11 +499,7 @@ _PRICES = "price_percentage"
 
 
 def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
-    """Yield a plot for each metric of shares by price level.
-
-    Raises:
-        MissingEvidence: A metric has no defined value.
-    """
+    """Yield a plot for each metric of shares by price level."""
     for metric in rows.find_metrics(run, _PRICES):
         shares = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
@@ -614,11 +598,7 @@ MOST_WORDS = 30
 
 
 def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
-    """Yield a plot for each metric of word counts, and each model.
-
-    Raises:
-        MissingEvidence: A metric has no word.
-    """
+    """Yield a plot for each metric of word counts, and each model."""
     for metric in rows.find_metrics(run, _TOP_WORDS):
         counts = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]

@@ -307,11 +307,7 @@ _ExposureDetectors = Mapping[str, Mapping[str, Definition]]
 
 
 def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure that has labels of several detectors.
-
-    Raises:
-        MissingEvidence: A metric is defined for no detector.
-    """
+    """Yield a plot for each metric of stereotype exposure that has labels of several detectors."""
     for plugin in _PLUGINS:
         exposure = _group_by_kind(run, plugin)
         if max(map(len, exposure.values()), default=0) < 2:
@@ -407,11 +403,7 @@ _Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
 
 
 def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each projection and model.
-
-    Raises:
-        MissingEvidence: No unit of a projection has both components.
-    """
+    """Yield a plot for each projection and model."""
     for metric in rows.find_metrics(run, _PROJECTION):
         units = _pair_components(rows.read_units(run, metric, dataset))
         units, note = rows.split_drawable(units, "x", "y")
@@ -576,11 +568,7 @@ def compute_box(values: FloatArray) -> _Box:
 
 
 def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure, query group and target.
-
-    Raises:
-        MissingEvidence: A metric is defined for no user.
-    """
+    """Yield a plot for each metric of stereotype exposure, query group and target."""
     for metric in rows.find_metrics(run, _REC_ST):
         if metric.parameters.get("gap") is not None:
             continue

@@ -453,7 +453,7 @@ def draw_chart(
         draw_title((axes.x.end, height - 8), *x_title, "end"),
         *elements,
     )
-    return Plot(height=height, body=body, **texts)
+    return Plot(texts["name"], texts["title"], texts["caption"], height, body)
 
 
 def _draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:

@@ -78,7 +78,11 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
     k = math.nan if row["k"] is None else float(row["k"])
     metric = make_heading(views.format_title(row["metric"], k))
     texts = (row["model"], metric, *(row[name] for name in varying))
-    verdict = f"{row['verdict']} (strict)" if _is_strict_failure(row) else row["verdict"]
+    verdict = (
+        f"{row['verdict']} (strict)"
+        if row["failed"] and row["verdict"] == "undecided"
+        else row["verdict"]
+    )
     return (
         *map(Cell, texts),
         Cell(format_value(value, places), value),
@@ -86,10 +90,6 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
         Cell(row["line"]),
         Cell(verdict, best=row["failed"]),
     )
-
-
-def _is_strict_failure(row: Mapping[str, Any]) -> bool:
-    return bool(row["failed"]) and row["verdict"] == "undecided"
 
 
 def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
